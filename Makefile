@@ -85,16 +85,17 @@ CONTEXT_TARGET = ^CoreDataTests\.
 # Runs tests, and says again at the end what failed, with the thread that crashed.
 TESTED = 2>&1 | tee .build/test.log || { echo; echo "Failed:"; \
 	grep -E -A 60 '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|crashed' .build/test.log | \
-	grep -E '^(✘ Test .* (recorded an issue|failed)|.*[Ff]atal error| *[0-9]+ .* in |.*crashed)' | cut -c -250 | head -n 120; exit 1; }
+	grep -E '^(✘ Test .* (recorded an issue|failed)|↳ |.*[Ff]atal error| *[0-9]+ .* in |.*crashed)' | cut -c -250 | head -n 120; exit 1; }
 
-# The programs that suites start are built as well: those of an earlier build may not fit the sources any more.
+# The programs that suites start are built as well: those of an earlier build may not fit the sources any more. They come after the tests,
+# whose build has all of their modules: so both processors have something to do all the time.
 test: system-packages
 	@mkdir -p .build
+	$(SWIFT) build --product StrataPackageTests
 	$(SWIFT) build --product DebianIndex
 	$(SWIFT) build --product JobQueue
 	$(SWIFT) build --product Storefront
 	$(SWIFT) build --product strata
-	$(SWIFT) build --product StrataPackageTests
 	$(SWIFT) test --skip-build --no-parallel --filter '$(STEPPED_TARGETS)' $(TESTED)
 	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' --skip '$(CONTEXT_TARGET)' $(TEST_ARGS) $(TESTED)
 	$(SWIFT) test --skip-build --skip '^(?!CoreDataTests\.)' $(TEST_ARGS) $(TESTED)

@@ -179,10 +179,13 @@ let package = Package(
 
         // MARK: - Tests
 
+        // What every suite expects with; see there why that is no macro.
+        .target(name: "Expectations", path: "Tests/Expectations"),
         .target(
             name: "TestSupport",
             dependencies: [
-                "CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore", "StrataMemoryStore", "StrataSQLite",
+                "Expectations", "CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore", "StrataMemoryStore",
+                "StrataSQLite",
                 "StrataStoreChecks", "StrataPredicates", "StrataLocks",
             ],
             path: "Tests/TestSupport"
@@ -288,6 +291,8 @@ if hasPostgreSQL {
         target.dependencies += ["CoreDataPostgreSQL", "CStrataPostgreSQL"]
     }
 }
+
+for target in package.targets where target.type == .test { target.dependencies.append("Expectations") }
 
 // STRATA_TESTS=StrataSQLTests,StrataRowsTests leaves out all other test targets: SwiftPM links the tests of a package into one
 // program, and whoever changes one engine need not wait for the tests of the others to compile (see `make test-of`).

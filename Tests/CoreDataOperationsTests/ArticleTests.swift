@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import StrataInspector
 import Testing
@@ -17,18 +18,18 @@ struct ArticleTests {
         let folder = ShownCode.root.appendingPathComponent("Docs")
         let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
         let shown = try pages.filter { try !ShownCode.page("Docs/\($0)").isEmpty }
-        #expect(shown.sorted() == (Self.pages + ["GettingStarted"]).map { $0 + ".md" }.sorted())
+        expectEqual(shown.sorted(), (Self.pages + ["GettingStarted"]).map { $0 + ".md" }.sorted())
     }
 
     @Test(.enabled(if: ShownProgram.canRun))
     func `Getting started compiles, block after block, and runs as one program`() throws {
         let blocks = try ShownCode.page("Docs/GettingStarted.md")
-        #expect(blocks.count == 4)
+        expectEqual(blocks.count, 4)
         let ran = try ShownProgram.run([
             "main.swift": blocks.map(\.code).joined(separator: "\n") + "\nprint(names)\n"
         ])
-        #expect(ran.complaints == "")
-        #expect(ran.succeeded && ran.output == "[\"Casa da Música\"]\n", "\(ran.output)")
+        expectEqual(ran.complaints, "")
+        expect(ran.succeeded && ran.output == "[\"Casa da Música\"]\n", "\(ran.output)")
     }
 
     @Test(.enabled(if: ShownProgram.canRun))
@@ -39,7 +40,7 @@ struct ArticleTests {
             $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("Bridge")
         }
         let examples = try ShownCode.comments(in: ["CoreData", "StrataPredicates", "StrataKeys"])
-        #expect(examples.count > 200)
+        expect(examples.count > 200)
         // All in one program: most of the time goes to what each call of the compiler begins with.
         let places = Set(others.map(\.place))
         let ran = try ShownProgram.run(Self.program(articles.filter { !places.contains($0.place) } + examples))
@@ -48,7 +49,7 @@ struct ArticleTests {
         }
         // A block that stops the program is the last that was named.
         let said = wrong.isEmpty ? String((ran.complaints + ran.output).suffix(3000)) : wrong.joined(separator: "\n")
-        #expect(ran.succeeded, "\(said)")
+        expect(ran.succeeded, "\(said)")
     }
 
     /// A program that runs blocks one after the other, each with a store of its own.
@@ -86,7 +87,7 @@ struct ArticleTests {
     @Test func `what pages show of manifests compiles`() throws {
         let blocks = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
         let manifests = blocks.filter(\.isManifest)
-        #expect(!manifests.isEmpty)
+        expect(!manifests.isEmpty)
         for block in manifests {
             let text =
                 block.code.contains("import PackageDescription")
@@ -94,29 +95,29 @@ struct ArticleTests {
                 : block.code.hasPrefix("dependencies:")
                     ? "import PackageDescription\nlet package = Package(name: \"\",\n\(block.code))"
                     : "import PackageDescription\nlet part: Target.Dependency = \(block.code)"
-            #expect(try ShownProgram.complaints(manifest: text) == "", "\(block.place)")
+            try expectEqual(ShownProgram.complaints(manifest: text), "", "\(block.place)")
         }
     }
 
     @Test(.enabled(if: ShownProgram.has("CoreDataPostgreSQL"), "It was built without libpq"))
     func `what the page on PostgreSQL shows compiles`() throws {
         let blocks = try ShownCode.page("Docs/PostgreSQL.md").filter { !$0.isManifest }
-        #expect(!blocks.isEmpty)
+        expect(!blocks.isEmpty)
         for block in blocks {
-            #expect(try ShownProgram.complaints(["main.swift": block.code]) == "", "\(block.place)")
+            try expectEqual(ShownProgram.complaints(["main.swift": block.code]), "", "\(block.place)")
         }
     }
 
     @Test func `a bridge to metrics, logs and traces compiles against what it uses of them`() throws {
         let bridges = try ShownCode.page("Docs/Instruments.md").map(\.code).filter { $0.contains("Bridge") }
-        #expect(bridges.count == 3)
+        expectEqual(bridges.count, 3)
         var files = ["others.swift": Self.others]
         for (number, bridge) in bridges.enumerated() {
             let code = bridge.split(separator: "\n").filter { !$0.hasPrefix("import") }
-            #expect(code.count <= 12)
+            expect(code.count <= 12)
             files["bridge\(number).swift"] = "import CoreData\n" + code.joined(separator: "\n")
         }
-        #expect(try ShownProgram.complaints(files) == "")
+        try expectEqual(ShownProgram.complaints(files), "")
     }
 
     /// As much of the packages as the bridges use, with the same signatures.
@@ -157,18 +158,18 @@ struct ArticleTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         func run(_ words: String...) -> ExitCode { StrataCommand.run(words, print: { _ in }, complain: { _ in }) }
-        #expect(run("new", "Guide", "--in", folder.path, "--strata", ShownCode.root.path) == .success)
+        expectEqual(run("new", "Guide", "--in", folder.path, "--strata", ShownCode.root.path), .success)
         let sources = folder.appendingPathComponent("Guide/Sources/Guide")
         var files: [String: String] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: sources.path) {
             files[name] = try String(contentsOf: sources.appendingPathComponent(name), encoding: .utf8)
         }
-        #expect(files.keys.sorted() == ["Model.swift", "Store.swift", "main.swift"])
-        #expect(try ShownProgram.complaints(files) == "")
+        expectEqual(files.keys.sorted(), ["Model.swift", "Store.swift", "main.swift"])
+        try expectEqual(ShownProgram.complaints(files), "")
         let manifest = try String(contentsOf: folder.appendingPathComponent("Guide/Package.swift"), encoding: .utf8)
-        #expect(manifest.contains("path: \"\(ShownCode.root.path)\""))
-        #expect(run("new", "Guide", "--in", folder.path, "--strata", ShownCode.root.path) == .usage)
-        #expect(run("new", "7up", "--in", folder.path, "--strata", ShownCode.root.path) == .usage)
-        #expect(run("new", "Other", "--in", folder.path, "--strata", folder.path) == .usage)
+        expect(manifest.contains("path: \"\(ShownCode.root.path)\""))
+        expectEqual(run("new", "Guide", "--in", folder.path, "--strata", ShownCode.root.path), .usage)
+        expectEqual(run("new", "7up", "--in", folder.path, "--strata", ShownCode.root.path), .usage)
+        expectEqual(run("new", "Other", "--in", folder.path, "--strata", folder.path), .usage)
     }
 }

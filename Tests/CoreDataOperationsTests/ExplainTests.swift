@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -21,9 +22,9 @@ struct ExplainTests {
             request.predicate = NSPredicate(format: "price == %d", 4711)
             let answer = try #require(try context.explain(request).answers.first)
             let statement = try #require(answer.statement)
-            #expect(statement.hasPrefix("SELECT") && statement.contains("?") && !statement.contains("4711"))
-            #expect(answer.indexes.count == 1 && answer.indexes.first?.contains("byPrice") == true)
-            #expect(answer.scannedTables.isEmpty && !answer.plan.isEmpty)
+            expect(statement.hasPrefix("SELECT") && statement.contains("?") && !statement.contains("4711"))
+            expect(answer.indexes.count == 1 && answer.indexes.first?.contains("byPrice") == true)
+            expect(answer.scannedTables.isEmpty && !answer.plan.isEmpty)
         }
     }
 
@@ -34,11 +35,11 @@ struct ExplainTests {
             let request = citiesRequest()
             request.predicate = NSPredicate(format: "name == %@", "Faro")
             let explanation = try context.explain(request)
-            #expect(explanation.answers.first?.scannedTables == ["ZCITY"])
-            #expect(explanation.answers.first?.indexes == [])
-            #expect(explanation.description.contains("Scanned: ZCITY"))
+            expectEqual(explanation.answers.first?.scannedTables, ["ZCITY"])
+            expectEqual(explanation.answers.first?.indexes, [])
+            expect(explanation.description.contains("Scanned: ZCITY"))
             request.resultType = .countResultType
-            #expect(try context.explain(request).answers.first?.statement?.hasPrefix("SELECT COUNT(*)") == true)
+            try expectEqual(context.explain(request).answers.first?.statement?.hasPrefix("SELECT COUNT(*)"), true)
         }
     }
 
@@ -46,7 +47,7 @@ struct ExplainTests {
         let stack = try Stack(.memory)
         let context = stack.context()
         try context.performAndWait { () throws in
-            #expect(try context.explain(citiesRequest()).answers.map(\.statement) == [nil])
+            try expectEqual(context.explain(citiesRequest()).answers.map(\.statement), [nil])
             let request = NSFetchRequest<NSDictionary>(entityName: "City")
             request.resultType = .dictionaryResultType
             #expect(throws: CocoaError.self) { try context.explain(request) }

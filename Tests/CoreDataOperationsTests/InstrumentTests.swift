@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,15 +15,15 @@ struct InstrumentTests {
         try context.performAndWait { () throws in
             let request = citiesRequest()
             request.predicate = NSPredicate(format: "name == %@", "Porto")
-            #expect(try context.fetch(request).count == 1)
-            #expect(try context.count(for: citiesRequest()) == 2)
+            try expectEqual(context.fetch(request).count, 1)
+            try expectEqual(context.count(for: citiesRequest()), 2)
         }
         let save = try #require(log.of(.save).first)
-        #expect(save.rows == 2 && save.context == "adding" && save.duration > .zero && save.errorCode == nil)
+        expect(save.rows == 2 && save.context == "adding" && save.duration > .zero && save.errorCode == nil)
         let fetches = log.of(.fetch)
-        #expect(fetches.map(\.rows) == [1, 2])
-        #expect(fetches.allSatisfy { $0.context == "reading" && $0.entity == "City" && $0.duration > .zero })
-        #expect(log.of(.contextWait).map(\.context) == ["adding", "reading"])
+        expectEqual(fetches.map(\.rows), [1, 2])
+        expect(fetches.allSatisfy { $0.context == "reading" && $0.entity == "City" && $0.duration > .zero })
+        expectEqual(log.of(.contextWait).map(\.context), ["adding", "reading"])
     }
 
     @Test(arguments: StoreKind.databases)
@@ -38,8 +39,8 @@ struct InstrumentTests {
         let fetch = try #require(log.of(.fetch).first)
         let statement = try #require(fetch.statement)
         let placeholder = kind == .postgreSQL ? "$1" : "?"
-        #expect(statement.contains("WHERE") && statement.contains(placeholder) && !statement.contains("Faro"))
-        #expect(fetch.storeTime > .zero && fetch.storeTime <= fetch.duration)
+        expect(statement.contains("WHERE") && statement.contains(placeholder) && !statement.contains("Faro"))
+        expect(fetch.storeTime > .zero && fetch.storeTime <= fetch.duration)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -53,13 +54,13 @@ struct InstrumentTests {
             let context = stack.context("faulting")
             try context.performAndWait { () throws in
                 let city = try #require(try context.existingObject(with: ids[0]) as? City)
-                #expect(city.name == "Faro")
+                expectEqual(city.name, "Faro")
             }
         }
-        #expect(log.of(.fault).map(\.rows) == [1])
+        expectEqual(log.of(.fault).map(\.rows), [1])
         let fault = try #require(log.of(.fault).first)
-        #expect(fault.entity == "City" && fault.duration > .zero)
-        #expect(fault.storeTime == (kind == .memory ? .zero : fault.duration))
+        expect(fault.entity == "City" && fault.duration > .zero)
+        expectEqual(fault.storeTime, kind == .memory ? .zero : fault.duration)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -79,10 +80,10 @@ struct InstrumentTests {
                 try second.save()
             }
         }
-        #expect(runs == 2)
-        #expect(log.of(.conflict).map(\.rows) == [1])
-        #expect(log.of(.retry).map(\.context) == ["first"])
-        #expect(log.of(.save).compactMap(\.errorCode) == [NSManagedObjectMergeError])
+        expectEqual(runs, 2)
+        expectEqual(log.of(.conflict).map(\.rows), [1])
+        expectEqual(log.of(.retry).map(\.context), ["first"])
+        expectEqual(log.of(.save).compactMap(\.errorCode), [NSManagedObjectMergeError])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -91,24 +92,24 @@ struct InstrumentTests {
         let following = stack.context("following")
         try following.performAndWait { () throws in
             following.automaticallyMergesChangesFromParent = true
-            #expect(try following.fetch(citiesRequest()).isEmpty)
+            try expect(following.fetch(citiesRequest()).isEmpty)
         }
         try stack.addCities(["Faro", "Porto"])
         following.performAndWait {}
         let merge = try #require(log.of(.merge).first)
-        #expect(merge.rows == 2 && merge.context == "following")
+        expect(merge.rows == 2 && merge.context == "following")
         let context = stack.context("working")
         let count = try await context.fetch(citiesRequest(), progress: nil) { $0.count }
-        #expect(count == 2)
-        #expect(log.of(.asynchronousFetch).map(\.rows) == [2])
-        #expect(log.of(.fetch).count == 1, "the rounds of an asynchronous fetch are no fetches")
+        expectEqual(count, 2)
+        expectEqual(log.of(.asynchronousFetch).map(\.rows), [2])
+        expectEqual(log.of(.fetch).count, 1, "the rounds of an asynchronous fetch are no fetches")
         try context.performAndWait { () throws in
             let update = NSBatchUpdateRequest(entityName: "City")
             update.propertiesToUpdate = ["population": 7]
             _ = try context.execute(update)
         }
         let batch = try #require(log.of(.batch).first)
-        #expect(batch.rows == 2 && batch.entity == "City" && batch.context == "working")
+        expect(batch.rows == 2 && batch.entity == "City" && batch.context == "working")
     }
 
     @Test func `a wait for the writer is told with how long it took`() async throws {
@@ -130,20 +131,20 @@ struct InstrumentTests {
             try waiter.save()
         }
         while store.rows.figures?.waitingWriters == 0 { await Task.yield() }
-        #expect(stack.coordinator.statistics().stores.first?.pool?.waitingWriters == 1)
+        expectEqual(stack.coordinator.statistics().stores.first?.pool?.waitingWriters, 1)
         gate.open()
         for await _ in ends {}
         try await saved
         let wait = try #require(log.of(.writerWait).first)
-        #expect(wait.duration > .zero && wait.context == "waiting")
+        expect(wait.duration > .zero && wait.context == "waiting")
         let save = try #require(log.of(.save).first)
-        #expect(save.storeTime >= wait.duration)
+        expect(save.storeTime >= wait.duration)
     }
 
     @Test func `a checkpoint after a commit is told`() throws {
         let stack = try Stack(.sqlite, log, options: [NSSQLitePragmasOption: ["wal_autocheckpoint": "1"]])
         try stack.addCities((1...100).map { "City \($0)" })
-        #expect(log.kinds.contains(.checkpoint))
+        expect(log.kinds.contains(.checkpoint))
     }
 
     @Test func `a migration is told with the file, and one that fails with its error`() throws {
@@ -167,23 +168,23 @@ struct InstrumentTests {
         }
         try open { $0?.properties.append(GuideModel.attribute("mayor", .string)) }
         let migrations = log.of(.migration)
-        #expect(migrations.map(\.store) == ["store.sqlite", "store.sqlite"])
-        #expect(migrations.first?.errorCode != nil && migrations.last?.errorCode == nil)
-        #expect(migrations.allSatisfy { $0.duration > .zero })
+        expectEqual(migrations.map(\.store), ["store.sqlite", "store.sqlite"])
+        expect(migrations.first?.errorCode != nil && migrations.last?.errorCode == nil)
+        expect(migrations.allSatisfy { $0.duration > .zero })
     }
 
     @Test func `who sets no instrument is told nothing, and who takes it back is told no more`() throws {
         let stack = try Stack(.memory, log)
-        #expect(stack.coordinator.instrument is EventLog)
+        expect(stack.coordinator.instrument is EventLog)
         stack.coordinator.instrument = nil
         try stack.addCities(["Faro"])
-        #expect(log.all.isEmpty && stack.coordinator.instrument == nil)
+        expect(log.all.isEmpty && stack.coordinator.instrument == nil)
     }
 
     @Test func `several instruments are told in their order`() {
         let second = EventLog()
         CoreDataInstruments(log, second).record(CoreDataEvent(kind: .save, rows: 3))
-        #expect(log.all.first?.rows == 3 && second.all.first?.rows == 3)
+        expect(log.all.first?.rows == 3 && second.all.first?.rows == 3)
     }
 }
 
@@ -196,15 +197,15 @@ struct WritingInstrumentTests {
         }
         metrics.record(CoreDataEvent(kind: .fetch, duration: .seconds(9), errorCode: 134_070))
         let lines = metrics.text().split(separator: "\n").map(String.init)
-        #expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"0.0001\"} 1"))
-        #expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"0.001\"} 2"))
-        #expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"1.0\"} 3"))
-        #expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"+Inf\"} 4"))
-        #expect(lines.contains("coredata_operation_seconds_count{kind=\"fetch\"} 4"))
-        #expect(lines.contains("coredata_rows_total{kind=\"fetch\"} 6"))
-        #expect(lines.contains("coredata_errors_total{kind=\"fetch\"} 1"))
-        #expect(!lines.contains { $0.contains("kind=\"save\"") })
-        #expect(metrics.count(of: .fetch) == 4)
+        expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"0.0001\"} 1"))
+        expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"0.001\"} 2"))
+        expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"1.0\"} 3"))
+        expect(lines.contains("coredata_operation_seconds_bucket{kind=\"fetch\",le=\"+Inf\"} 4"))
+        expect(lines.contains("coredata_operation_seconds_count{kind=\"fetch\"} 4"))
+        expect(lines.contains("coredata_rows_total{kind=\"fetch\"} 6"))
+        expect(lines.contains("coredata_errors_total{kind=\"fetch\"} 1"))
+        expect(!lines.contains { $0.contains("kind=\"save\"") })
+        expectEqual(metrics.count(of: .fetch), 4)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -213,9 +214,9 @@ struct WritingInstrumentTests {
         try stack.addCities(["Faro"])
         let context = stack.context()
         let text = PrometheusInstrument().text(stack.coordinator.statistics())
-        #expect(text.contains("coredata_contexts 1"))
-        #expect(text.contains("coredata_row_cache_rows{store="))
-        #expect(text.contains("coredata_log_bytes") == (kind == .sqlite))
+        expect(text.contains("coredata_contexts 1"))
+        expect(text.contains("coredata_row_cache_rows{store="))
+        expectEqual(text.contains("coredata_log_bytes"), (kind == .sqlite))
         withExtendedLifetime(context) {}
     }
 
@@ -236,12 +237,12 @@ struct WritingInstrumentTests {
         )
         instrument.record(CoreDataEvent(kind: .save, duration: .milliseconds(1), errorCode: 133_020))
         instrument.record(CoreDataEvent(kind: .save, duration: .milliseconds(1), errorCode: 134_030))
-        #expect(lines.current.count == 2)
+        expectEqual(lines.current.count, 2)
         let object = try JSONSerialization.jsonObject(with: Data(lines.current[0].utf8))
         let members = try #require(object as? [String: Any])
-        #expect(members["kind"] as? String == "fetch" && members["rows"] as? Int == 7)
-        #expect(members["ms"] as? Double == 250 && members["storeMs"] as? Double == 200)
-        #expect(members["context"] as? String == "a \"quoted\"\nname" && members["statement"] as? String == "SELECT 1")
-        #expect(lines.current[1].contains("\"error\":134030") && !lines.current.contains { $0.contains("\n") })
+        expect(members["kind"] as? String == "fetch" && members["rows"] as? Int == 7)
+        expect(members["ms"] as? Double == 250 && members["storeMs"] as? Double == 200)
+        expect(members["context"] as? String == "a \"quoted\"\nname" && members["statement"] as? String == "SELECT 1")
+        expect(lines.current[1].contains("\"error\":134030") && !lines.current.contains { $0.contains("\n") })
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import StrataRows
 import Synchronization
@@ -17,10 +18,10 @@ struct StatisticsTests {
         }
         let statistics = stack.coordinator.statistics()
         let store = try #require(statistics.stores.first)
-        #expect(statistics.contexts == 1)
-        #expect(store.cachedRows == 2 && store.cachedBytes > 2 * 50 && store.cacheHits >= 2)
-        #expect((store.pool != nil) == (kind == .sqlite))
-        if let pool = store.pool { #expect(pool.fileSize > 0 && pool.readers <= pool.readerLimit) }
+        expectEqual(statistics.contexts, 1)
+        expect(store.cachedRows == 2 && store.cachedBytes > 2 * 50 && store.cacheHits >= 2)
+        expectEqual((store.pool != nil), (kind == .sqlite))
+        if let pool = store.pool { expect(pool.fileSize > 0 && pool.readers <= pool.readerLimit) }
     }
 
     @Test func `whoever asks for them keeps no context of others alive, not even for a moment`() async throws {
@@ -41,7 +42,7 @@ struct StatisticsTests {
         while !hasBegun.load(ordering: .relaxed) { await Task.yield() }
         for _ in 0..<1_000 {
             let city = try released(stack, ids[0])
-            #expect(city.managedObjectContext == nil)
+            expectEqual(city.managedObjectContext, nil)
         }
         isOver.store(true, ordering: .relaxed)
         await asking
@@ -66,9 +67,9 @@ struct StatisticsTests {
         try stack.addCities(["Porto"])
         try stack.addCities(["Lisboa"])
         let store = try #require(stack.coordinator.statistics().stores.first)
-        #expect(store.pool?.pinnedVersions == 1)
-        #expect(try #require(store.pool?.oldestPin) > .zero)
-        #expect(store.historyLag.map(\.consumer) == ["search"] && store.historyLag.map(\.transactions) == [2])
+        expectEqual(store.pool?.pinnedVersions, 1)
+        try expect(#require(store.pool?.oldestPin) > .zero)
+        expect(store.historyLag.map(\.consumer) == ["search"] && store.historyLag.map(\.transactions) == [2])
         withExtendedLifetime(context) {}
     }
 }
@@ -79,8 +80,8 @@ struct CheckTests {
     func `a store that answers is named, with the time that it took`(kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let checks = try await stack.coordinator.check()
-        #expect(checks.count == 1 && (checks[0].freeBytes != nil) == (kind == .sqlite))
-        #expect(checks[0].identifier == stack.coordinator.persistentStores.first?.identifier)
+        expect(checks.count == 1 && (checks[0].freeBytes != nil) == (kind == .sqlite))
+        expectEqual(checks[0].identifier, stack.coordinator.persistentStores.first?.identifier)
     }
 
     @Test func `a store that does not answer fails the check at the limit`() async throws {
@@ -98,11 +99,11 @@ struct CheckTests {
             _ = try await stack.coordinator.check(within: .milliseconds(50))
             Issue.record("the only connection is in use")
         } catch let error as CocoaError {
-            #expect(error.code == .persistentStoreTimeout)
+            expectEqual(error.code, .persistentStoreTimeout)
         }
         gate.open()
-        #expect(try await found == 10)
-        #expect(try await stack.coordinator.check(within: .seconds(20)).count == 1)
+        try await expectEqual(found, 10)
+        try await expectEqual(stack.coordinator.check(within: .seconds(20)).count, 1)
     }
 
     @Test func `a coordinator without stores, and one that is closed, are not well`() async throws {
@@ -121,17 +122,17 @@ struct ClosingTests {
         let stack = try Stack(kind)
         let context = stack.context()
         try stack.coordinator.close()
-        #expect(stack.coordinator.isClosed && stack.coordinator.persistentStores.isEmpty)
+        expect(stack.coordinator.isClosed && stack.coordinator.persistentStores.isEmpty)
         context.performAndWait {
             City(context: context).name = "Faro"
             do {
                 try context.save()
                 Issue.record("nobody may save")
             } catch {
-                #expect((error as? CocoaError)?.code == .persistentStoreOperation)
-                #expect(CoreDataFailure(error) == .environment && error.localizedDescription.contains("close"))
+                expectEqual((error as? CocoaError)?.code, .persistentStoreOperation)
+                expect(CoreDataFailure(error) == .environment && error.localizedDescription.contains("close"))
             }
-            #expect(context.insertedObjects.count == 1)
+            expectEqual(context.insertedObjects.count, 1)
         }
         #expect(throws: CocoaError.self) {
             try stack.coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
@@ -156,15 +157,15 @@ struct ClosingTests {
         async let saved: Void = context.perform { try context.save() }
         await gate.arrival()
         #expect(throws: CocoaError.self) { try stack.coordinator.close(within: .milliseconds(20)) }
-        #expect(stack.coordinator.persistentStores.count == 1, "the save still needs it")
+        expectEqual(stack.coordinator.persistentStores.count, 1, "the save still needs it")
         gate.open()
         try stack.coordinator.close()
         try await saved
-        #expect(!FileManager.default.fileExists(atPath: stack.storeURL.path + "-wal"))
+        expect(!FileManager.default.fileExists(atPath: stack.storeURL.path + "-wal"))
         let reopened = try stack.secondCoordinator()
         let reader = NSManagedObjectContext(.privateQueue)
         reader.persistentStoreCoordinator = reopened
-        #expect(try reader.performAndWait { try reader.count(for: citiesRequest()) } == 1)
+        try expectEqual(reader.performAndWait { try reader.count(for: citiesRequest()) }, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -183,9 +184,9 @@ struct ClosingTests {
         let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/dev/null"))
         description.type = NSInMemoryStoreType
         container.persistentStoreDescriptions = [description]
-        container.loadPersistentStores { _, error in #expect(error == nil) }
+        container.loadPersistentStores { _, error in expect(error == nil) }
         try await container.close(within: .seconds(20))
-        #expect(container.persistentStoreCoordinator.isClosed)
+        expect(container.persistentStoreCoordinator.isClosed)
     }
 }
 
@@ -194,19 +195,19 @@ struct LimitTests {
     @Test(arguments: StoreKind.allCases)
     func `a context too many is told which limit it breaks, and others go on`(kind: StoreKind) throws {
         let stack = try Stack(kind)
-        #expect(stack.coordinator.limits == CoreDataLimits())
+        expectEqual(stack.coordinator.limits, CoreDataLimits())
         stack.coordinator.limits.contexts = 2
         let contexts = (1...3).map { stack.context("\($0)") }
         for context in contexts.prefix(2) {
-            #expect(try context.performAndWait { try context.count(for: citiesRequest()) } == 0)
+            try expectEqual(context.performAndWait { try context.count(for: citiesRequest()) }, 0)
         }
         contexts[2].performAndWait {
             do {
                 _ = try contexts[2].fetch(citiesRequest())
                 Issue.record("one too many")
             } catch {
-                #expect(error.localizedDescription.contains("limits.contexts"))
-                #expect(CoreDataFailure(error) == .environment)
+                expect(error.localizedDescription.contains("limits.contexts"))
+                expectEqual(CoreDataFailure(error), .environment)
             }
             City(context: contexts[2]).name = "Faro"
             #expect(throws: CocoaError.self) { try contexts[2].save() }
@@ -237,12 +238,12 @@ struct LimitTests {
                 context.reset()
             }
             let bytes = stack.coordinator.statistics().stores.first?.cachedBytes ?? 0
-            #expect(bytes < 3 << 20)
+            expect(bytes < 3 << 20)
         }
-        #expect(cache.use.rows < 8000 && cache.use.rows > 0)
+        expect(cache.use.rows < 8000 && cache.use.rows > 0)
         let kept = try context.performAndWait { try context.fetch(citiesRequest()) }
         stack.coordinator.limits.rowCacheBytes = 0
-        #expect(cache.use.rows >= 8000, "what a context holds is shared")
-        #expect(kept.count == 8000)
+        expect(cache.use.rows >= 8000, "what a context holds is shared")
+        expectEqual(kept.count, 8000)
     }
 }

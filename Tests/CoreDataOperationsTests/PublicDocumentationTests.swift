@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -11,17 +12,17 @@ struct PublicDocumentationTests {
 
     @Test func `each function says what its parameters, its result and its errors are`() throws {
         let declarations = try Self.declarations.get()
-        #expect(declarations.count { !$0.parameters.isEmpty } > 300)
+        expect(declarations.count { !$0.parameters.isEmpty } > 300)
         let gaps = declarations.filter { !$0.gaps.isEmpty }
             .map { "\($0.place): \($0.name) does not document: \($0.gaps.joined(separator: ", "))" }
-        #expect(gaps.isEmpty, "\(gaps.joined(separator: "\n"))")
+        expect(gaps.isEmpty, "\(gaps.joined(separator: "\n"))")
     }
 
     @Test func `each type has an example`() throws {
         let types = try Self.declarations.get().filter(\.isType)
-        #expect(types.count > 150)
+        expect(types.count > 150)
         let bare = types.filter { !$0.hasExample }.map { "\($0.place): \($0.name) has no example" }
-        #expect(bare.isEmpty, "\(bare.joined(separator: "\n"))")
+        expect(bare.isEmpty, "\(bare.joined(separator: "\n"))")
     }
 
     @Test func `the members that are used most have an example`() throws {
@@ -29,8 +30,8 @@ struct PublicDocumentationTests {
         let bare = Self.usedMost.flatMap { type, names in names.map { "\(type).\($0)" } }
             .filter { name in !(members[name] ?? []).contains(where: \.hasExample) }
             .map { "\(members[$0]?.first?.place ?? "nowhere"): \($0) has no example" }.sorted()
-        #expect(bare.isEmpty, "\(bare.joined(separator: "\n"))")
-        #expect(Self.usedMost.values.map(\.count).reduce(0, +) >= 100)
+        expect(bare.isEmpty, "\(bare.joined(separator: "\n"))")
+        expect(Self.usedMost.values.map(\.count).reduce(0, +) >= 100)
     }
 
     /// What code for Apple's framework uses most, by type.
@@ -139,7 +140,7 @@ struct PublicDocumentationTests {
         let gaps = found.filter { !$0.gaps.isEmpty }.map {
             "\($0.place) \($0.name): \($0.gaps.joined(separator: ", "))"
         }
-        #expect(
+        expect(
             gaps == [
                 "F:12 add: parameter first, parameter default, parameter wrong, which it does not have, the result, the errors",
                 "F:20 Outer.Inner.init: parameter a",
@@ -151,7 +152,7 @@ struct PublicDocumentationTests {
                 "F:31 P.v: the errors",
             ]
         )
-        #expect(
+        expect(
             found.filter(\.isType).map { "\($0.name) \($0.hasExample)" } == [
                 "Outer false", "Outer.Inner true", "P false",
             ]

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import StrataSQLiteStore
 import Synchronization
@@ -102,23 +103,23 @@ struct RestoreTests {
             }
             wait(rounds: 4)
         }
-        #expect(failures.withLock(\.self) == [])
+        expectEqual(failures.withLock(\.self), [])
 
         let problems = try StoreVerifier(storeURL: url, model: model).problems()
-        #expect(problems == [])
+        expectEqual(problems, [])
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = try open()
         try context.performAndWait {
             let all = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Picture"))
             let byName = Dictionary(grouping: all) { $0.value(forKey: "name") as? String ?? "" }
-            #expect(byName.keys.sorted() == ["before", "writer 1", "writer 2"])
+            expectEqual(byName.keys.sorted(), ["before", "writer 1", "writer 2"])
             for (name, pictures) in byName where name != "before" {
-                #expect(pictures.count == 2 && Set(pictures.map { $0.value(forKey: "round") as? Int64 }).count == 1)
+                expect(pictures.count == 2 && Set(pictures.map { $0.value(forKey: "round") as? Int64 }).count == 1)
                 for picture in pictures {
                     let (data, round) = (
                         picture.value(forKey: "data") as? Data, picture.value(forKey: "round") as? Int64
                     )
-                    #expect(data?.count == 150_000 && data?.first == round.map { UInt8(truncatingIfNeeded: $0) })
+                    expect(data?.count == 150_000 && data?.first == round.map { UInt8(truncatingIfNeeded: $0) })
                 }
             }
         }

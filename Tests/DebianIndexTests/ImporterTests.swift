@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,9 +15,9 @@ struct ImporterTests {
 
         let outcome = try await scratch.importAll([index], contexts: contexts)
 
-        #expect(outcome == Importer.Outcome(imported: 1800, present: 0))
+        expectEqual(outcome, Importer.Outcome(imported: 1800, present: 0))
         let totals = try await scratch.answers().totals()
-        #expect(totals == Answers.Totals(packages: 1800, names: 1801, sections: 7, maintainers: 11))
+        expectEqual(totals, Answers.Totals(packages: 1800, names: 1801, sections: 7, maintainers: 11))
     }
 
     @Test func `the inspector answers predicates on an imported index`() async throws {
@@ -41,8 +42,8 @@ struct ImporterTests {
                 "--json",
             ]
             let code = StrataCommand.run(words, print: { _ in lines += 1 }, complain: { Issue.record("\($0)") })
-            #expect(code == .success)
-            #expect(lines == count, "\(predicate)")
+            expectEqual(code, .success)
+            expectEqual(lines, count, "\(predicate)")
         }
     }
 
@@ -54,8 +55,8 @@ struct ImporterTests {
 
         let outcome = try await scratch.importAll([index], contexts: 3)
 
-        #expect(outcome == Importer.Outcome(imported: 0, present: 700))
-        #expect(try await scratch.snapshot() == before)
+        expectEqual(outcome, Importer.Outcome(imported: 0, present: 700))
+        try await expectEqual(scratch.snapshot(), before)
     }
 
     @Test func `an import that was stopped half-way is completed by the next`() async throws {
@@ -68,8 +69,8 @@ struct ImporterTests {
         _ = try await broken.importAll([try broken.index("Part", numbers: 400..<900)], survey: [index], contexts: 1)
         let outcome = try await broken.importAll([index], contexts: 2)
 
-        #expect(outcome == Importer.Outcome(imported: 1000, present: 500))
-        #expect(try await broken.snapshot() == whole.snapshot())
+        expectEqual(outcome, Importer.Outcome(imported: 1000, present: 500))
+        try await expectEqual(broken.snapshot(), whole.snapshot())
     }
 
     @Test func `contexts that meet over the same packages agree`() async throws {
@@ -79,8 +80,8 @@ struct ImporterTests {
 
         let outcome = try await scratch.importAll(indexes, contexts: 4)
 
-        #expect(outcome == Importer.Outcome(imported: 600, present: 1800))
-        #expect(try await scratch.answers().totals().packages == 600)
+        expectEqual(outcome, Importer.Outcome(imported: 600, present: 1800))
+        try await expectEqual(scratch.answers().totals().packages, 600)
     }
 
     @Test func `two imports at once end up with one of everything`() async throws {
@@ -91,9 +92,9 @@ struct ImporterTests {
         async let second = scratch.importAll([index], contexts: 2)
         let outcomes = try await [first, second]
 
-        #expect(outcomes[0].imported + outcomes[1].imported == 900)
-        #expect(
-            try await scratch.answers().totals()
+        expectEqual(outcomes[0].imported + outcomes[1].imported, 900)
+        try await expect(
+            scratch.answers().totals()
                 == Answers.Totals(packages: 900, names: 901, sections: 7, maintainers: 11)
         )
     }
@@ -127,26 +128,26 @@ struct ImporterTests {
         let context = try scratch.container().newBackgroundContext()
         try await context.perform {
             let package = try #require(try context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
-            #expect(package.name == "sqlite3")
-            #expect(package.version == "3.40.1-2")
-            #expect(package.architecture == "amd64")
-            #expect(package.section?.name == "database")
-            #expect(package.priority == .optional)
-            #expect(package.maintainer?.name == "Laszlo")
-            #expect(package.maintainer?.email == "gcs@debian.org")
-            #expect(package.installedSize == 1602 * 1024)
-            #expect(package.downloadSize == 411_664)
-            #expect(Set(package.dependencies.map(\.name)) == ["libc6", "libreadline8", "libedit2"])
-            #expect(package.recommendations.map(\.name) == ["sqlite3-doc"])
-            #expect(package.homepage == URL(string: "https://www.sqlite.org/"))
-            #expect(package.fileName == "pool/main/s/sqlite3.deb")
-            #expect(package.sha256 == "00ff")
-            #expect(package.status == "install ok installed")
-            #expect(package.synopsis == "Command line interface for SQLite 3")
-            #expect(abs(package.indexedAt.timeIntervalSince(index.modified)) < 0.001)
-            #expect(package.importedAt >= before.addingTimeInterval(-0.001))
-            #expect(package.section?.packages as? Set<Package> == [package])
-            #expect(package.dependencies.allSatisfy { $0.dependents == [package] && $0.recommenders.isEmpty })
+            expectEqual(package.name, "sqlite3")
+            expectEqual(package.version, "3.40.1-2")
+            expectEqual(package.architecture, "amd64")
+            expectEqual(package.section?.name, "database")
+            expectEqual(package.priority, .optional)
+            expectEqual(package.maintainer?.name, "Laszlo")
+            expectEqual(package.maintainer?.email, "gcs@debian.org")
+            expectEqual(package.installedSize, 1602 * 1024)
+            expectEqual(package.downloadSize, 411_664)
+            expectEqual(Set(package.dependencies.map(\.name)), ["libc6", "libreadline8", "libedit2"])
+            expectEqual(package.recommendations.map(\.name), ["sqlite3-doc"])
+            expectEqual(package.homepage, URL(string: "https://www.sqlite.org/"))
+            expectEqual(package.fileName, "pool/main/s/sqlite3.deb")
+            expectEqual(package.sha256, "00ff")
+            expectEqual(package.status, "install ok installed")
+            expectEqual(package.synopsis, "Command line interface for SQLite 3")
+            expect(abs(package.indexedAt.timeIntervalSince(index.modified)) < 0.001)
+            expect(package.importedAt >= before.addingTimeInterval(-0.001))
+            expectEqual(package.section?.packages as? Set<Package>, [package])
+            expect(package.dependencies.allSatisfy { $0.dependents == [package] && $0.recommenders.isEmpty })
         }
     }
 }
@@ -183,7 +184,7 @@ struct AnswersTests {
     @Test func `sections come by size`() async throws {
         let table = try await answers { try await $0.largestSections() }
 
-        #expect(
+        expect(
             table == [
                 "Section  Packages  Installed",
                 "───────  ────────  ─────────",
@@ -196,7 +197,7 @@ struct AnswersTests {
     @Test func `names come by demand, and those in no index are virtual`() async throws {
         let table = try await answers { try await $0.mostDependedUpon(contexts: 2) }
 
-        #expect(
+        expect(
             table == [
                 "Name    Dependents  Recommenders  In the index",
                 "──────  ──────────  ────────────  ────────────",
@@ -209,7 +210,7 @@ struct AnswersTests {
     @Test func `packages come by size, and no more than asked for`() async throws {
         let table = try await answers(limit: 2) { try await $0.biggestPackages() }
 
-        #expect(
+        expect(
             table == [
                 "Package  Version  Section  Installed  Download",
                 "───────  ───────  ───────  ─────────  ────────",
@@ -230,8 +231,8 @@ struct AnswersTests {
 
         let found = try await scratch.answers(limit: 1).search(text)
 
-        #expect(found.total == total)
-        #expect(found.table.lines().dropFirst(2).map { String($0.prefix { $0 != " " }) } == names)
+        expectEqual(found.total, total)
+        expectEqual(found.table.lines().dropFirst(2).map { String($0.prefix { $0 != " " }) }, names)
     }
 
     private func answers(limit: Int = 10, _ question: (Answers) async throws -> TextTable) async throws -> [String] {
@@ -258,15 +259,15 @@ struct ImporterProgramTests {
         let second = try Self.start(arguments)
         let report = try second.errors.fileHandleForReading.readUntil("packages/s")
         second.process.waitUntilExit()
-        #expect(second.process.terminationStatus == 0)
-        #expect(!report.contains("\n0 imported"))
+        expectEqual(second.process.terminationStatus, 0)
+        expect(!report.contains("\n0 imported"))
 
         let third = try Self.start(arguments)
-        #expect(
-            try third.errors.fileHandleForReading.readUntil("packages/s").contains("\n0 imported, 6,000 already there")
+        try expect(
+            third.errors.fileHandleForReading.readUntil("packages/s").contains("\n0 imported, 6,000 already there")
         )
         third.process.waitUntilExit()
-        #expect(third.process.terminationStatus == 0)
+        expectEqual(third.process.terminationStatus, 0)
     }
 
     private static let program: URL? = {

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -36,10 +37,10 @@ struct IndexMigrationTests {
         let context = container.newBackgroundContext()
         try context.performAndWait {
             let package = try #require(context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
-            #expect(package.synopsis == "shell")
-            #expect(package.upstreamVersion == "5.9")
-            #expect(package.revision == "4+b2")
-            #expect(package.maintainer?.domain == "example.org")
+            expectEqual(package.synopsis, "shell")
+            expectEqual(package.upstreamVersion, "5.9")
+            expectEqual(package.revision, "4+b2")
+            expectEqual(package.maintainer?.domain, "example.org")
         }
     }
 
@@ -48,9 +49,9 @@ struct IndexMigrationTests {
     )
     func `a version has its parts`(_ version: String, _ upstream: String, _ revision: String?) {
         let parts = Package.parts(ofVersion: version)
-        #expect(parts.upstream == upstream)
-        #expect(parts.revision == revision)
-        #expect(Maintainer.domain(ofAddress: "a@b.org") == "b.org")
-        #expect(Maintainer.domain(ofAddress: "nobody") == nil)
+        expectEqual(parts.upstream, upstream)
+        expectEqual(parts.revision, revision)
+        expectEqual(Maintainer.domain(ofAddress: "a@b.org"), "b.org")
+        expectEqual(Maintainer.domain(ofAddress: "nobody"), nil)
     }
 }

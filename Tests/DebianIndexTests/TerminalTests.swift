@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -11,7 +12,7 @@ struct TerminalTests {
         table.append("a", "1,234,567", "x")
         table.append("longer name", "8", "")
 
-        #expect(
+        expect(
             table.lines() == [
                 "Name             Count  Note",
                 "───────────  ─────────  ────",
@@ -22,7 +23,7 @@ struct TerminalTests {
     }
 
     @Test func `a table without rows is its titles`() {
-        #expect(TextTable(.left("A"), .right("B")).lines() == ["A  B", "─  ─"])
+        expectEqual(TextTable(.left("A"), .right("B")).lines(), ["A  B", "─  ─"])
     }
 
     @Test func `missing cells stay empty and surplus ones are dropped`() {
@@ -30,7 +31,7 @@ struct TerminalTests {
         table.append("1")
         table.append("1", "2", "3")
 
-        #expect(table.lines().suffix(2) == ["1", "1  2"])
+        expectEqual(table.lines().suffix(2), ["1", "1  2"])
     }
 
     @Test func `long cells are cut, and line breaks cannot tear a row apart`() {
@@ -38,9 +39,9 @@ struct TerminalTests {
         table.append(String(repeating: "x", count: 500))
         table.append("two\r\nlines\u{1B}[31m")
 
-        #expect(table.lines()[2].count == TextTable.widestCell)
-        #expect(table.lines()[2].hasSuffix("x…"))
-        #expect(table.lines()[3] == "two lines [31m")
+        expectEqual(table.lines()[2].count, TextTable.widestCell)
+        expect(table.lines()[2].hasSuffix("x…"))
+        expectEqual(table.lines()[3], "two lines [31m")
     }
 
     @Test(arguments: [
@@ -48,7 +49,7 @@ struct TerminalTests {
         (Int.min, "-9,223,372,036,854,775,808"),
     ])
     func `digits are grouped by three`(number: Int, text: String) {
-        #expect(number.grouped == text)
+        expectEqual(number.grouped, text)
     }
 
     @Test(arguments: [
@@ -56,7 +57,7 @@ struct TerminalTests {
         (1_377_557_908, "1.4 GB"), (Int64.max, "9223372 TB"),
     ])
     func `sizes have one decimal at most`(bytes: Int64, text: String) {
-        #expect(bytes.asByteCount == text)
+        expectEqual(bytes.asByteCount, text)
     }
 
     @Test func `away from a terminal, progress is a line for each tenth`() {
@@ -66,9 +67,9 @@ struct TerminalTests {
         bar.finish()
 
         let lines = output.withLock { $0.split(separator: "\n") }
-        #expect(lines.count == 10)
-        #expect(lines.first == "Importing 2 of 20 (10 %)")
-        #expect(lines.last == "Importing 20 of 20 (100 %)")
+        expectEqual(lines.count, 10)
+        expectEqual(lines.first, "Importing 2 of 20 (10 %)")
+        expectEqual(lines.last, "Importing 20 of 20 (100 %)")
     }
 
     @Test func `on a terminal, progress is one line that ends full`() {
@@ -79,8 +80,8 @@ struct TerminalTests {
         bar.finish()
 
         let text = output.withLock { $0 }
-        #expect(text.filter { $0 == "\n" }.count == 1)
-        #expect(text.hasSuffix(String(repeating: "█", count: 32) + " 2,000 of 2,000\n"))
+        expectEqual(text.filter { $0 == "\n" }.count, 1)
+        expect(text.hasSuffix(String(repeating: "█", count: 32) + " 2,000 of 2,000\n"))
     }
 
     @Test func `nothing to do is all done`() {
@@ -88,7 +89,7 @@ struct TerminalTests {
         let bar = ProgressBar("Importing", total: 0, isTerminal: false) { text in output.withLock { $0 += text } }
         bar.advance(by: 0)
 
-        #expect(output.withLock { $0 } == "Importing 0 of 0 (100 %)\n")
+        expectEqual(output.withLock { $0 }, "Importing 0 of 0 (100 %)\n")
     }
 }
 
@@ -97,8 +98,8 @@ struct ImporterOptionsTests {
     @Test func `nothing given means the defaults`() throws {
         let options = try Options.parse([])
 
-        #expect(options == Options())
-        #expect(options.contexts >= 1)
+        expectEqual(options, Options())
+        expect(options.contexts >= 1)
     }
 
     @Test(arguments: [
@@ -113,13 +114,13 @@ struct ImporterOptionsTests {
         expected.limit = 5
         expected.search = "web server"
 
-        #expect(try Options.parse(arguments) == expected)
+        try expectEqual(Options.parse(arguments), expected)
     }
 
     @Test func `a value may start with dashes and hold equal signs`() throws {
-        #expect(try Options.parse(["--search=a=b"]).search == "a=b")
-        #expect(try Options.parse(["-com.apple.CoreData.SQLDebug", "1", "--search", "x"]).search == "x")
-        #expect(try Options.parse(["--search", "--x"]).search == "--x")
+        try expectEqual(Options.parse(["--search=a=b"]).search, "a=b")
+        try expectEqual(Options.parse(["-com.apple.CoreData.SQLDebug", "1", "--search", "x"]).search, "x")
+        try expectEqual(Options.parse(["--search", "--x"]).search, "--x")
     }
 
     @Test(arguments: [

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -63,9 +64,9 @@ struct JobQueueTests {
         let model = try QueueStore.model.get()
 
         // Of the file that the model was in before: stores of that time need no migration.
-        #expect(model.versionChecksum == "g/90wc8qrl4xA92oQ1BueEGGvDMMD/0r7WEOzkFTGwo=")
-        #expect(model.entitiesByName["Job"]?.indexes.map(\.name) == ["byAvailability"])
-        #expect(model.entitiesByName["Job"]?.managedObjectClassName == "JobQueue.Job")
+        expectEqual(model.versionChecksum, "g/90wc8qrl4xA92oQ1BueEGGvDMMD/0r7WEOzkFTGwo=")
+        expectEqual(model.entitiesByName["Job"]?.indexes.map(\.name), ["byAvailability"])
+        expectEqual(model.entitiesByName["Job"]?.managedObjectClassName, "JobQueue.Job")
     }
 
     @Test func `workers in several processes do every job once, also those of one that is killed`() async throws {
@@ -81,10 +82,10 @@ struct JobQueueTests {
             context.name = "victim.1"
             try await worker.workOnce(in: context)
             let count = try await context.perform { try worker.claim(in: context).count }
-            #expect(count == 8)
+            expectEqual(count, 8)
             kill(getpid(), SIGKILL)
         }
-        #expect(try await folder.status().claimed == 8)
+        try await expectEqual(folder.status().claimed, 8)
         await withTaskGroup(of: Void.self) { group in
             for name in ["one", "two", "three"] {
                 group.addTask {
@@ -106,12 +107,12 @@ struct JobQueueTests {
         }
 
         let audit = try await folder.audit()
-        #expect(audit.faults == [])
-        #expect(audit.jobs == 200 && audit.claimedAgain == 8)
+        expectEqual(audit.faults, [])
+        expect(audit.jobs == 200 && audit.claimedAgain == 8)
         let status = try await folder.status()
-        #expect(status.done == 200 && status.waiting == 0 && status.claimed == 0)
-        #expect(status.doneByWorker["victim"] == 8)
-        #expect(status.doneByWorker.values.reduce(0, +) == 200)
+        expect(status.done == 200 && status.waiting == 0 && status.claimed == 0)
+        expectEqual(status.doneByWorker["victim"], 8)
+        expectEqual(status.doneByWorker.values.reduce(0, +), 200)
     }
 
     @Test func `who ends a job after its lease has run out leaves nothing behind`() async throws {
@@ -124,18 +125,18 @@ struct JobQueueTests {
         fastContext.name = "fast.1"
 
         let claimed = try await slowContext.perform { try slow.claim(in: slowContext) }
-        #expect(claimed.count == 3)
-        #expect(try await fast.workOnce(in: fastContext) == 3)
+        expectEqual(claimed.count, 3)
+        try await expectEqual(fast.workOnce(in: fastContext), 3)
         for claim in claimed {
             let number = try await slowContext.perform {
                 try slow.finish(claim, Job.result(of: claim.payload), in: slowContext)
             }
-            #expect(number == nil)
+            expectEqual(number, nil)
         }
 
-        #expect(slow.countsSoFar == Worker.Counts(done: 0, missed: 0, expired: 3))
-        #expect(try await folder.audit().faults == [])
-        #expect(try await folder.status().doneByWorker == ["fast": 3])
+        expectEqual(slow.countsSoFar, Worker.Counts(done: 0, missed: 0, expired: 3))
+        try await expectEqual(folder.audit().faults, [])
+        try await expectEqual(folder.status().doneByWorker, ["fast": 3])
     }
 
     @Test func `a claim that another follows between look and save ends with nothing saved`() async throws {
@@ -148,13 +149,13 @@ struct JobQueueTests {
         let fastContext = folder.container.newBackgroundContext()
         fastContext.name = "fast.1"
         let claim = try #require(try await slowContext.perform { try slow.claim(in: slowContext) }.first)
-        #expect(try await fast.workOnce(in: fastContext) == 1)
+        try await expectEqual(fast.workOnce(in: fastContext), 1)
 
         // The job is held as it was when it was claimed, so only the save can find out.
         let number = try await slowContext.perform { try slow.finish(claim, 0, in: slowContext) }
 
-        #expect(number == nil && slow.countsSoFar.expired == 1)
-        #expect(try await folder.audit().faults == [])
+        expect(number == nil && slow.countsSoFar.expired == 1)
+        try await expectEqual(folder.audit().faults, [])
     }
 
     @Test func `a job that shows another claim when it is to be claimed is left alone`() async throws {
@@ -165,7 +166,7 @@ struct JobQueueTests {
         first.name = "worker.1"
         second.name = "worker.2"
         let early = try await first.perform { try worker.claim(in: first).count }
-        #expect(early == 4)
+        expectEqual(early, 4)
 
         // As a fetch gives them that began before the claim.
         let claimed = try await second.perform {
@@ -173,11 +174,11 @@ struct JobQueueTests {
             return try worker.take(try second.fetch(request), in: second).count
         }
 
-        #expect(claimed == 0 && worker.countsSoFar.missed == 4)
+        expect(claimed == 0 && worker.countsSoFar.missed == 4)
         let attempts = try await first.perform {
             try first.fetch(NSFetchRequest<Job>(entityName: "Job")).map(\.attempts)
         }
-        #expect(attempts == [1, 1, 1, 1])
+        expectEqual(attempts, [1, 1, 1, 1])
     }
 
     @Test func `a claim that comes second is dropped, and the rest of it holds`() async throws {
@@ -190,7 +191,7 @@ struct JobQueueTests {
         let (hasFetched, hasClaimed) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         async let late = second.perform {
             let jobs = try worker.free(in: second)
-            #expect(jobs.count == 8)
+            expectEqual(jobs.count, 8)
             hasFetched.signal()
             try #require(hasClaimed.wait(timeout: .now() + 30) == .success)
             return try worker.take(jobs, in: second).count
@@ -201,10 +202,10 @@ struct JobQueueTests {
             return try worker.take(Array(worker.free(in: first).prefix(5)), in: first).count
         }
 
-        #expect(early == 5)
-        #expect(try await late == 3)
-        #expect(worker.countsSoFar.missed == 5)
-        #expect(try await folder.status().claimed == 8)
+        expectEqual(early, 5)
+        try await expectEqual(late, 3)
+        expectEqual(worker.countsSoFar.missed, 5)
+        try await expectEqual(folder.status().claimed, 8)
     }
 
     @Test func `the audit finds what is lost, done twice, or not done`() async throws {
@@ -214,7 +215,7 @@ struct JobQueueTests {
         let context = folder.container.newBackgroundContext()
         context.name = "worker.1"
         while try await worker.workOnce(in: context) > 0 {}
-        #expect(try await folder.audit().isSound)
+        try await expect(folder.audit().isSound)
 
         try await context.perform {
             let request = NSFetchRequest<Job>(entityName: "Job")
@@ -233,14 +234,14 @@ struct JobQueueTests {
         }
 
         let faults = try await folder.audit().faults
-        #expect(faults.contains("job 1, which producer has saved, is lost"))
-        #expect(faults.contains("job 1, which worker has saved, is lost"))
-        #expect(faults.contains { $0.hasPrefix("job 2 was done 2 times") })
-        #expect(faults.contains("job 3 is done, but nobody has done it"))
-        #expect(faults.contains("the receipt of job 3, which worker has saved, is lost"))
-        #expect(faults.contains("job 4 has a receipt, but is not done"))
-        #expect(faults.contains("job 5 has a wrong result"))
-        #expect(faults.count == 7)
+        expect(faults.contains("job 1, which producer has saved, is lost"))
+        expect(faults.contains("job 1, which worker has saved, is lost"))
+        expect(faults.contains { $0.hasPrefix("job 2 was done 2 times") })
+        expect(faults.contains("job 3 is done, but nobody has done it"))
+        expect(faults.contains("the receipt of job 3, which worker has saved, is lost"))
+        expect(faults.contains("job 4 has a receipt, but is not done"))
+        expect(faults.contains("job 5 has a wrong result"))
+        expectEqual(faults.count, 7)
     }
 
     @Test func `a logbook leaves out the line that its process had no time to end`() throws {
@@ -251,16 +252,16 @@ struct JobQueueTests {
         let path = folder.url.appendingPathComponent("b.log")
         try "4\n5\n6".write(to: path, atomically: false, encoding: .utf8)
 
-        #expect(try Logbook.numbers("a", in: folder.url) == [1, 2, 3])
-        #expect(try Logbook.numbers("b", in: folder.url) == [4, 5])
-        #expect(try Logbook.names(in: folder.url) == ["a", "b"])
+        try expectEqual(Logbook.numbers("a", in: folder.url), [1, 2, 3])
+        try expectEqual(Logbook.numbers("b", in: folder.url), [4, 5])
+        try expectEqual(Logbook.names(in: folder.url), ["a", "b"])
     }
 
     @Test func `the arguments name a role and its options`() throws {
         let options = try Options.parse(["work", "--name=w", "--contexts", "3", "--lease", "0.5", "--supervised"])
-        #expect(options.role == .work && options.name == "w" && options.contexts == 3)
-        #expect(options.lease == 0.5 && options.isSupervised)
-        #expect(try Options.parse([]).role == .demo)
+        expect(options.role == .work && options.name == "w" && options.contexts == 3)
+        expect(options.lease == 0.5 && options.isSupervised)
+        try expectEqual(Options.parse([]).role, .demo)
         #expect(throws: UsageError.self) { try Options.parse(["work", "--name", "a.b"]) }
         #expect(throws: UsageError.self) { try Options.parse(["--seconds", "x"]) }
         #expect(throws: UsageError.self) { try Options.parse(["frob"]) }
@@ -272,9 +273,9 @@ struct JobQueueTests {
         status.done = 12
         status.doneByWorker = ["worker-2": 5, "worker-1": 7]
 
-        #expect(Monitor.line(status, 41.7) == "waiting 3  claimed 0  done 12  41/s  (worker-1 7, worker-2 5)")
+        expectEqual(Monitor.line(status, 41.7), "waiting 3  claimed 0  done 12  41/s  (worker-1 7, worker-2 5)")
         let table = Monitor.table(status, 41.7)
-        #expect(table.first == "  waiting             3" && table.last == "  worker-2            5")
+        expect(table.first == "  waiting             3" && table.last == "  worker-2            5")
     }
 
     @Test(.timeLimit(.minutes(2)))
@@ -298,7 +299,7 @@ struct JobQueueTests {
             let worker = Worker("other", container: container, logbook: logbook, lease: 60)
             let context = container.newBackgroundContext()
             context.name = "other.1"
-            #expect(try await worker.workOnce(in: context) == 5)
+            try await expectEqual(worker.workOnce(in: context), 5)
         }
         status.waiting = 0
         status.done = 5
@@ -313,10 +314,10 @@ struct JobQueueTests {
         await drawings.next(with: [])
 
         let tables = drawings.tables
-        #expect(tables.count >= 3 && tables[0].hasPrefix("  waiting"))
+        expect(tables.count >= 3 && tables[0].hasPrefix("  waiting"))
         for (last, next) in zip(tables, tables.dropFirst()) {
             let height = last.count { $0 == "\n" }
-            #expect(next.hasPrefix("\u{1B}[\(height)A  waiting"))
+            expect(next.hasPrefix("\u{1B}[\(height)A  waiting"))
         }
     }
 
@@ -327,19 +328,19 @@ struct JobQueueTests {
         let count = doorbell.count
         NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: coordinator)
         await doorbell.wait(beyond: count, atMost: 300)
-        #expect(doorbell.count == count + 1)
+        expectEqual(doorbell.count, count + 1)
         // Nobody rings.
         await doorbell.wait(beyond: count + 1, atMost: 0.01)
-        #expect(doorbell.count == count + 1)
+        expectEqual(doorbell.count, count + 1)
     }
 
     // The steps are scripted, so the deadlines are for a machine that does nothing at all: others hold its threads up for long.
     @Test(.timeLimit(.minutes(10)))
     func `a process is paused when all of its threads stand still`() async throws {
-        #expect(ThreadState(stat: "12 (a) R (b) T 1 12")?.standsStill == true)
-        #expect(ThreadState(stat: "12 (T) T) R 1 12")?.standsStill == false)
-        #expect(ThreadState(stat: "12") == nil)
-        #expect(ThreadState.all(of: .max) == nil)
+        expectEqual(ThreadState(stat: "12 (a) R (b) T 1 12")?.standsStill, true)
+        expectEqual(ThreadState(stat: "12 (T) T) R 1 12")?.standsStill, false)
+        expectEqual(ThreadState(stat: "12"), nil)
+        expectEqual(ThreadState.all(of: .max), nil)
 
         let child = try Child(["-c", "read line"], program: URL(fileURLWithPath: "/bin/sh"))
         let looks = Shared<[String]>(["RST", "TTS", "TTZ", "TTT"])
@@ -348,20 +349,20 @@ struct JobQueueTests {
             looks.update { $0 = Array($0.dropFirst()) }
             return letters.compactMap { ThreadState(stat: "1 (name) \($0) 1") }
         }
-        #expect(looks.current == ["TTT"])
+        expectEqual(looks.current, ["TTT"])
         #if os(Linux)
         try await child.pause(within: 300) { process in
             let states = ThreadState.all(of: process)
-            #expect(states?.isEmpty == false)
+            expectEqual(states?.isEmpty, false)
             return states
         }
-        #expect(ThreadState.all(of: child.processID)?.allSatisfy { $0.letter == "T" } == true)
+        expectEqual(ThreadState.all(of: child.processID)?.allSatisfy { $0.letter == "T" }, true)
         #endif
         // One that goes on is reported, with nobody waiting for the rest of the deadline.
         await #expect(throws: QueueError.self) {
             try await child.pause(within: 0) { _ in [ThreadState(stat: "1 (name) R 1")].compactMap(\.self) }
         }
         child.goOn()
-        #expect(try await child.endedWhenAsked(within: 300) == 1)
+        try await expectEqual(child.endedWhenAsked(within: 300), 1)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -119,12 +120,12 @@ struct ClassModelFaultTests {
             _ = try NSManagedObjectModel(for: fault.types())
             Issue.record("no error")
         } catch {
-            #expect((error as? CocoaError)?.code == .coreData)
-            #expect(
+            expectEqual((error as? CocoaError)?.code, .coreData)
+            expect(
                 error.localizedDescription.contains("ModelClassesTests.\(fault.place)"),
                 "\(error.localizedDescription)"
             )
-            #expect(error.localizedDescription.contains(fault.reason), "\(error.localizedDescription)")
+            expect(error.localizedDescription.contains(fault.reason), "\(error.localizedDescription)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataInspector
 import StrataSQLiteStore
 import StrataStoreChecks
@@ -78,24 +79,24 @@ struct ClassModelTests {
 
         for name in ["Place", "Bar", "City"] {
             let (mine, theirs) = (try model.entity(name), try file.entity(name))
-            #expect(mine.versionHash == theirs.versionHash)
+            expectEqual(mine.versionHash, theirs.versionHash)
             for property in theirs.ownProperties where property.name != "hours" {
                 let found = try #require(mine.propertiesByName[property.name])
-                #expect(found == property, "\(name).\(property.name)")
+                expectEqual(found, property, "\(name).\(property.name)")
             }
-            #expect(mine.ownProperties.count == theirs.ownProperties.count)
-            #expect(mine.indexes == theirs.indexes)
+            expectEqual(mine.ownProperties.count, theirs.ownProperties.count)
+            expectEqual(mine.indexes, theirs.indexes)
         }
-        #expect(model.versionChecksum == file.versionChecksum)
-        #expect(model.versionIdentifiers == file.versionIdentifiers)
-        #expect(model.entities(forConfigurationName: "Guide")?.map(\.name) == ["Place"])
+        expectEqual(model.versionChecksum, file.versionChecksum)
+        expectEqual(model.versionIdentifiers, file.versionIdentifiers)
+        expectEqual(model.entities(forConfigurationName: "Guide")?.map(\.name), ["Place"])
         // The default value of a transformable attribute has no place in a file.
         model.entitiesByName["Place"]?.attributesByName["hours"]?.defaultValue = nil
-        #expect(model == file)
-        #expect(try Self.schema(model) == Self.schema(file))
-        #expect(try model.entity("Place").userInfo as? [String: String] == ["color": "red"])
-        #expect(
-            try model.entity("Place").relationshipsByName["near"]?.userInfo as? [String: String] == ["kind": "peer"]
+        expectEqual(model, file)
+        try expectEqual(Self.schema(model), Self.schema(file))
+        try expectEqual(model.entity("Place").userInfo as? [String: String], ["color": "red"])
+        try expect(
+            model.entity("Place").relationshipsByName["near"]?.userInfo as? [String: String] == ["kind": "peer"]
         )
     }
 
@@ -104,8 +105,8 @@ struct ClassModelTests {
         let file = try ModelFixtures.everythingModel()
         let model = try Everything.model()
 
-        #expect(model.entityVersionHashesByName == file.entityVersionHashesByName)
-        #expect(try Self.schema(model) == Self.schema(file))
+        expectEqual(model.entityVersionHashesByName, file.entityVersionHashesByName)
+        try expectEqual(Self.schema(model), Self.schema(file))
         for entity in model.entities {
             let other = try file.entity(try #require(entity.name))
             entity.managedObjectClassName = other.managedObjectClassName
@@ -113,9 +114,9 @@ struct ClassModelTests {
                 // The class of a transformable value need not be in the program.
                 if attribute.type == .transformable { attribute.attributeValueClassName = nil }
             }
-            #expect(entity.userInfo as? [String: String] == other.userInfo as? [String: String])
+            expectEqual(entity.userInfo as? [String: String], other.userInfo as? [String: String])
         }
-        #expect(model == file)
+        expectEqual(model, file)
     }
 
     @Test("the text is still what is written")
@@ -132,8 +133,8 @@ struct ClassModelTests {
 
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("Generated/Everything.swift")
-        #expect(code == .success)
-        #expect(lines.joined(separator: "\n") + "\n" == (try String(contentsOf: file, encoding: .utf8)))
+        expectEqual(code, .success)
+        expectEqual(lines.joined(separator: "\n") + "\n", (try String(contentsOf: file, encoding: .utf8)))
     }
 
     // MARK: - Objects
@@ -155,9 +156,9 @@ struct ClassModelTests {
             oslo.name = "Oslo"
             let bar = Bar(context: context)
             bar.name = "Anker"
-            #expect(bar.price == 12.5 && bar.stars == .two && bar.beers == 3)
-            #expect(bar.hours == Hours(opens: 9, closes: 17) && bar.winterHours == nil)
-            #expect(bar.address == Address(street: "Main", number: nil, spot: Spot()) && bar.floor == 0)
+            expect(bar.price == 12.5 && bar.stars == .two && bar.beers == 3)
+            expect(bar.hours == Hours(opens: 9, closes: 17) && bar.winterHours == nil)
+            expect(bar.address == Address(street: "Main", number: nil, spot: Spot()) && bar.floor == 0)
             bar.city = oslo
             bar.hours = Hours(opens: 10, closes: 12)
             bar.winterHours = Hours(opens: 1, closes: 2)
@@ -171,17 +172,17 @@ struct ClassModelTests {
             let request = NSFetchRequest<Place>(entityName: "Place")
             request.predicate = NSPredicate(format: "address.street == 'Storgata' AND address.spot.x == 1")
             let bar = try #require(try context.fetch(request).first as? Bar)
-            #expect(bar.hours == Hours(opens: 10, closes: 12) && bar.winterHours == Hours(opens: 1, closes: 2))
-            #expect(bar.tags == ["a", "b"] && bar.stars == .two)
-            #expect(bar.address == Address(street: "Storgata", number: 7, spot: Spot(x: 1, y: 2, stars: .three)))
-            #expect(bar.city?.places == [bar] && bar.city?.bars == [bar])
-            #expect(bar.openedOn == Date(timeIntervalSinceReferenceDate: 5))
-            if kind == .sqlite { #expect(bar.sortName == "anker") }
+            expect(bar.hours == Hours(opens: 10, closes: 12) && bar.winterHours == Hours(opens: 1, closes: 2))
+            expect(bar.tags == ["a", "b"] && bar.stars == .two)
+            expectEqual(bar.address, Address(street: "Storgata", number: 7, spot: Spot(x: 1, y: 2, stars: .three)))
+            expect(bar.city?.places == [bar] && bar.city?.bars == [bar])
+            expectEqual(bar.openedOn, Date(timeIntervalSinceReferenceDate: 5))
+            if kind == .sqlite { expectEqual(bar.sortName, "anker") }
             bar.address = nil
             bar.winterHours = nil
             try context.save()
             context.refresh(bar, mergeChanges: false)
-            #expect(bar.address == nil && bar.winterHours == nil)
+            expect(bar.address == nil && bar.winterHours == nil)
         }
     }
 
@@ -204,16 +205,16 @@ struct ClassModelTests {
                 } catch { return (error as? CocoaError)?.code }
             }
             bar.name = "x"
-            #expect(code()?.rawValue == NSValidationStringTooShortError)
+            expectEqual(code()?.rawValue, NSValidationStringTooShortError)
             bar.name = "12"
-            #expect(code()?.rawValue == NSValidationStringPatternMatchingError)
+            expectEqual(code()?.rawValue, NSValidationStringPatternMatchingError)
             bar.name = "Anker"
             bar.price = -1
-            #expect(code()?.rawValue == NSValidationNumberTooSmallError)
+            expectEqual(code()?.rawValue, NSValidationNumberTooSmallError)
             bar.price = 1
-            #expect(code() == nil)
+            expectEqual(code(), nil)
             context.delete(bar)
-            #expect(code()?.rawValue == NSValidationRelationshipDeniedDeleteError)
+            expectEqual(code()?.rawValue, NSValidationRelationshipDeniedDeleteError)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -123,7 +124,7 @@ struct ModelPlanTests {
                 .map { "\($0.title) \($0.author ?? "") \($0.score)" }.sorted()
         }
 
-        #expect(books == ["Sult Hamsun 4", "untitled Nobody 8"])
+        expectEqual(books, ["Sult Hamsun 4", "untitled Nobody 8"])
     }
 
     @Test("without stages of its own, a plan infers each step")
@@ -136,8 +137,8 @@ struct ModelPlanTests {
             try context.fetch(NSFetchRequest<LibraryV2.Book>(entityName: "Book")).compactMap(\.author).sorted()
         }
 
-        #expect(authors == ["Hamsun", "Nobody"])
-        #expect(try PlainPlan.stages().first?.label == "LibraryV1, 2.0")
+        expectEqual(authors, ["Hamsun", "Nobody"])
+        try expectEqual(PlainPlan.stages().first?.label, "LibraryV1, 2.0")
     }
 
     @Test("versions have identifiers, and a plan without versions is refused")
@@ -145,8 +146,8 @@ struct ModelPlanTests {
         enum Empty: ManagedModelPlan {
             static var versions: [any ManagedModelVersion.Type] { [] }
         }
-        #expect(try NSManagedObjectModel(version: LibraryV1.self).versionIdentifiers == ["LibraryV1"])
-        #expect(try NSManagedObjectModel(version: LibraryV2.self).versionIdentifiers == ["2.0"])
+        try expectEqual(NSManagedObjectModel(version: LibraryV1.self).versionIdentifiers, ["LibraryV1"])
+        try expectEqual(NSManagedObjectModel(version: LibraryV2.self).versionIdentifiers, ["2.0"])
         #expect(throws: CocoaError.self) { try Empty.currentModel() }
     }
 }

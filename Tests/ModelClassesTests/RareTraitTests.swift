@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -44,17 +45,17 @@ struct RareTraitTests {
     func indexes() throws {
         let pin = try model().entity("Pin")
 
-        #expect(pin.compoundIndexNames == [["x", "y"]])
+        expectEqual(pin.compoundIndexNames, [["x", "y"]])
         let both = try #require(pin.indexes.first { $0.name == "both" })
-        #expect(both.elements.map(\.isAscending) == [true, false])
+        expectEqual(both.elements.map(\.isAscending), [true, false])
         let tree = try #require(pin.indexes.first { $0.name == "where" })
-        #expect(
+        expect(
             tree.elements.map(\.collationType) == [.rTree, .rTree] && tree.elements.map(\.propertyName) == ["x", "y"]
         )
         let upper = try #require(pin.indexes.first { $0.name == "upper" }?.elements.first)
         let computed = try #require(upper.property as? NSExpressionDescription)
-        #expect(computed.resultType == .string && computed.expression?.expressionType == .function)
-        #expect(!upper.isAscending)
+        expect(computed.resultType == .string && computed.expression?.expressionType == .function)
+        expect(!upper.isAscending)
     }
 
     @Test("relationships are ordered, unordered and counted as the traits say")
@@ -63,16 +64,16 @@ struct RareTraitTests {
         let pin = try model.entity("Pin").relationshipsByName
         let thread = try model.entity("Line").relationshipsByName
 
-        #expect(pin["lines"]?.destinationEntity?.name == "Line" && pin["lines"]?.isOrdered == false)
-        #expect(
+        expect(pin["lines"]?.destinationEntity?.name == "Line" && pin["lines"]?.isOrdered == false)
+        expect(
             pin["lines"]?.inverseRelationship?.name == "pin" && thread["pin"]?.inverseRelationship?.name == "lines"
         )
-        #expect(pin["orderedLines"]?.isOrdered == true && pin["orderedLines"]?.isToMany == true)
-        #expect(
+        expect(pin["orderedLines"]?.isOrdered == true && pin["orderedLines"]?.isToMany == true)
+        expect(
             pin["looseLines"]?.isOrdered == false && pin["looseLines"]?.inverseRelationship?.name == "looserPins"
         )
-        #expect(thread["pin"]?.minCount == 1 && thread["pin"]?.maxCount == 1)
-        #expect(thread["looserPins"]?.minCount == 2 && thread["looserPins"]?.maxCount == 0)
+        expect(thread["pin"]?.minCount == 1 && thread["pin"]?.maxCount == 1)
+        expect(thread["looserPins"]?.minCount == 2 && thread["looserPins"]?.maxCount == 0)
     }
 
     @Test("a condition refuses with its message, and a transformer's class is known by its name")
@@ -92,12 +93,12 @@ struct RareTraitTests {
                 try context.save()
                 Issue.record("no error")
             } catch {
-                #expect(error.localizedDescription.contains("is no label"))
+                expect(error.localizedDescription.contains("is no label"))
             }
             pin.label = "a"
             try context.save()
             context.refresh(pin, mergeChanges: false)
-            #expect(pin.loud == "QUIET")
+            expectEqual(pin.loud, "QUIET")
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import Testing
 
@@ -33,17 +34,17 @@ struct PortedAppTests {
     @Test func `a container finds the model by its name, among those of other targets`() {
         let names = NSPersistentContainer(name: "Library").managedObjectModel.entities.compactMap(\.name)
 
-        #expect(Set(names) == ["Author", "Book", "Chapter", "Magazine", "Medium", "Shelf"])
+        expectEqual(Set(names), ["Author", "Book", "Chapter", "Magazine", "Medium", "Shelf"])
     }
 
     @Test func `the bundle has the model under both of its names`() throws {
         let (compiled, edited) = (try #require(LibraryStack.compiledModel), try #require(LibraryStack.editedModel))
 
-        #expect(compiled.entitiesByName.count == 6)
-        #expect(compiled.entityVersionHashesByName == edited.entityVersionHashesByName)
-        #expect(compiled.entitiesByName["Author"]?.attributesByName["default"] != nil)
+        expectEqual(compiled.entitiesByName.count, 6)
+        expectEqual(compiled.entityVersionHashesByName, edited.entityVersionHashesByName)
+        expect(compiled.entitiesByName["Author"]?.attributesByName["default"] != nil)
         let first = try #require(LibraryStack.version("Library"))
-        #expect(first.entitiesByName["Author"]?.attributesByName["default"] == nil)
+        expectEqual(first.entitiesByName["Author"]?.attributesByName["default"], nil)
     }
 
     @Test func `generated classes keep every type of attribute`() throws {
@@ -69,15 +70,15 @@ struct PortedAppTests {
             book.weight = 0.5
         } _: { context in
             let book = try #require(try context.fetch(Book.fetchRequest() as NSFetchRequest<Book>).first)
-            #expect(book.title == "Dune" && book.identifier == uuid && book.addedAt == date)
-            #expect(book.cover == Data([1, 2, 3]) && book.isLent && book.onSale == true)
-            #expect(book.dimensions?.count == 2)
-            #expect(book.link?.host == "example.org")
-            #expect(book.pages == 413 && book.printed == 70_000 && book.sold == 20_000_000)
-            #expect(book.price == NSDecimalNumber(string: "12.50"))
-            #expect(book.publisher?["city"] as? String == "Philadelphia")
-            #expect(book.readAt == 1000 && book.stars == 4.5 && book.weight == 0.5)
-            #expect(book.chapterCount == 0)
+            expect(book.title == "Dune" && book.identifier == uuid && book.addedAt == date)
+            expect(book.cover == Data([1, 2, 3]) && book.isLent && book.onSale == true)
+            expectEqual(book.dimensions?.count, 2)
+            expectEqual(book.link?.host, "example.org")
+            expect(book.pages == 413 && book.printed == 70_000 && book.sold == 20_000_000)
+            expectEqual(book.price, NSDecimalNumber(string: "12.50"))
+            expectEqual(book.publisher?["city"] as? String, "Philadelphia")
+            expect(book.readAt == 1000 && book.stars == 4.5 && book.weight == 0.5)
+            expectEqual(book.chapterCount, 0)
         }
     }
 
@@ -95,9 +96,9 @@ struct PortedAppTests {
             chapter.read()
         } _: { context in
             let chapter = try #require(try context.fetch(Chapter.fetchRequest() as NSFetchRequest<Chapter>).first)
-            #expect(chapter.number == 3)
-            #expect(chapter.text == "It was a dark and stormy night")
-            #expect(chapter.tags == ["opening"] && chapter.kind == .picture && chapter.timesRead == 2)
+            expectEqual(chapter.number, 3)
+            expectEqual(chapter.text, "It was a dark and stormy night")
+            expect(chapter.tags == ["opening"] && chapter.kind == .picture && chapter.timesRead == 2)
         }
     }
 
@@ -122,18 +123,18 @@ struct PortedAppTests {
             magazine.issue = 7
         } _: { context in
             let shelf = try #require(try context.fetch(ShelfObject.fetchRequest() as NSFetchRequest<ShelfObject>).first)
-            #expect(shelf.media?.count == 2 && (shelf.media?.firstObject as? Magazine)?.issue == 7)
+            expect(shelf.media?.count == 2 && (shelf.media?.firstObject as? Magazine)?.issue == 7)
             let book = try #require(shelf.media?.lastObject as? Book)
-            #expect(book.shelf === shelf)
-            #expect((book.chapters?.array as? [Chapter])?.map(\.number) == [3, 2, 1])
-            #expect((book.chapters?.firstObject as? Chapter)?.book === book)
+            expect(book.shelf === shelf)
+            expectEqual((book.chapters?.array as? [Chapter])?.map(\.number), [3, 2, 1])
+            expect((book.chapters?.firstObject as? Chapter)?.book === book)
             let author = try #require(book.authors?.anyObject() as? Author)
-            #expect(author.sortName == "Herbert" && author.default == "SF" && author.longBooks == [book])
+            expect(author.sortName == "Herbert" && author.default == "SF" && author.longBooks == [book])
             shelf.removeFromMedia(at: 0)
             shelf.removeFromMedia(book)
-            #expect(shelf.media?.count == 0 && book.shelf == nil)
+            expect(shelf.media?.count == 0 && book.shelf == nil)
             author.removeFromBooks(book)
-            #expect(book.authors?.count == 0)
+            expectEqual(book.authors?.count, 0)
         }
     }
 
@@ -148,16 +149,16 @@ struct PortedAppTests {
             let books: NSFetchRequest<Book> = Book.fetchRequest()
             books.sortDescriptors = [NSSortDescriptor(keyPath: \Book.title, ascending: false)]
             let titles = try context.fetch(books).map(\.title)
-            #expect(titles == ["3", "2", "1"])
+            expectEqual(titles, ["3", "2", "1"])
             let chapters: NSFetchRequest<Chapter> = Chapter.fetchRequest()
             chapters.predicate = NSPredicate(format: "%K > %d", "number", 1)
             chapters.sortDescriptors = [NSSortDescriptor(keyPath: \Chapter.number, ascending: true)]
             let numbers = try context.fetch(chapters).map(\.number)
-            #expect(numbers == [2, 3])
+            expectEqual(numbers, [2, 3])
             let shelves: NSFetchRequest<ShelfObject> = ShelfObject.fetchRequest()
             shelves.sortDescriptors = [ShelfObject.byName()]
             let count = try context.count(for: shelves)
-            #expect(count == 1)
+            expectEqual(count, 1)
         }
     }
 
@@ -169,7 +170,7 @@ struct PortedAppTests {
             let request: NSFetchRequest<Medium> = Medium.fetchRequest()
             request.sortDescriptors = [NSSortDescriptor(key: "title", ascending: true)]
             let media = try context.fetch(request)
-            #expect(media.map(\.title) == ["a", "b"] && media[0] is Magazine && media[1] is Book)
+            expect(media.map(\.title) == ["a", "b"] && media[0] is Magazine && media[1] is Book)
         }
     }
 }

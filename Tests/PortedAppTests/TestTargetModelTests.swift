@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import Testing
 
@@ -14,13 +15,13 @@ struct TestTargetModelTests {
     @Test func `a container finds the model of a test target by its name`() {
         let names = NSPersistentContainer(name: "Loans").managedObjectModel.entities.compactMap(\.name)
 
-        #expect(names.sorted() == ["Borrower", "Loan"])
+        expectEqual(names.sorted(), ["Borrower", "Loan"])
     }
 
     @Test func `the bundle of a test target has the model under both of its names`() throws {
         for name in ["momd", "xcdatamodeld"] {
             let url = try #require(Bundle.module.url(forResource: "Loans", withExtension: name))
-            #expect(NSManagedObjectModel(contentsOf: url)?.entities.count == 2)
+            expectEqual(NSManagedObjectModel(contentsOf: url)?.entities.count, 2)
         }
     }
 
@@ -34,7 +35,7 @@ struct TestTargetModelTests {
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
             let loan = Loan(context: context)
-            #expect(loan.days == 14)
+            expectEqual(loan.days, 14)
             let borrower = Borrower(context: context)
             borrower.name = "Ada"
             borrower.loans.insert(loan)
@@ -42,7 +43,7 @@ struct TestTargetModelTests {
             context.reset()
 
             let found = try #require(try context.fetch(NSFetchRequest<Borrower>(entityName: "Borrower")).first)
-            #expect(found.name == "Ada" && found.loans.first?.borrower === found)
+            expect(found.name == "Ada" && found.loans.first?.borrower === found)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import Synchronization
 import Testing
@@ -27,7 +28,7 @@ private final class Running: Sendable {
 
     func deliver(_ sku: String, _ stock: Int64, price: Int64 = 250) async throws {
         let product = ProductMessage(sku: sku, name: sku.uppercased(), priceCents: price, stock: stock)
-        #expect(try await ask("POST", "/products", try JSONEncoder().encode(product)).status == 201)
+        try await expectEqual(ask("POST", "/products", try JSONEncoder().encode(product)).status, 201)
     }
 
     func place(_ order: OrderRequest) async throws -> (status: Int, body: Data) {
@@ -50,13 +51,13 @@ struct StorefrontTests {
         try await running.deliver("tea", 5, price: 300)
         let order = OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 4)], card: "4242")
         let answer = try await running.place(order)
-        #expect(answer.status == 201)
+        expectEqual(answer.status, 201)
         let placed = try JSONDecoder().decode(OrderMessage.self, from: answer.body)
-        #expect(placed.totalCents == 1200 && placed.payment == "card" && placed.state == "placed")
+        expect(placed.totalCents == 1200 && placed.payment == "card" && placed.state == "placed")
         let read = try await running.ask("GET", "/orders/\(order.number)")
-        #expect(try JSONDecoder().decode(OrderMessage.self, from: read.body).totalCents == 1200)
+        try expectEqual(JSONDecoder().decode(OrderMessage.self, from: read.body).totalCents, 1200)
         let product = try await running.ask("GET", "/products/tea")
-        #expect(try JSONDecoder().decode(ProductMessage.self, from: product.body).stock == 11)
+        try expectEqual(JSONDecoder().decode(ProductMessage.self, from: product.body).stock, 11)
         try await running.server.stop()
     }
 
@@ -64,26 +65,26 @@ struct StorefrontTests {
         let running = try Running()
         try await running.deliver("tea", 10)
         let order = OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 3)])
-        for _ in 1...2 { #expect(try await running.place(order).status == 201) }
+        for _ in 1...2 { try await expectEqual(running.place(order).status, 201) }
         let product = try await running.ask("GET", "/products/tea")
-        #expect(try JSONDecoder().decode(ProductMessage.self, from: product.body).stock == 7)
+        try expectEqual(JSONDecoder().decode(ProductMessage.self, from: product.body).stock, 7)
         try await running.server.stop()
     }
 
     @Test func `what makes no sense, is not there or cannot be had is refused with its status`() async throws {
         let running = try Running()
         try await running.deliver("tea", 1)
-        #expect(
-            try await running.place(OrderRequest(customer: "A", lines: [.init(sku: "tea", quantity: 2)])).status == 409
+        try await expect(
+            running.place(OrderRequest(customer: "A", lines: [.init(sku: "tea", quantity: 2)])).status == 409
         )
-        #expect(
-            try await running.place(OrderRequest(customer: "A", lines: [.init(sku: "gin", quantity: 1)])).status == 404
+        try await expect(
+            running.place(OrderRequest(customer: "A", lines: [.init(sku: "gin", quantity: 1)])).status == 404
         )
-        #expect(try await running.place(OrderRequest(customer: "A", lines: [])).status == 400)
-        #expect(try await running.ask("POST", "/orders", Data("{".utf8)).status == 400)
-        #expect(try await running.ask("GET", "/products/gin").status == 404)
-        #expect(try await running.ask("GET", "/orders/7").status == 404)
-        #expect(try await running.ask("DELETE", "/").status == 404)
+        try await expectEqual(running.place(OrderRequest(customer: "A", lines: [])).status, 400)
+        try await expectEqual(running.ask("POST", "/orders", Data("{".utf8)).status, 400)
+        try await expectEqual(running.ask("GET", "/products/gin").status, 404)
+        try await expectEqual(running.ask("GET", "/orders/7").status, 404)
+        try await expectEqual(running.ask("DELETE", "/").status, 404)
         try await running.server.stop()
     }
 
@@ -91,11 +92,11 @@ struct StorefrontTests {
         let running = try Running()
         try await running.deliver("tea", 1)
         let image = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
-        #expect(try await running.ask("GET", "/products/tea/image").status == 404)
-        #expect(try await running.ask("PUT", "/products/tea/image", image).status == 204)
+        try await expectEqual(running.ask("GET", "/products/tea/image").status, 404)
+        try await expectEqual(running.ask("PUT", "/products/tea/image", image).status, 204)
         let answer = try await running.ask("GET", "/products/tea/image")
-        #expect(answer.status == 200 && answer.body == image)
-        #expect(try await running.ask("PUT", "/products/gin/image", image).status == 404)
+        expect(answer.status == 200 && answer.body == image)
+        try await expectEqual(running.ask("PUT", "/products/gin/image", image).status, 404)
         try await running.server.stop()
     }
 
@@ -105,10 +106,10 @@ struct StorefrontTests {
         let products = (1...3000).map { ProductMessage(sku: "sku-\($0)", name: "n", priceCents: 1, stock: 2) }
         let answer = try await running.ask("POST", "/import", try JSONEncoder().encode(products))
         let text = String(decoding: answer.body, as: UTF8.self)
-        #expect(answer.status == 200 && text.contains("\"prepared\""))
-        #expect(text.contains("{\"done\":2999}"), "\(text.suffix(300))")
+        expect(answer.status == 200 && text.contains("\"prepared\""))
+        expect(text.contains("{\"done\":2999}"), "\(text.suffix(300))")
         let product = try await running.ask("GET", "/products/sku-7")
-        #expect(try JSONDecoder().decode(ProductMessage.self, from: product.body).stock == 1)
+        try expectEqual(JSONDecoder().decode(ProductMessage.self, from: product.body).stock, 1)
         try await running.server.stop()
     }
 
@@ -120,20 +121,20 @@ struct StorefrontTests {
         let isOver = Flag()
         async let packing: Void = packer.run { isOver.isSet }
         await load.run(connections: 4, seconds: 1)
-        #expect(load.seen.failures.isEmpty && !load.seen.confirmed.isEmpty)
+        expect(load.seen.failures.isEmpty && !load.seen.confirmed.isEmpty)
         isOver.set()
         try await packing
         while try packer.packSome() > 0 {}
         let audit = try Audit(running.server.container, confirmed: load.seen.confirmed, isDone: true)
-        #expect(audit.faults == [] && audit.orders == load.seen.confirmed.count)
+        expect(audit.faults == [] && audit.orders == load.seen.confirmed.count)
         try await running.server.stop()
     }
 
     @Test func `the audit finds what does not add up`() async throws {
         let running = try Running()
         try await running.deliver("tea", 10)
-        #expect(
-            try await running.place(OrderRequest(customer: "A", lines: [.init(sku: "tea", quantity: 2)])).status == 201
+        try await expect(
+            running.place(OrderRequest(customer: "A", lines: [.init(sku: "tea", quantity: 2)])).status == 201
         )
         let context = running.server.container.newBackgroundContext()
         try context.performAndWait { () throws in
@@ -143,7 +144,7 @@ struct StorefrontTests {
             try context.save()
         }
         let audit = try Audit(running.server.container, confirmed: [UUID()], isDone: true)
-        #expect(audit.faults.count == 4)
+        expectEqual(audit.faults.count, 4)
         try await running.server.stop()
     }
 
@@ -167,23 +168,23 @@ struct StorefrontTests {
         // The stream has begun.
         for await _ in placed { break }
         let order = OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 1)])
-        #expect(try await running.place(order).status == 201)
+        try await expectEqual(running.place(order).status, 201)
         let told = try await text.value
-        #expect(told.contains("text/event-stream") && told.contains("data: [{"))
+        expect(told.contains("text/event-stream") && told.contains("data: [{"))
         try await running.server.stop()
     }
 
     @Test func `health and metrics answer, and stopping refuses what is new and empties the log`() async throws {
         let running = try Running()
         try await running.deliver("tea", 10)
-        #expect(try await running.ask("GET", "/health").status == 200)
+        try await expectEqual(running.ask("GET", "/health").status, 200)
         let metrics = String(decoding: try await running.ask("GET", "/metrics").body, as: UTF8.self)
-        #expect(
+        expect(
             metrics.contains("coredata_operation_seconds_count{kind=\"save\"}") && metrics.contains("coredata_contexts")
         )
         try await running.server.stop()
         await #expect(throws: HTTPError.self) { try await running.ask("GET", "/health") }
-        #expect(!FileManager.default.fileExists(atPath: running.folder.path + "/shop.sqlite-wal"))
+        expect(!FileManager.default.fileExists(atPath: running.folder.path + "/shop.sqlite-wal"))
     }
 
     /// The database of `make test-postgresql`.
@@ -202,12 +203,12 @@ struct StorefrontTests {
         async let packing: Void = packer.run { isOver.isSet }
         await load.run(connections: 4, seconds: 1)
         let figures = load.seen
-        #expect(figures.failures.isEmpty && !figures.confirmed.isEmpty)
+        expect(figures.failures.isEmpty && !figures.confirmed.isEmpty)
         isOver.set()
         try await packing
         while try packer.packSome() > 0 {}
         let audit = try Audit(running.server.container, confirmed: figures.confirmed, isDone: true)
-        #expect(audit.faults.isEmpty, "\(audit.faults)")
+        expect(audit.faults.isEmpty, "\(audit.faults)")
         try await running.server.stop()
         try StorefrontStore.remove(at: url)
     }
@@ -221,8 +222,8 @@ struct StorefrontTests {
     func `the page shows the feed in a browser`() async throws {
         let running = try Running()
         try await running.deliver("tea", 10)
-        #expect(
-            try await running.place(OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 2)])).status
+        try await expect(
+            running.place(OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 2)])).status
                 == 201
         )
         let browser = Process()
@@ -243,16 +244,16 @@ struct StorefrontTests {
         }
         // What is ordered while the page is open comes by the feed alone.
         try await until { running.server.feed.figures.listeners > 0 }
-        #expect(
-            try await running.place(OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 1)])).status
+        try await expect(
+            running.place(OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 1)])).status
                 == 201
         )
         try await until { running.server.feed.figures.latest.contains("Ada") }
         // The browser shows what it has once nothing is loading any more: the stream has to end for that.
         try await running.server.stop()
         let page = try await reading.value
-        #expect(page.contains("<td>Grace</td><td>placed</td><td>invoice</td><td>5.00</td>"), "\(page)")
-        #expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"))
+        expect(page.contains("<td>Grace</td><td>placed</td><td>invoice</td><td>5.00</td>"), "\(page)")
+        expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"))
     }
 
     @Test func `what the feed says was sent last reaches all who listen, though it ends then`() async throws {
@@ -267,7 +268,7 @@ struct StorefrontTests {
             for stream in streams {
                 var texts: [String] = []
                 for await text in stream { texts.append(text) }
-                #expect(texts == ["last"])
+                expectEqual(texts, ["last"])
             }
         }
         try await running.server.stop()

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -28,8 +29,8 @@ struct AccessorGeneratorTests {
     ) throws {
         let fault = try #require(Self.generate(text).faults.first)
 
-        #expect(fault.line == line && fault.column == column && fault.path == "/App/A.swift")
-        #expect(fault.message.contains(reason) && fault.message.contains("@Managed"), "\(fault.message)")
+        expect(fault.line == line && fault.column == column && fault.path == "/App/A.swift")
+        expect(fault.message.contains(reason) && fault.message.contains("@Managed"), "\(fault.message)")
     }
 
     @Test func `members keep the conditions that they stand under`() {
@@ -53,9 +54,9 @@ struct AccessorGeneratorTests {
         )
 
         let parts = result.text.components(separatedBy: "extension A")
-        #expect(parts.count == 4 && result.symbols.count == 6)
-        #expect(parts[0].hasSuffix("import Foundation\n\n"))
-        #expect(parts[1].hasSuffix("#if os(Linux)\n") && parts[2].hasSuffix("#if os(Linux)\n#else\n"))
+        expect(parts.count == 4 && result.symbols.count == 6)
+        expect(parts[0].hasSuffix("import Foundation\n\n"))
+        expect(parts[1].hasSuffix("#if os(Linux)\n") && parts[2].hasSuffix("#if os(Linux)\n#else\n"))
     }
 
     @Test func `imports of the sources are kept with their access`() {
@@ -63,10 +64,10 @@ struct AccessorGeneratorTests {
             "public import Other\n@testable import Third\nimport struct Fourth.T\nclass A: NSManagedObject { @NSManaged var x: Int }"
         )
 
-        #expect(
+        expect(
             result.text.contains("public import Other\n") && result.text.contains("import Third\nextension") == false
         )
-        #expect(result.text.contains("import Fourth\n") && result.text.contains("import Third\n"))
+        expect(result.text.contains("import Fourth\n") && result.text.contains("import Third\n"))
     }
 
     @Test func `types of other modules are found in their sources`() {
@@ -77,8 +78,8 @@ struct AccessorGeneratorTests {
         )
         let result = Self.generate("class A: NSManagedObject { @NSManaged var x: Kind }", others: [other])
 
-        #expect(result.symbols == ["$s3App1AC1x5Other4KindOvg", "$s3App1AC1x5Other4KindOvs"])
-        #expect(!Self.generate("class A: NSManagedObject { @NSManaged var x: Inner }", others: [other]).faults.isEmpty)
+        expectEqual(result.symbols, ["$s3App1AC1x5Other4KindOvg", "$s3App1AC1x5Other4KindOvs"])
+        expect(!Self.generate("class A: NSManagedObject { @NSManaged var x: Inner }", others: [other]).faults.isEmpty)
     }
 
     @Test func `strings, comments and bodies hide no members and make none`() {
@@ -96,6 +97,6 @@ struct AccessorGeneratorTests {
             """#
         )
 
-        #expect(result.faults == [] && result.symbols.count == 4)
+        expect(result.faults == [] && result.symbols.count == 4)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataModelFiles
 import Testing
@@ -8,14 +9,14 @@ import Testing
 struct ClassGeneratorTests {
     private static func text(_ lines: String, sources: String = "") throws -> String {
         let model = try ModelSource(xml: Data("<model>\(lines)</model>".utf8))
-        #expect(model.faults == [])
+        expectEqual(model.faults, [])
         let file = SourceFile(path: "/App/A.swift", text: sources, module: "App")
         let generator = ClassGenerator(
             model,
             module: "App",
             declarations: SourceDeclarations(module: "App", files: [file])
         )
-        #expect(generator.faults == [])
+        expectEqual(generator.faults, [])
         return generator.text(modelName: "M.xcdatamodeld")
     }
 
@@ -49,7 +50,7 @@ struct ClassGeneratorTests {
             )
         )
 
-        #expect(text.contains("public var x: \(swiftType) {"))
+        expect(text.contains("public var x: \(swiftType) {"))
     }
 
     @Test func `the code generation decides between class, properties and nothing`() throws {
@@ -61,16 +62,16 @@ struct ClassGeneratorTests {
                 + Self.entity("D", "codeGenerationType=\"class\"", content)
         )
 
-        #expect(text.contains("public class A: NSManagedObject {") && text.contains("extension A {"))
-        #expect(!text.contains("class B:") && text.contains("extension B {"))
-        #expect(!text.contains("extension C") && !text.contains("class D"))
+        expect(text.contains("public class A: NSManagedObject {") && text.contains("extension A {"))
+        expect(!text.contains("class B:") && text.contains("extension B {"))
+        expect(!text.contains("extension C") && !text.contains("class D"))
     }
 
     @Test func `a class has the name that the model gives it, and its request that of the entity`() throws {
         let text = try Self.text(Self.entity("A", "representedClassName=\"App.AObject\" codeGenerationType=\"class\""))
 
-        #expect(text.contains("public class AObject: NSManagedObject"))
-        #expect(text.contains("NSFetchRequest<AObject>(entityName: \"A\")"))
+        expect(text.contains("public class AObject: NSManagedObject"))
+        expect(text.contains("NSFetchRequest<AObject>(entityName: \"A\")"))
     }
 
     @Test func `super-entities come first, and only the uppermost is made identifiable`() throws {
@@ -80,8 +81,8 @@ struct ClassGeneratorTests {
         )
 
         let (first, second) = (try #require(text.range(of: "class Z:")), try #require(text.range(of: "class A: Z")))
-        #expect(first.lowerBound < second.lowerBound)
-        #expect(text.contains("extension Z: Identifiable {}") && !text.contains("extension A: Identifiable"))
+        expect(first.lowerBound < second.lowerBound)
+        expect(text.contains("extension Z: Identifiable {}") && !text.contains("extension A: Identifiable"))
     }
 
     @Test func `properties are as visible as hand-written classes allow`() throws {
@@ -93,10 +94,10 @@ struct ClassGeneratorTests {
             ) + Self.entity("B", "representedClassName=\"B\" codeGenerationType=\"category\"")
         let text = try Self.text(lines, sources: "final class B: NSManagedObject, Identifiable { }")
 
-        #expect(text.contains("\n    var b: B? {") && text.contains("public var x: URL? {"))
-        #expect(text.contains("@nonobjc class func fetchRequest() -> NSFetchRequest<B>"))
-        #expect(!text.contains("extension B: Identifiable"))
-        #expect(try Self.text(lines, sources: "public class B: NSManagedObject {}").contains("public var b: B? {"))
+        expect(text.contains("\n    var b: B? {") && text.contains("public var x: URL? {"))
+        expect(text.contains("@nonobjc class func fetchRequest() -> NSFetchRequest<B>"))
+        expect(!text.contains("extension B: Identifiable"))
+        try expect(Self.text(lines, sources: "public class B: NSManagedObject {}").contains("public var b: B? {"))
     }
 
     @Test func `derived attributes and fetched properties are only read, and keywords quoted`() throws {
@@ -113,9 +114,9 @@ struct ClassGeneratorTests {
             )
         )
 
-        #expect(text.contains("public var all: [A]? { value(forKey: \"all\") as? [A] }"))
-        #expect(!text.contains("setManagedValue(newValue, Self._managed_count)"))
-        #expect(text.contains("public var `default`: String? {") && text.contains("keyPath: \\A.`default`"))
+        expect(text.contains("public var all: [A]? { value(forKey: \"all\") as? [A] }"))
+        expect(!text.contains("setManagedValue(newValue, Self._managed_count)"))
+        expect(text.contains("public var `default`: String? {") && text.contains("keyPath: \\A.`default`"))
     }
 
     @Test func `a transformable attribute has its class, a composite one a dictionary, and one without a type nothing`()
@@ -135,10 +136,10 @@ struct ClassGeneratorTests {
             sources: "final class Color: NSObject {}"
         )
 
-        #expect(text.contains("public var tags: [String]? {") && text.contains("public var address: [String: Any]? {"))
+        expect(text.contains("public var tags: [String]? {") && text.contains("public var address: [String: Any]? {"))
         // As visible as its type.
-        #expect(text.contains("\n    var color: Color? {"))
-        #expect(!text.contains("scratch"))
+        expect(text.contains("\n    var color: Color? {"))
+        expect(!text.contains("scratch"))
     }
 
     @Test func `a relationship has the destination's class, and one to many the methods that change it`() throws {
@@ -156,7 +157,7 @@ struct ClassGeneratorTests {
             sources: "public class BThing: NSManagedObject {}"
         )
 
-        #expect(text.contains("public class AThing: NSManagedObject {"))
+        expect(text.contains("public class AThing: NSManagedObject {"))
         for line in [
             "var one: BThing? {", "var any: NSManagedObject? {", "var many: NSSet? {", "var rows: NSOrderedSet? {",
             "func addToMany(_ value: AThing) {", "func removeFromMany(_ values: NSSet) {",
@@ -164,9 +165,9 @@ struct ClassGeneratorTests {
             "func replaceRows(at indexes: NSIndexSet, with values: [BThing]) {",
             "func addToRows(_ values: NSOrderedSet) {",
         ] {
-            #expect(text.contains("public " + line), "\(line)")
+            expect(text.contains("public " + line), "\(line)")
         }
-        #expect(!text.contains("insertIntoMany") && !text.contains("addToOne"))
+        expect(!text.contains("insertIntoMany") && !text.contains("addToOne"))
     }
 
     @Test func `a class inherits from that of the next parent with one, in whatever module`() throws {
@@ -176,9 +177,9 @@ struct ClassGeneratorTests {
             + Self.entity("C", "representedClassName=\"Kit.C\" codeGenerationType=\"category\"")
         let text = try Self.text(lines)
 
-        #expect(text.contains("\nimport Kit\n") && text.contains("public class A: C {"))
-        #expect(text.contains("extension C {") && !text.contains("class C:"))
-        #expect(text.contains("extension C: Identifiable {}") && !text.contains("extension A: Identifiable"))
+        expect(text.contains("\nimport Kit\n") && text.contains("public class A: C {"))
+        expect(text.contains("extension C {") && !text.contains("class C:"))
+        expect(text.contains("extension C: Identifiable {}") && !text.contains("extension A: Identifiable"))
     }
 
     @Test func `no optionality in the model changes a type`() throws {
@@ -193,7 +194,7 @@ struct ClassGeneratorTests {
                     """
                 )
             )
-            #expect(text.contains("var name: String? {") && text.contains("var count: Int16 {"))
+            expect(text.contains("var name: String? {") && text.contains("var count: Int16 {"))
         }
     }
 
@@ -234,7 +235,7 @@ struct ClassGeneratorTests {
     func `a fault names its line`(_ lines: String, _ line: Int, _ reason: String) throws {
         let fault = try #require(try Self.faults(lines, sources: "class Own: NSManagedObject {}").first)
 
-        #expect(fault.line == line && fault.sentence.contains(reason), "\(fault)")
+        expect(fault.line == line && fault.sentence.contains(reason), "\(fault)")
     }
 
     @Test func `all faults of a model are found at once`() throws {
@@ -243,7 +244,7 @@ struct ClassGeneratorTests {
             <entity name="B" parentEntity="D"/>
             """
 
-        #expect(try Self.faults(lines).count == 3)
+        try expectEqual(Self.faults(lines).count, 3)
     }
 
     @Test func `the files for the source tree have macros`() throws {
@@ -253,9 +254,9 @@ struct ClassGeneratorTests {
         let declarations = SourceDeclarations(module: "App", files: [])
         let files = ClassGenerator(model, module: "App", declarations: declarations, style: .macros).files()
 
-        #expect(files.map(\.name) == ["A+CoreDataClass.swift", "A+CoreDataProperties.swift"])
-        #expect(files[0].text.contains("@ManagedObject\npublic class A: NSManagedObject"))
-        #expect(files[1].text.contains("@Managed public var all: NSSet?"))
-        #expect(files[1].text.contains("@ManagedAccessor public func addToAll(_ value: A)"))
+        expectEqual(files.map(\.name), ["A+CoreDataClass.swift", "A+CoreDataProperties.swift"])
+        expect(files[0].text.contains("@ManagedObject\npublic class A: NSManagedObject"))
+        expect(files[1].text.contains("@Managed public var all: NSSet?"))
+        expect(files[1].text.contains("@ManagedAccessor public func addToAll(_ value: A)"))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -39,9 +40,9 @@ struct CompilerProbeTests {
         let folder = try Folder()
         let probe = try #require(CompilerProbe.find())
 
-        #expect(probe.complaint(answers: folder.answers) == nil)
+        expectEqual(probe.complaint(answers: folder.answers), nil)
         // Only a good answer is kept.
-        #expect(FileManager.default.fileExists(atPath: folder.answers.path))
+        expect(FileManager.default.fileExists(atPath: folder.answers.path))
     }
 
     @Test func `a compiler that names or calls accessors in another way is named in an error`()
@@ -50,8 +51,8 @@ struct CompilerProbeTests {
         let folder = try Folder()
         for probe in [try folder.compiler(links: false), try folder.compiler(program: "kill -ILL $$")] {
             let complaint = try #require(probe.complaint(answers: folder.answers))
-            #expect(complaint.contains(folder.url.path) && complaint.contains("@Managed"), "\(complaint)")
-            #expect(!FileManager.default.fileExists(atPath: folder.answers.path))
+            expect(complaint.contains(folder.url.path) && complaint.contains("@Managed"), "\(complaint)")
+            expect(!FileManager.default.fileExists(atPath: folder.answers.path))
         }
     }
 
@@ -59,20 +60,20 @@ struct CompilerProbeTests {
         let folder = try Folder()
         let probe = try folder.compiler()
 
-        for _ in 1...3 { #expect(probe.complaint(answers: folder.answers) == nil) }
-        #expect(folder.callCount == 2)
+        for _ in 1...3 { expectEqual(probe.complaint(answers: folder.answers), nil) }
+        expectEqual(folder.callCount, 2)
 
-        #expect(try folder.compiler(program: "exit 0 # newer").complaint(answers: folder.answers) == nil)
-        #expect(folder.callCount == 4)
+        try expectEqual(folder.compiler(program: "exit 0 # newer").complaint(answers: folder.answers), nil)
+        expectEqual(folder.callCount, 4)
     }
 
     @Test func `what the compiler says of other things is no complaint`() throws {
         let folder = try Folder()
 
-        #expect(try folder.compiler(typechecks: false).complaint(answers: folder.answers) == nil)
-        #expect(
+        try expectEqual(folder.compiler(typechecks: false).complaint(answers: folder.answers), nil)
+        expect(
             CompilerProbe(compiler: folder.url.appendingPathComponent("none")).complaint(answers: folder.answers) == nil
         )
-        #expect(!FileManager.default.fileExists(atPath: folder.answers.path))
+        expect(!FileManager.default.fileExists(atPath: folder.answers.path))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataModelFiles
 import Testing
@@ -62,34 +63,34 @@ struct ModelToolTests {
     @Test func `a build writes the classes of the current version, and places all versions`() throws {
         let target = try TargetFolder()
 
-        #expect(target.build() == 0)
+        expectEqual(target.build(), 0)
 
-        #expect(target.text("Classes.swift")?.contains("public class Item: NSManagedObject") == true)
-        #expect(target.text("Accessors.swift") == "// No class has @NSManaged members.\n")
+        expectEqual(target.text("Classes.swift")?.contains("public class Item: NSManagedObject"), true)
+        expectEqual(target.text("Accessors.swift"), "// No class has @NSManaged members.\n")
         let names = try FileManager.default.contentsOfDirectory(atPath: target.file("out/Shop.momd").path).sorted()
-        #expect(names == ["Shop 1.mom", "Shop 2.mom", "VersionInfo.plist"])
+        expectEqual(names, ["Shop 1.mom", "Shop 2.mom", "VersionInfo.plist"])
         let list = try PropertyListSerialization.propertyList(
             from: Data(contentsOf: target.file("out/Shop.momd/VersionInfo.plist")),
             format: nil
         )
-        #expect((list as? [String: String])?["NSManagedObjectModel_CurrentVersionName"] == "Shop 2")
+        expectEqual((list as? [String: String])?["NSManagedObjectModel_CurrentVersionName"], "Shop 2")
         let copy = try ModelPackage.contents(at: target.file("out/Shop.xcdatamodeld"))
-        #expect(copy.data == (try ModelPackage.contents(at: target.model)).data)
+        expectEqual(copy.data, (try ModelPackage.contents(at: target.model)).data)
     }
 
     @Test func `a second build touches nothing, and one after a change only what differs`() throws {
         let target = try TargetFolder()
-        #expect(target.build() == 0)
+        expectEqual(target.build(), 0)
         let first = try target.dates()
 
-        #expect(target.build() == 0)
-        #expect(try target.dates() == first)
+        expectEqual(target.build(), 0)
+        try expectEqual(target.dates(), first)
 
         try FileManager.default.removeItem(at: target.model.appendingPathComponent("Shop 1.xcdatamodel"))
-        #expect(target.build() == 0)
-        #expect(target.text("out/Shop.momd/Shop 1.mom") == nil && target.text("out/Shop.momd/Shop 2.mom") != nil)
-        #expect(target.text("out/Shop.xcdatamodeld/Shop 1.xcdatamodel/contents") == nil)
-        #expect(try target.dates()["Classes.swift"] == first["Classes.swift"])
+        expectEqual(target.build(), 0)
+        expect(target.text("out/Shop.momd/Shop 1.mom") == nil && target.text("out/Shop.momd/Shop 2.mom") != nil)
+        expectEqual(target.text("out/Shop.xcdatamodeld/Shop 1.xcdatamodel/contents"), nil)
+        try expectEqual(target.dates()["Classes.swift"], first["Classes.swift"])
     }
 
     @Test func `a model without versions is compiled to one file`() throws {
@@ -102,8 +103,8 @@ struct ModelToolTests {
             target.file("Shop.mom").path,
         ])
 
-        #expect(code == 0 && target.text("Classes.swift")?.contains("class Item") == true)
-        #expect(try Data(contentsOf: target.file("Shop.mom")) == ModelPackage.contents(at: model).data)
+        expect(code == 0 && target.text("Classes.swift")?.contains("class Item") == true)
+        try expectEqual(Data(contentsOf: target.file("Shop.mom")), ModelPackage.contents(at: model).data)
     }
 
     @Test func `with a fault in the model nothing is written, and the error has the form of the compiler's`() throws {
@@ -113,13 +114,13 @@ struct ModelToolTests {
             "<entity name=\"Item\">\n<relationship name=\"next\" destinationEntity=\"No\"/></entity>"
         )
 
-        #expect(target.build() == 1)
-        #expect(target.text("Classes.swift") == nil && target.text("out/Shop.momd/Shop 2.mom") == nil)
+        expectEqual(target.build(), 1)
+        expect(target.text("Classes.swift") == nil && target.text("out/Shop.momd/Shop 2.mom") == nil)
 
         let errors = ModelBuild(module: "App", models: [target.model], sources: []).run().errors
         let file = target.model.appendingPathComponent("Shop 2.xcdatamodel/contents").path
-        #expect(errors.count == 1 && errors[0].hasPrefix("\(file):3:1: error: "), "\(errors)")
-        #expect(errors[0].contains("\"No\" is not in the model"), "\(errors)")
+        expect(errors.count == 1 && errors[0].hasPrefix("\(file):3:1: error: "), "\(errors)")
+        expect(errors[0].contains("\"No\" is not in the model"), "\(errors)")
     }
 
     @Test func `a member that cannot be supplied is an error, after the faults of the model are mended`() throws {
@@ -132,12 +133,12 @@ struct ModelToolTests {
         // The class `A` is unknown only because the model is at fault.
         try target.write("Shop 2", "<entity name=\"A\"/><entity name=\"A\"/>")
         let modelErrors = build.run().errors
-        #expect(modelErrors.count == 1 && modelErrors[0].contains("contents:"), "\(modelErrors)")
+        expect(modelErrors.count == 1 && modelErrors[0].contains("contents:"), "\(modelErrors)")
 
         try target.write("Shop 2", "<entity name=\"A\" representedClassName=\"A\" codeGenerationType=\"class\"/>")
         let errors = build.run().errors
-        #expect(errors.count == 1 && errors[0].hasPrefix("/App/B.swift:3:20: error: "), "\(errors)")
-        #expect(errors[0].contains("Declare it with @Managed"))
+        expect(errors.count == 1 && errors[0].hasPrefix("/App/B.swift:3:20: error: "), "\(errors)")
+        expect(errors[0].contains("Declare it with @Managed"))
     }
 
     @Test func `a compiled model and a model that is no XML are refused with the file's name`() throws {
@@ -146,7 +147,7 @@ struct ModelToolTests {
             let file = target.model.appendingPathComponent("Shop 2.xcdatamodel/contents")
             try Data(text.utf8).write(to: file)
             let errors = ModelBuild(module: "App", models: [target.model], sources: []).run().errors
-            #expect(errors.count == 1 && errors[0].hasPrefix(file.path + ":"), "\(errors)")
+            expect(errors.count == 1 && errors[0].hasPrefix(file.path + ":"), "\(errors)")
         }
     }
 
@@ -156,16 +157,19 @@ struct ModelToolTests {
             "classes", "--module", "App", "--into", target.file("Classes").path, "--model", target.model.path,
             "--sources", target.source.path,
         ]
-        #expect(ModelTool.run(words) == 0)
-        #expect(target.text("Classes/Item+CoreDataClass.swift")?.contains("@ManagedObject\npublic class Item") == true)
+        expectEqual(ModelTool.run(words), 0)
+        expectEqual(
+            target.text("Classes/Item+CoreDataClass.swift")?.contains("@ManagedObject\npublic class Item"),
+            true
+        )
         try Data("mine".utf8).write(to: target.file("Classes/Item+CoreDataClass.swift"))
         try Data("old".utf8).write(to: target.file("Classes/Item+CoreDataProperties.swift"))
 
-        #expect(ModelTool.run(words) == 0)
+        expectEqual(ModelTool.run(words), 0)
 
-        #expect(target.text("Classes/Item+CoreDataClass.swift") == "mine")
+        expectEqual(target.text("Classes/Item+CoreDataClass.swift"), "mine")
         let properties = target.text("Classes/Item+CoreDataProperties.swift")
-        #expect(properties?.contains("@Managed public var name: String?") == true)
+        expectEqual(properties?.contains("@Managed public var name: String?"), true)
     }
 
     @Test func `sources are ported in place, and what needs nothing is not touched`() throws {
@@ -173,14 +177,14 @@ struct ModelToolTests {
         try Data("class B {}\n".utf8).write(to: target.file("B.swift"))
         let before = try target.dates()["B.swift"]
 
-        #expect(ModelTool.run(["port", "--drop", target.source.path, target.file("B.swift").path]) == 0)
+        expectEqual(ModelTool.run(["port", "--drop", target.source.path, target.file("B.swift").path]), 0)
 
-        #expect(target.text("Shop.swift") == "class A { let k = \"b\" }\n")
-        #expect(try target.dates()["B.swift"] == before)
+        expectEqual(target.text("Shop.swift"), "class A { let k = \"b\" }\n")
+        try expectEqual(target.dates()["B.swift"], before)
     }
 
     @Test(arguments: [[], ["dance"], ["build"], ["classes", "--module", "App"], ["port", "/no/such/file.swift"]])
     func `what is not understood ends with an error`(_ words: [String]) {
-        #expect(ModelTool.run(words) == 1)
+        expectEqual(ModelTool.run(words), 1)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import StrataClassGeneration
@@ -8,7 +9,7 @@ struct SourcePorterTests {
         let source =
             "@objc(Venue)\npublic class Venue: NSManagedObject {\n    @objc(addTagsObject:)\n    @NSManaged func addToTags(_ value: Tag)\n}\n"
 
-        #expect(
+        expect(
             SourcePorter.port(source).text == """
                 #if canImport(ObjectiveC)
                 @objc(Venue)
@@ -22,24 +23,24 @@ struct SourcePorterTests {
 
                 """
         )
-        #expect(
+        expect(
             SourcePorter.port(source, .drop).text
                 == "public class Venue: NSManagedObject {\n    @NSManaged func addToTags(_ value: Tag)\n}\n"
         )
     }
 
     @Test func `on the line of its declaration it gets lines of its own`() {
-        #expect(
+        expect(
             SourcePorter.port("    @objc func f() {}\n").text
                 == "    #if canImport(ObjectiveC)\n    @objc\n    #endif\n    func f() {}\n"
         )
-        #expect(SourcePorter.port("@objc dynamic var x = 1", .drop).text == "dynamic var x = 1")
+        expectEqual(SourcePorter.port("@objc dynamic var x = 1", .drop).text, "dynamic var x = 1")
     }
 
     @Test func `what was ported stays as it is`() {
         let once = SourcePorter.port("@objc(A)\nclass A { let k = #keyPath(A.b.c) }\n").text
 
-        #expect(SourcePorter.port(once).text == once)
+        expectEqual(SourcePorter.port(once).text, once)
     }
 
     @Test(arguments: [
@@ -47,13 +48,13 @@ struct SourcePorterTests {
         ("#keyPath(App.Venue.city)", "\"city\""), ("#keyPath( Venue . city )", "\"city\""),
     ])
     func `a key path becomes its text`(_ keyPath: String, _ text: String) {
-        #expect(SourcePorter.port("let x = \(keyPath) + \"\"").text == "let x = \(text) + \"\"")
+        expectEqual(SourcePorter.port("let x = \(keyPath) + \"\"").text, "let x = \(text) + \"\"")
     }
 
     @Test func `strings and comments are left alone`() {
         let source = "// @objc\nlet x = \"@objc #keyPath(A.b)\" /* #keyPath(A.b) */\n"
 
-        #expect(SourcePorter.port(source).text == source)
+        expectEqual(SourcePorter.port(source).text, source)
     }
 
     @Test func `what cannot be rewritten is listed with its line`() {
@@ -61,8 +62,8 @@ struct SourcePorterTests {
             "import UIKit\nimport CoreData\nlet s = #selector(A.f)\nlet c = NSPersistentCloudKitContainer(name: \"\")\n"
         let remarks = SourcePorter.port(source).remarks
 
-        #expect(remarks.map(\.line) == [1, 3, 4])
-        #expect(remarks[2].message.contains("NSPersistentContainer"))
+        expectEqual(remarks.map(\.line), [1, 3, 4])
+        expect(remarks[2].message.contains("NSPersistentContainer"))
     }
 
     @Test(arguments: [
@@ -78,12 +79,12 @@ struct SourcePorterTests {
     func `each thing without a counterpart has its advice`(_ source: String, _ line: Int, _ advice: String) {
         let remarks = SourcePorter.port(source).remarks
 
-        #expect(remarks.contains { $0.line == line && $0.message.contains(advice) }, "\(remarks)")
+        expect(remarks.contains { $0.line == line && $0.message.contains(advice) }, "\(remarks)")
     }
 
     @Test func `what makes objects visible to Objective-C goes with it`() {
-        #expect(SourcePorter.port("@objcMembers class A {}", .drop).text == "class A {}")
-        #expect(
+        expectEqual(SourcePorter.port("@objcMembers class A {}", .drop).text, "class A {}")
+        expect(
             SourcePorter.port("@objcMembers\nclass A {}").text
                 == "#if canImport(ObjectiveC)\n@objcMembers\n#endif\nclass A {}"
         )

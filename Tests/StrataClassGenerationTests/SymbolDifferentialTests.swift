@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -108,16 +109,16 @@ struct SymbolDifferentialTests {
         let others = other.map { [SourceFile(path: "/other/Other.swift", text: $0, module: "OtherKit")] } ?? []
         let declarations = SourceDeclarations(module: "SampleApp", files: [file], others: others)
         let generated = AccessorGenerator(declarations).generate()
-        #expect(generated.faults == [])
+        expectEqual(generated.faults, [])
         let undefined = try Compiler.undefinedSymbols(
             of: text,
             named: "Managed Things.swift",
             module: "SampleApp",
             other: other
         )
-        #expect(undefined.count > 1)
+        expect(undefined.count > 1)
         let (mine, theirs) = (Set(generated.symbols), undefined)
-        #expect(mine.subtracting(theirs).sorted() == [] && theirs.subtracting(mine).sorted() == [])
+        expect(mine.subtracting(theirs).sorted() == [] && theirs.subtracting(mine).sorted() == [])
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,39 +15,39 @@ struct InspectorArgumentsTests {
     func `options come in any order and both forms`(words: [String]) throws {
         let arguments = try Arguments(words, options: Self.options)
 
-        #expect(arguments["--store"] == "s")
-        #expect(try arguments.number("--limit") == 3)
-        #expect(arguments.has("--json"))
+        expectEqual(arguments["--store"], "s")
+        try expectEqual(arguments.number("--limit"), 3)
+        expect(arguments.has("--json"))
     }
 
     @Test func `what is not given is absent`() throws {
         let arguments = try Arguments(["--store", "s"], options: Self.options)
 
-        #expect(arguments["--limit"] == nil)
-        #expect(try arguments.number("--limit") == nil)
-        #expect(!arguments.has("--json"))
+        expectEqual(arguments["--limit"], nil)
+        try expectEqual(arguments.number("--limit"), nil)
+        expect(!arguments.has("--json"))
     }
 
     @Test func `a value may look like an option or hold equal signs`() throws {
         let arguments = try Arguments(["--store=a=b", "--limit", "--json"], options: Self.options)
 
-        #expect(arguments["--store"] == "a=b")
-        #expect(arguments["--limit"] == "--json")
+        expectEqual(arguments["--store"], "a=b")
+        expectEqual(arguments["--limit"], "--json")
     }
 
     @Test func `what the framework reads itself is passed over`() throws {
         let words = ["-com.apple.CoreData.SQLDebug", "3", "--store", "s", "path"]
         let arguments = try Arguments(words, options: Self.options, operands: 1...1)
 
-        #expect(arguments["--store"] == "s")
-        #expect(arguments.operands == ["path"])
+        expectEqual(arguments["--store"], "s")
+        expectEqual(arguments.operands, ["path"])
     }
 
     @Test func `after two dashes everything is an operand`() throws {
         let arguments = try Arguments(["--store", "s", "--", "--json"], options: Self.options, operands: 1...1)
 
-        #expect(arguments.operands == ["--json"])
-        #expect(!arguments.has("--json"))
+        expectEqual(arguments.operands, ["--json"])
+        expect(!arguments.has("--json"))
     }
 
     @Test(arguments: [
@@ -80,8 +81,8 @@ struct InspectorProgramTests {
     @Test func `help lists every command`() {
         let result = run("--help")
 
-        #expect(result.code == .success)
-        for command in StrataCommand.commands { #expect(result.output.contains(command.usage)) }
+        expectEqual(result.code, .success)
+        for command in StrataCommand.commands { expect(result.output.contains(command.usage)) }
     }
 
     @Test(arguments: ["inspect", "fetch", "model", "schema", "verify"])
@@ -89,8 +90,8 @@ struct InspectorProgramTests {
         let result = run(name, "--help")
         let command = try #require(StrataCommand.commands.first { $0.name == name })
 
-        #expect(result.code == .success)
-        for option in command.options { #expect(result.output.contains(option.help)) }
+        expectEqual(result.code, .success)
+        for option in command.options { expect(result.output.contains(option.help)) }
     }
 
     @Test(arguments: [
@@ -99,7 +100,7 @@ struct InspectorProgramTests {
         ["model"], ["schema"], ["verify", "--store"],
     ])
     func `a command line that makes no sense ends with 2`(words: [String]) {
-        #expect(run(words).code == .usage)
+        expectEqual(run(words).code, .usage)
     }
 
     @Test(arguments: [
@@ -111,9 +112,9 @@ struct InspectorProgramTests {
     func `what cannot be read ends with 3 and a message`(words: [String]) {
         let result = run(words)
 
-        #expect(result.code == .failure)
-        #expect(!result.complaints.isEmpty)
-        #expect(result.output.isEmpty)
+        expectEqual(result.code, .failure)
+        expect(!result.complaints.isEmpty)
+        expect(result.output.isEmpty)
     }
 
     private func run(_ words: String...) -> (code: ExitCode, output: String, complaints: String) {
@@ -131,8 +132,8 @@ struct InspectorProgramTests {
 @Suite("Keys to sort by")
 struct SortKeyTests {
     @Test func `keys are parted by commas, and a minus turns the order`() throws {
-        #expect(
-            try SortKey.list("name,-city.name") == [
+        try expect(
+            SortKey.list("name,-city.name") == [
                 SortKey(path: "name", isAscending: true), SortKey(path: "city.name", isAscending: false),
             ]
         )

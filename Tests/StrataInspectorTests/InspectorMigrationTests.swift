@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -53,14 +54,14 @@ struct InspectorMigrationTests {
     }
 
     @Test func `check-migration says which versions can be reached`() {
-        #expect(run("check-migration", versions[0], versions[1]).code == .success)
+        expectEqual(run("check-migration", versions[0], versions[1]).code, .success)
 
         let result = run("check-migration", versions[0], versions[1], versions[2])
 
-        #expect(result.code == .problemsFound)
-        #expect(result.lines.contains { $0.contains("v1.xml") && $0.contains("cannot be inferred") })
-        #expect(result.lines.contains { $0.contains("Item.name") })
-        #expect(run("check-migration", versions[0]).code == .usage)
+        expectEqual(result.code, .problemsFound)
+        expect(result.lines.contains { $0.contains("v1.xml") && $0.contains("cannot be inferred") })
+        expect(result.lines.contains { $0.contains("Item.name") })
+        expectEqual(run("check-migration", versions[0]).code, .usage)
     }
 
     @Test func `migrate says what changes, makes a backup and migrates`() throws {
@@ -68,35 +69,35 @@ struct InspectorMigrationTests {
 
         let result = run("migrate", "--store", store, "--to", versions[1], "--backup", backup)
 
-        #expect(result.code == .success, "\(result.complaints)")
-        #expect(result.lines.joined().contains("renamed title (was name)"))
-        #expect(result.lines.joined().contains("added size"))
+        expectEqual(result.code, .success, "\(result.complaints)")
+        expect(result.lines.joined().contains("renamed title (was name)"))
+        expect(result.lines.joined().contains("added size"))
         let fetched = run("fetch", "--store", store, "--model", versions[1], "--entity", "Item")
-        #expect(fetched.lines.joined().contains("a"))
-        #expect(run("verify", "--store", store, "--model", versions[1]).code == .success)
-        #expect(run("verify", "--store", backup, "--model", versions[0]).code == .success)
-        #expect(run("migrate", "--store", store, "--to", versions[1]).lines == ["\(store) has that version already."])
-        #expect(run("migrate", "--store", store, "--to", versions[0], "--backup", backup).code == .usage)
+        expect(fetched.lines.joined().contains("a"))
+        expectEqual(run("verify", "--store", store, "--model", versions[1]).code, .success)
+        expectEqual(run("verify", "--store", backup, "--model", versions[0]).code, .success)
+        expectEqual(run("migrate", "--store", store, "--to", versions[1]).lines, ["\(store) has that version already."])
+        expectEqual(run("migrate", "--store", store, "--to", versions[0], "--backup", backup).code, .usage)
     }
 
     @Test func `a dry run tells what rows stand in the way, and changes nothing`() throws {
         let before = try Data(contentsOf: URL(fileURLWithPath: store))
 
-        #expect(run("migrate", "--store", store, "--to", versions[1], "--dry-run").code == .success)
+        expectEqual(run("migrate", "--store", store, "--to", versions[1], "--dry-run").code, .success)
         let result = run("migrate", "--store", store, "--to", versions[3], "--dry-run")
 
-        #expect(result.code == .failure)
-        #expect(result.complaints.joined().contains("name"))
-        #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
-        #expect(run("verify", "--store", store, "--model", versions[0]).code == .success)
+        expectEqual(result.code, .failure)
+        expect(result.complaints.joined().contains("name"))
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: store)), before)
+        expectEqual(run("verify", "--store", store, "--model", versions[0]).code, .success)
     }
 
     @Test func `a dry run counts objects, and says which do not fit`() throws {
         let result = run("migrate", "--store", store, "--to", versions[3], "--dry-run")
 
         let lines = result.lines.flatMap { $0.split(separator: "\n") }
-        #expect(lines.contains("converted entity Item (2 objects, in place)"))
-        #expect(lines.contains { $0.hasPrefix("does not fit: Item.name") && $0.contains("1 objects have none") })
+        expect(lines.contains("converted entity Item (2 objects, in place)"))
+        expect(lines.contains { $0.hasPrefix("does not fit: Item.name") && $0.contains("1 objects have none") })
     }
 
     @Test func `migrate asks for --from where the store keeps no copy of its model`() throws {
@@ -111,13 +112,13 @@ struct InspectorMigrationTests {
             type: .sqlite
         )
         try forgetModel(bare)
-        #expect(model.entities.count == 1)
+        expectEqual(model.entities.count, 1)
 
         let refused = run("migrate", "--store", bare.path, "--to", versions[1])
 
-        #expect(refused.code == .failure)
-        #expect(refused.complaints.joined().contains("Name one with --from."))
-        #expect(run("migrate", "--store", bare.path, "--to", versions[1], "--from", versions[0]).code == .success)
+        expectEqual(refused.code, .failure)
+        expect(refused.complaints.joined().contains("Name one with --from."))
+        expectEqual(run("migrate", "--store", bare.path, "--to", versions[1], "--from", versions[0]).code, .success)
     }
 
     private func forgetModel(_ url: URL) throws {
@@ -129,11 +130,11 @@ struct InspectorMigrationTests {
     @Test func `backup copies a store, and replaces nothing`() throws {
         let copy = scratch.file("copy.sqlite").path
 
-        #expect(run("backup", "--store", store, "--to", copy).lines == ["\(copy) is a copy of \(store)."])
+        expectEqual(run("backup", "--store", store, "--to", copy).lines, ["\(copy) is a copy of \(store)."])
 
-        #expect(run("verify", "--store", copy, "--model", versions[0]).code == .success)
-        #expect(run("fetch", "--store", copy, "--entity", "Item").lines.count == 3)
-        #expect(run("backup", "--store", store, "--to", copy).code == .failure)
-        #expect(run("backup", "--store", store).code == .usage)
+        expectEqual(run("verify", "--store", copy, "--model", versions[0]).code, .success)
+        expectEqual(run("fetch", "--store", copy, "--entity", "Item").lines.count, 3)
+        expectEqual(run("backup", "--store", store, "--to", copy).code, .failure)
+        expectEqual(run("backup", "--store", store).code, .usage)
     }
 }

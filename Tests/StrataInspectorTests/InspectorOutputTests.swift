@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -17,7 +18,7 @@ struct InspectorOutputTests {
         ),
     ])
     func `values are written as JSON has them, members in their order`(value: JSON, text: String) {
-        #expect(value.text == text)
+        expectEqual(value.text, text)
     }
 
     @Test(arguments: [
@@ -26,20 +27,20 @@ struct InspectorOutputTests {
     func `any text reads back the same, and stays on one line`(text: String) throws {
         let written = JSON.object([JSON.Member(text, .string(text))]).text
 
-        #expect(written.filter(\.isNewline).isEmpty)
+        expect(written.filter(\.isNewline).isEmpty)
         let read = try JSONSerialization.jsonObject(with: Data(written.utf8)) as? [String: String]
-        #expect(read == [text: text])
+        expectEqual(read, [text: text])
     }
 
     @Test(arguments: [0.1, -0.0, 1e-7, 123456789.125, .greatestFiniteMagnitude, .leastNonzeroMagnitude])
     func `a number reads back as the same number`(value: Double) throws {
         let read = try JSONSerialization.jsonObject(with: Data("[\(JSON.double(value).text)]".utf8)) as? [Double]
 
-        #expect(read == [value])
+        expectEqual(read, [value])
     }
 
     @Test func `columns line up, numbers to the right`() {
-        #expect(
+        expect(
             columns([["Entity", "Objects"], ["A", "7"], ["Longer name", "1234567"]], rightAligned: [1], indent: 0) == [
                 "Entity       Objects",
                 "A                  7",
@@ -49,8 +50,8 @@ struct InspectorOutputTests {
     }
 
     @Test func `short rows and no rows are fine`() {
-        #expect(columns([["a", "b", "c"], ["d"]]) == ["  a  b  c", "  d"])
-        #expect(columns([]).isEmpty)
+        expectEqual(columns([["a", "b", "c"], ["d"]]), ["  a  b  c", "  d"])
+        expect(columns([]).isEmpty)
     }
 
     @Test func `an object as text leaves out what it has not`() {
@@ -60,7 +61,7 @@ struct InspectorOutputTests {
             JSON.Member("wheels", .array([.string("p1"), .string("p2")])), JSON.Member("year", .integer(1970)),
         ])
 
-        #expect(
+        expect(
             FetchCommand.text(of: object) == [
                 "x-coredata://S/Car/p1",
                 "  maker   FIAT",

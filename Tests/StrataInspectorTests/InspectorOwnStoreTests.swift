@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -14,12 +15,12 @@ struct InspectorOwnStoreTests {
 
         let result = guide.run("inspect")
 
-        #expect(result.code == .success, "\(result.complaints)")
+        expectEqual(result.code, .success, "\(result.complaints)")
         for (name, count) in [("Venue", 2), ("Bar", 1), ("City", 1)] {
             let line = result.lines.first { $0.split(separator: " ").first == name[...] }
-            #expect(line?.split(separator: " ").contains("\(count)") == true, "\(result.lines)")
+            expectEqual(line?.split(separator: " ").contains("\(count)"), true, "\(result.lines)")
         }
-        #expect(try guide.isUntouched)
+        try expect(guide.isUntouched)
     }
 
     @Test func `fetch filters, sorts and limits, and prints relationships as URIs`() throws {
@@ -38,64 +39,68 @@ struct InspectorOwnStoreTests {
             "--json"
         )
 
-        #expect(result.code == .success, "\(result.complaints)")
-        #expect(result.lines.count == 1)
+        expectEqual(result.code, .success, "\(result.complaints)")
+        expectEqual(result.lines.count, 1)
         let line = try #require(result.lines.first)
         let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
-        #expect(object["@entity"] as? String == "Bar")
-        #expect(object["name"] as? String == "c")
-        #expect(object["beers"] as? Int == 12)
-        #expect((object["city"] as? String)?.hasPrefix("x-coredata://") == true)
-        #expect(try guide.isUntouched)
+        expectEqual(object["@entity"] as? String, "Bar")
+        expectEqual(object["name"] as? String, "c")
+        expectEqual(object["beers"] as? Int, 12)
+        expectEqual((object["city"] as? String)?.hasPrefix("x-coredata://"), true)
+        try expect(guide.isUntouched)
     }
 
     @Test func `verify says that a store is sound, and what is wrong when it is not`() throws {
         let guide = try OwnStore()
         let sound = guide.run("verify")
-        #expect(sound.lines == ["\(guide.store.path) is sound."])
-        #expect(sound.code == .success)
-        #expect(try guide.isUntouched)
+        expectEqual(sound.lines, ["\(guide.store.path) is sound."])
+        expectEqual(sound.code, .success)
+        try expect(guide.isUntouched)
 
         try guide.execute("UPDATE ZVENUE SET ZCITY = 77 WHERE Z_PK = 1")
         let damaged = guide.run("verify")
-        #expect(damaged.lines == ["ZVENUE: row 1 whose city does not exist"])
-        #expect(damaged.code == .problemsFound)
+        expectEqual(damaged.lines, ["ZVENUE: row 1 whose city does not exist"])
+        expectEqual(damaged.code, .problemsFound)
     }
 
     @Test func `a value that cannot be decoded is told apart from nil`() throws {
         let guide = try OwnStore()
         let absent = guide.run("fetch", "--entity", "City")
-        #expect(!absent.lines.contains { $0.contains("mayor") || $0.contains("colour") })
+        expect(!absent.lines.contains { $0.contains("mayor") || $0.contains("colour") })
 
         // Of a class that nobody knows, or damaged.
         try guide.execute("UPDATE ZCITY SET ZMAYOR = X'010203'")
         let text = guide.run("fetch", "--entity", "City")
-        #expect(text.lines.contains { $0.contains("mayor") && $0.contains("cannot be decoded (3 bytes)") }, "\(text)")
+        expect(text.lines.contains { $0.contains("mayor") && $0.contains("cannot be decoded (3 bytes)") }, "\(text)")
         let json = try #require(guide.run("fetch", "--entity", "City", "--json").lines.first)
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
-        #expect((object["mayor"] as? [String: Int])?["@undecodable"] == 3 && object["colour"] is NSNull)
+        expect((object["mayor"] as? [String: Int])?["@undecodable"] == 3 && object["colour"] is NSNull)
         let damaged = guide.run("verify")
-        #expect(damaged.code == .problemsFound && damaged.lines.count == 1, "\(damaged)")
-        #expect(damaged.lines.first?.hasPrefix("City: 1 values of mayor cannot be decoded (p1)") == true, "\(damaged)")
+        expect(damaged.code == .problemsFound && damaged.lines.count == 1, "\(damaged)")
+        expectEqual(
+            damaged.lines.first?.hasPrefix("City: 1 values of mayor cannot be decoded (p1)"),
+            true,
+            "\(damaged)"
+        )
 
         // By a transformer of somebody else's program, which is no damage.
         try guide.execute("UPDATE ZCITY SET ZMAYOR = NULL, ZCOLOUR = X'01'")
         let foreign = guide.run("fetch", "--entity", "City")
-        #expect(foreign.lines.contains { $0.contains("colour") && $0.contains("cannot be decoded") }, "\(foreign)")
+        expect(foreign.lines.contains { $0.contains("colour") && $0.contains("cannot be decoded") }, "\(foreign)")
         let sound = guide.run("verify")
-        #expect(sound.code == .success && sound.lines.count == 2, "\(sound)")
-        #expect(sound.lines.first?.hasPrefix("note: City: 1 values of colour were not looked at") == true, "\(sound)")
+        expect(sound.code == .success && sound.lines.count == 2, "\(sound)")
+        expectEqual(sound.lines.first?.hasPrefix("note: City: 1 values of colour were not looked at"), true, "\(sound)")
     }
 
     @Test func `looking at a store leaves no files behind`() throws {
         let guide = try OwnStore()
         let before = try guide.files
         for words in [["verify"], ["inspect"], ["fetch", "--entity", "Venue"]] {
-            #expect(guide.run(words).code == .success)
-            #expect(try guide.files == before, "\(words)")
+            expectEqual(guide.run(words).code, .success)
+            try expectEqual(guide.files, before, "\(words)")
         }
         _ = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: guide.store)
-        #expect(try guide.files == before)
+        try expectEqual(guide.files, before)
     }
 
     @Test func `model and schema explain the model`() throws {
@@ -104,9 +109,9 @@ struct InspectorOwnStoreTests {
         let model = guide.runAlone("model", guide.model.path)
         let schema = guide.runAlone("schema", "--model", guide.model.path)
 
-        #expect(model.code == .success && schema.code == .success)
-        #expect(model.lines.contains { $0.hasPrefix("Entity Bar") })
-        #expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE ZVENUE ") })
+        expect(model.code == .success && schema.code == .success)
+        expect(model.lines.contains { $0.hasPrefix("Entity Bar") })
+        expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE ZVENUE ") })
     }
 
     @Test(arguments: [
@@ -117,8 +122,8 @@ struct InspectorOwnStoreTests {
     func `a request that makes no sense for the model is refused`(arguments: [String], code: ExitCode) throws {
         let result = try OwnStore().run(["fetch"] + arguments)
 
-        #expect(result.code == code)
-        #expect(result.lines.isEmpty && !result.complaints.isEmpty)
+        expectEqual(result.code, code)
+        expect(result.lines.isEmpty && !result.complaints.isEmpty)
     }
 
     @Test func `a store without a copy of its model asks for one`() throws {
@@ -126,8 +131,8 @@ struct InspectorOwnStoreTests {
         try guide.execute("DELETE FROM Z_MODELCACHE")
         for command in [["verify"], ["inspect"], ["fetch", "--entity", "Venue"]] {
             let result = guide.runAlone(command + ["--store", guide.store.path])
-            #expect(result.code == .failure)
-            #expect(result.complaints.joined().contains("Name one with --model."))
+            expectEqual(result.code, .failure)
+            expect(result.complaints.joined().contains("Name one with --model."))
         }
     }
 
@@ -135,7 +140,7 @@ struct InspectorOwnStoreTests {
         let guide = try OwnStore()
         for command in [["verify"], ["inspect"], ["fetch", "--entity", "Venue"]] {
             let result = guide.runAlone(command + ["--store", guide.store.path])
-            #expect(result.code == .success)
+            expectEqual(result.code, .success)
         }
     }
 
@@ -145,14 +150,14 @@ struct InspectorOwnStoreTests {
         let guide = try OwnStore(configuration: "Places")
 
         let verified = guide.run("verify")
-        #expect(verified.lines == ["\(guide.store.path) is sound."])
-        #expect(verified.code == .success)
+        expectEqual(verified.lines, ["\(guide.store.path) is sound."])
+        expectEqual(verified.code, .success)
         let fetched = guide.run("fetch", "--entity", "Venue", "--json")
-        #expect(fetched.code == .success, "\(fetched.complaints)")
-        #expect(fetched.lines.count == 3)
+        expectEqual(fetched.code, .success, "\(fetched.complaints)")
+        expectEqual(fetched.lines.count, 3)
         let inspected = guide.run("inspect")
-        #expect(inspected.code == .success, "\(inspected.complaints)")
-        #expect(inspected.lines.contains { $0.hasPrefix("Tag") && $0.hasSuffix("not in the store") })
+        expectEqual(inspected.code, .success, "\(inspected.complaints)")
+        expect(inspected.lines.contains { $0.hasPrefix("Tag") && $0.hasSuffix("not in the store") })
     }
 
     // MARK: - Files that are no store
@@ -183,10 +188,10 @@ struct InspectorOwnStoreTests {
         let result =
             namesModel ? guide.run("verify") : guide.runAlone(["verify", "--store", guide.store.path])
 
-        #expect(result.code == .problemsFound, "\(result)")
-        #expect(result.lines.count == 1)
-        #expect(!(result.lines.first?.contains("--model") ?? true))
-        #expect(result.complaints.isEmpty)
+        expectEqual(result.code, .problemsFound, "\(result)")
+        expectEqual(result.lines.count, 1)
+        expect(!(result.lines.first?.contains("--model") ?? true))
+        expect(result.complaints.isEmpty)
     }
 }
 

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -17,16 +18,16 @@ struct InspectorStoreTests {
         let result = copy.run("verify")
 
         if pair.store.hasPrefix(Self.withMissingFile) {
-            #expect(result.code == .problemsFound)
-            #expect(result.lines.count == 1)
-            #expect(result.lines.first?.contains("external") == true)
+            expectEqual(result.code, .problemsFound)
+            expectEqual(result.lines.count, 1)
+            expectEqual(result.lines.first?.contains("external"), true)
         } else {
             // Values of transformers that only the app has cannot be looked at.
             let lines = result.lines.filter { !$0.hasPrefix("note: ") }
-            #expect(lines == ["\(copy.store.path) is sound."])
-            #expect(result.code == .success)
+            expectEqual(lines, ["\(copy.store.path) is sound."])
+            expectEqual(result.code, .success)
         }
-        #expect(try copy.isUntouched)
+        try expect(copy.isUntouched)
     }
 
     @Test(arguments: [
@@ -40,8 +41,8 @@ struct InspectorStoreTests {
 
         let result = copy.run("verify")
 
-        #expect(result.code == .problemsFound)
-        #expect(result.lines.contains { $0.contains(problem) }, "\(result.lines)")
+        expectEqual(result.code, .problemsFound)
+        expect(result.lines.contains { $0.contains(problem) }, "\(result.lines)")
     }
 
     @Test(arguments: AppleStores.pairs)
@@ -50,14 +51,14 @@ struct InspectorStoreTests {
 
         let result = copy.run("inspect")
 
-        #expect(result.code == .success)
+        expectEqual(result.code, .success)
         for entity in try AppleStores.model(pair).entities where !entity.isAbstract {
             let name = try #require(entity.name)
             let count = try copy.countRows(of: entity, in: pair)
             let line = result.lines.first { $0.split(separator: " ").first == name[...] }
-            #expect(line?.split(separator: " ").contains("\(count)") == true, "\(name) has \(count) rows")
+            expectEqual(line?.split(separator: " ").contains("\(count)"), true, "\(name) has \(count) rows")
         }
-        #expect(try copy.isUntouched)
+        try expect(copy.isUntouched)
     }
 
     @Test(arguments: AppleStores.pairs)
@@ -69,16 +70,16 @@ struct InspectorStoreTests {
             let name = try #require(entity.name)
             let result = copy.run("fetch", "--entity", name, "--json")
 
-            #expect(result.code == .success, "\(name): \(result.complaints)")
-            #expect(result.lines.count == (try copy.countRows(of: entity, in: pair, withSubentities: true)))
+            expectEqual(result.code, .success, "\(name): \(result.complaints)")
+            expectEqual(result.lines.count, (try copy.countRows(of: entity, in: pair, withSubentities: true)))
             for line in result.lines {
                 let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
                 let entityName = try #require(object["@entity"] as? String)
                 let concrete = try #require(model.entitiesByName[entityName])
-                #expect(Set(object.keys) == Set(Self.keys(of: concrete) + ["@id", "@entity"]))
+                expectEqual(Set(object.keys), Set(Self.keys(of: concrete) + ["@id", "@entity"]))
             }
         }
-        #expect(try copy.isUntouched)
+        try expect(copy.isUntouched)
     }
 
     @Test func `fetch sorts, filters and limits`() throws {
@@ -90,11 +91,11 @@ struct InspectorStoreTests {
 
         let plates = try result.lines.map { line in
             let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
-            #expect(object["maker"] as? String == "FIAT")
+            expectEqual(object["maker"] as? String, "FIAT")
             return try #require(object["numberPlate"] as? String)
         }
-        #expect(plates.count == 3)
-        #expect(plates == plates.sorted(by: >))
+        expectEqual(plates.count, 3)
+        expectEqual(plates, plates.sorted(by: >))
     }
 
     /// Predicates, each with a query that counts what it has to find.
@@ -166,10 +167,10 @@ struct InspectorStoreTests {
         let expected = try #require(
             try AppleStores.rows("SELECT COUNT(*) FROM \(query)", in: pair).first?.first as? Int64
         )
-        #expect(expected > 0)
-        #expect(result.code == .success, "\(predicate): \(result.complaints)")
-        #expect(result.lines.count == Int(expected), "\(predicate)")
-        #expect(try copy.isUntouched)
+        expect(expected > 0)
+        expectEqual(result.code, .success, "\(predicate): \(result.complaints)")
+        expectEqual(result.lines.count, Int(expected), "\(predicate)")
+        try expect(copy.isUntouched)
     }
 
     @Test(arguments: [
@@ -183,9 +184,9 @@ struct InspectorStoreTests {
 
         let result = try StoreCopy(cars).run(["fetch"] + arguments)
 
-        #expect(result.code == code)
-        #expect(result.lines.isEmpty)
-        #expect(!result.complaints.isEmpty)
+        expectEqual(result.code, code)
+        expect(result.lines.isEmpty)
+        expect(!result.complaints.isEmpty)
     }
 
     @Test func `a store and a model that do not fit are told apart`() throws {
@@ -193,8 +194,8 @@ struct InspectorStoreTests {
         let posts = try #require(AppleStores.pairs.first { $0.store.hasPrefix("posts") })
         let copy = try StoreCopy(cars, model: posts)
 
-        #expect(copy.run("fetch", "--entity", "Post").code == .failure)
-        #expect(copy.run("verify").code == .problemsFound)
+        expectEqual(copy.run("fetch", "--entity", "Post").code, .failure)
+        expectEqual(copy.run("verify").code, .problemsFound)
     }
 
     @Test(arguments: AppleStores.pairs)
@@ -204,12 +205,12 @@ struct InspectorStoreTests {
         let model = copy.runAlone("model", copy.model.path)
         let schema = copy.runAlone("schema", "--model", copy.model.path)
 
-        #expect(model.code == .success)
+        expectEqual(model.code, .success)
         for name in try AppleStores.model(pair).entitiesByName.keys {
-            #expect(model.lines.contains { $0.hasPrefix("Entity \(name)") || $0.hasPrefix("Abstract entity \(name)") })
+            expect(model.lines.contains { $0.hasPrefix("Entity \(name)") || $0.hasPrefix("Abstract entity \(name)") })
         }
-        #expect(schema.code == .success)
-        #expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE Z_PRIMARYKEY ") })
+        expectEqual(schema.code, .success)
+        expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE Z_PRIMARYKEY ") })
     }
 
     /// Properties that have a value to print.

@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
@@ -20,10 +21,10 @@ struct ModelFormTests {
 
         let again = try Self.reread(model)
 
-        #expect(again.entityVersionHashesByName == model.entityVersionHashesByName)
-        #expect(try Self.schema(again) == Self.schema(model))
+        expectEqual(again.entityVersionHashesByName, model.entityVersionHashesByName)
+        try expectEqual(Self.schema(again), Self.schema(model))
         // What the editor has no field for is left out, and only compiled models have such things.
-        if !path.hasSuffix(".mom") { #expect(again == model) }
+        if !path.hasSuffix(".mom") { expectEqual(again, model) }
     }
 
     @Test("all that a file can say is written, and reads the same again")
@@ -32,36 +33,36 @@ struct ModelFormTests {
 
         let again = try Self.reread(model)
 
-        #expect(again == model)
-        #expect(again.entityVersionHashesByName == model.entityVersionHashesByName)
-        #expect(again.fetchRequestTemplate(forName: "barsIn")?.fetchLimit == 7)
-        #expect(again.entities(forConfigurationName: "Cloud")?.map(\.name) == ["City"])
-        #expect(try again.entity("Place").userInfo as? [String: String] == ["color": "red"])
-        #expect(
-            try again.entity("Place").attributesByName["name"]?.userInfo as? [String: String]
+        expectEqual(again, model)
+        expectEqual(again.entityVersionHashesByName, model.entityVersionHashesByName)
+        expectEqual(again.fetchRequestTemplate(forName: "barsIn")?.fetchLimit, 7)
+        expectEqual(again.entities(forConfigurationName: "Cloud")?.map(\.name), ["City"])
+        try expectEqual(again.entity("Place").userInfo as? [String: String], ["color": "red"])
+        try expect(
+            again.entity("Place").attributesByName["name"]?.userInfo as? [String: String]
                 == ["label": "Name & title"]
         )
         // Composite types are kept once, beside the entities.
-        #expect(ModelXMLWriter.text(of: model).components(separatedBy: "<composite name=\"Address\"").count == 2)
+        expectEqual(ModelXMLWriter.text(of: model).components(separatedBy: "<composite name=\"Address\"").count, 2)
     }
 
     @Test("a model in code is written as Xcode would")
     func inCode() throws {
         let text = ModelXMLWriter.text(of: libraryModel())
 
-        #expect(
+        expect(
             text.hasPrefix(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n<model type=\"com.apple.IDECoreData"
             )
         )
-        #expect(text.contains("    <entity name=\"Author\" syncable=\"YES\">\n"))
-        #expect(
+        expect(text.contains("    <entity name=\"Author\" syncable=\"YES\">\n"))
+        expect(
             text.contains(
                 "<relationship name=\"author\" optional=\"YES\" maxCount=\"1\" deletionRule=\"Nullify\" "
                     + "destinationEntity=\"Author\" inverseName=\"books\" inverseEntity=\"Author\"/>"
             )
         )
-        #expect(text.contains("<constraint value=\"title\"/>"))
+        expect(text.contains("<constraint value=\"title\"/>"))
     }
 
     @Test("what Xcode has no field for is named in a comment")
@@ -71,8 +72,8 @@ struct ModelFormTests {
         }
         let model = NSManagedObjectModel(NSEntityDescription("Book", price))
 
-        #expect(ModelXMLWriter.text(of: model).contains("<!-- left out: validation by SELF != 13 -->"))
-        #expect(try Self.reread(model).entity("Book").attributesByName["price"]?.validationPredicates.isEmpty == true)
+        expect(ModelXMLWriter.text(of: model).contains("<!-- left out: validation by SELF != 13 -->"))
+        try expectEqual(Self.reread(model).entity("Book").attributesByName["price"]?.validationPredicates.isEmpty, true)
     }
 
     // MARK: - Other forms
@@ -83,8 +84,8 @@ struct ModelFormTests {
 
         let lines = try ModelForm.sql.lines(of: NamedModel(name: "m", model: model))
 
-        #expect(lines == (try Self.schema(model).map { $0 + ";" }))
-        #expect(lines.contains { $0.hasPrefix("CREATE TABLE ZPLACE") })
+        expectEqual(lines, (try Self.schema(model).map { $0 + ";" }))
+        expect(lines.contains { $0.hasPrefix("CREATE TABLE ZPLACE") })
     }
 
     @Test("the object for programs has all entities and properties")
@@ -95,34 +96,34 @@ struct ModelFormTests {
 
         let read = try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         let entities = try #require(read["entities"] as? [[String: Any]])
-        #expect(entities.compactMap { $0["name"] as? String } == ["Bar", "City", "Place"])
+        expectEqual(entities.compactMap { $0["name"] as? String }, ["Bar", "City", "Place"])
         let place = try #require(entities.last)
         let attributes = try #require(place["attributes"] as? [[String: Any]])
         let name = try #require(attributes.first { $0["name"] as? String == "name" })
-        #expect(name["default"] as? String == "a <b> & \"c\"\n" && name["isOptional"] as? Bool == false)
-        #expect((name["validation"] as? [String])?.count == 3)
+        expect(name["default"] as? String == "a <b> & \"c\"\n" && name["isOptional"] as? Bool == false)
+        expectEqual((name["validation"] as? [String])?.count, 3)
         let relationships = try #require(place["relationships"] as? [[String: Any]])
-        #expect(relationships.first?["deleteRule"] as? String == "deny")
-        #expect(place["uniquenessConstraints"] as? [[String]] == [["token"], ["name", "city"]])
+        expectEqual(relationships.first?["deleteRule"] as? String, "deny")
+        expectEqual(place["uniquenessConstraints"] as? [[String]], [["token"], ["name", "city"]])
         let hash = try #require(model.entityVersionHashesByName["Place"])
-        #expect(place["versionHash"] as? String == hash.base64EncodedString())
+        expectEqual(place["versionHash"] as? String, hash.base64EncodedString())
     }
 
     @Test("the Mermaid picture has entities, attributes, inheritance and cardinalities")
     func mermaid() throws {
         let lines = ModelMermaid.lines(of: try ModelFixtures.everythingModel())
 
-        #expect(lines.first == "erDiagram")
-        #expect(lines.contains("    Place {"))
-        #expect(lines.contains("        String name \"required\""))
-        #expect(lines.contains("        Integer_32 i32"))
-        #expect(lines.contains("        UUID token UK"))
-        #expect(lines.contains("    Place ||..|| Bar : \"is a\""))
-        #expect(
+        expectEqual(lines.first, "erDiagram")
+        expect(lines.contains("    Place {"))
+        expect(lines.contains("        String name \"required\""))
+        expect(lines.contains("        Integer_32 i32"))
+        expect(lines.contains("        UUID token UK"))
+        expect(lines.contains("    Place ||..|| Bar : \"is a\""))
+        expect(
             lines.contains("    City |o--|{ Place : \"places / city\"")
                 || lines.contains("    City |o--o{ Place : \"places / city\"")
         )
-        #expect(lines.contains { $0.contains(": \"twin\"") })
+        expect(lines.contains { $0.contains(": \"twin\"") })
     }
 
     // MARK: - The command
@@ -135,19 +136,19 @@ struct ModelFormTests {
 
         let result = Self.run("model", ModelFixtures.url(path).path, "--as", "xml", "--output", output.path)
 
-        #expect(result.code == .success, "\(result.complaints)")
+        expectEqual(result.code, .success, "\(result.complaints)")
         let names = try FileManager.default.contentsOfDirectory(atPath: output.path).sorted()
-        #expect(names.first == ".xccurrentversion" && names.count == 5)
+        expect(names.first == ".xccurrentversion" && names.count == 5)
         for name in names.dropFirst() {
             let original = ModelFixtures.url("\(path)/\(name)")
-            #expect(
-                try NSManagedObjectModel(reading: output.appendingPathComponent(name))
+            try expect(
+                NSManagedObjectModel(reading: output.appendingPathComponent(name))
                     == NSManagedObjectModel(reading: original)
             )
         }
-        #expect(try NSManagedObjectModel(reading: output) == NSManagedObjectModel(reading: ModelFixtures.url(path)))
+        try expectEqual(NSManagedObjectModel(reading: output), NSManagedObjectModel(reading: ModelFixtures.url(path)))
         // Nothing is replaced.
-        #expect(Self.run("model", output.path, "--as", "xml", "--output", output.path).code == .usage)
+        expectEqual(Self.run("model", output.path, "--as", "xml", "--output", output.path).code, .usage)
     }
 
     @Test("a compiled model and the one in a store come out in each form", .enabled(if: AppleStores.areAvailable))
@@ -160,7 +161,7 @@ struct ModelFormTests {
         for source in sources {
             for form in ModelForm.allCases {
                 let result = Self.run("model", ModelFixtures.url(source).path, "--as", form.rawValue)
-                #expect(result.code == .success && !result.lines.isEmpty, "\(source) \(form) \(result.complaints)")
+                expect(result.code == .success && !result.lines.isEmpty, "\(source) \(form) \(result.complaints)")
             }
         }
     }
@@ -171,7 +172,7 @@ struct ModelFormTests {
             ["a", "--as", "dance"], ["a", "b"], ["a", "--diff"], ["a", "b", "--diff", "--as", "json"],
         ] {
             let result = Self.run(["model"] + words)
-            #expect(result.code == .usage && !result.complaints.isEmpty)
+            expect(result.code == .usage && !result.complaints.isEmpty)
         }
     }
 
@@ -197,14 +198,14 @@ struct ModelFormTests {
 
         let difference = ModelDifference(from: old, to: new)
 
-        #expect(difference.canBeInferred)
+        expect(difference.canBeInferred)
         let expected = [
             "~ entity Car", "    ~ brand: was maker", "    + doors: Integer 16", "    - old: Date",
             "    ~ year: type Integer 16 → Integer 32, default none → 1970", "+ entity Owner", "- entity Gone",
             "note: property old of entity Car is removed, with its values",
             "note: entity Gone is removed, with its rows", "A mapping can be inferred.",
         ]
-        #expect(difference.lines == expected, "\(difference.lines)")
+        expectEqual(difference.lines, expected, "\(difference.lines)")
     }
 
     @Test("what no store keeps differs as well, and what cannot be inferred exits with 1")
@@ -216,14 +217,14 @@ struct ModelFormTests {
             "<entity name=\"Car\"><attribute name=\"year\" optional=\"YES\" attributeType=\"Integer 16\" maxValueString=\"9\"/></entity>"
         )
         let difference = ModelDifference(from: old, to: changed)
-        #expect(
+        expect(
             difference.lines == [
                 "  entity Car", "      year: validation none → SELF <= 9",
                 "Stores need no migration: the version hashes are equal.",
             ],
             "\(difference.lines)"
         )
-        #expect(ModelDifference(from: old, to: old).lines.first == "Nothing differs.")
+        expectEqual(ModelDifference(from: old, to: old).lines.first, "Nothing differs.")
 
         let impossible = try NSManagedObjectModel.parsing(
             "<entity name=\"Car\"><attribute name=\"year\" attributeType=\"Binary\"/></entity>"
@@ -234,8 +235,8 @@ struct ModelFormTests {
             try Data(ModelXMLWriter.text(of: model).utf8).write(to: path)
         }
         let result = Self.run("model", "--diff", paths[0].path, paths[1].path)
-        #expect(result.code == .problemsFound)
-        #expect(
+        expectEqual(result.code, .problemsFound)
+        expect(
             result.lines.contains("No mapping can be inferred:")
                 && result.lines.contains { $0.contains("required now") }
         )

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import StrataMacroExpansion
@@ -20,7 +21,7 @@ struct AccessorExpansionTests {
         ("@CoreData.ManagedAccessor(\"x\") func addToY(_ v: Z)", "addManagedMembers(v, to: \"x\")"),
     ])
     func `a method becomes a call that changes its relationship`(_ source: String, _ call: String) {
-        #expect(expand(source) == Expansion(source: "{\n    \(call)\n}"))
+        expectEqual(expand(source), Expansion(source: "{\n    \(call)\n}"))
     }
 
     @Test(arguments: [
@@ -41,9 +42,9 @@ struct AccessorExpansionTests {
     ) throws {
         let expansion = expand(source)
         let diagnostic = try #require(expansion.diagnostics.first)
-        #expect(expansion.source == nil && diagnostic.message.contains(message))
+        expect(expansion.source == nil && diagnostic.message.contains(message))
         let rest = String(decoding: Array(source.utf8)[diagnostic.range.lowerBound...], as: UTF8.self)
-        #expect(rest.hasPrefix(place))
+        expect(rest.hasPrefix(place))
     }
 
     private func expand(_ source: String) -> Expansion {

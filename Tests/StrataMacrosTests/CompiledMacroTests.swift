@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @Suite("Macros in a real compilation")
@@ -12,16 +13,16 @@ struct CompiledMacroTests {
         city.`opening hours` = "always"
         city.rank = 2
 
-        #expect(city.name == "Kraków")
-        #expect(city.population == 804_237)
-        #expect(city.code == "KRK")
-        #expect(city.default == 7)
-        #expect(
+        expectEqual(city.name, "Kraków")
+        expectEqual(city.population, 804_237)
+        expectEqual(city.code, "KRK")
+        expectEqual(city.default, 7)
+        expect(
             Set(city.values.keys) == ["name", "population", "code", "default", "opening hours", "rank"]
         )
         city.name = nil
-        #expect(city.name == nil)
-        #expect(city.values["name"] == nil)
+        expectEqual(city.name, nil)
+        expect(city.values["name"] == nil)
     }
 
     @Test func `an explicit name is the one the runtime sees`() {
@@ -29,7 +30,7 @@ struct CompiledMacroTests {
 
         place.summary = "old town"
 
-        #expect(place.values["descriptionText"] as? String == "old town")
+        expectEqual(place.values["descriptionText"] as? String, "old town")
     }
 
     @Test func `raw representable types choose the overload for raw values`() {
@@ -38,11 +39,11 @@ struct CompiledMacroTests {
         city.priority = .high
         city.fallback = .low
 
-        #expect(city.values["priority"] as? Int16 == 1)
-        #expect(city.priority == .high)
-        #expect(city.fallback == .low)
+        expectEqual(city.values["priority"] as? Int16, 1)
+        expectEqual(city.priority, .high)
+        expectEqual(city.fallback, .low)
         city.fallback = nil
-        #expect(city.fallback == nil)
+        expectEqual(city.fallback, nil)
     }
 
     @Test func `relationships keep their collection types`() {
@@ -55,47 +56,47 @@ struct CompiledMacroTests {
         district.city = city
         district.postalCode = "31-042"
 
-        #expect(city.districts == [district])
-        #expect(city.ordered.count == 2)
-        #expect(city.twin === city)
-        #expect(district.city === city)
-        #expect(district.postalCode == "31-042")
-        #expect(localClassRoundTrip(3) == 3)
+        expectEqual(city.districts, [district])
+        expectEqual(city.ordered.count, 2)
+        expect(city.twin === city)
+        expect(district.city === city)
+        expectEqual(district.postalCode, "31-042")
+        expectEqual(localClassRoundTrip(3), 3)
     }
 
     @Test func `the table lists names, key paths and types, the superclass's first`() {
         let own = Place.managedProperties
         let inherited = City.managedProperties
 
-        #expect(
+        expect(
             own.map(\.name) == [
                 "name", "population", "code", "descriptionText", "default", "opening hours", "rank", "here",
             ]
         )
-        #expect(own[0].keyPath == \Place.name)
-        #expect(own[2].keyPath == \Place.code)
-        #expect(own[5].keyPath == \Place.`opening hours`)
-        #expect(ObjectIdentifier(own[0].type) == ObjectIdentifier(String?.self))
-        #expect(inherited.prefix(own.count).map(\.name) == own.map(\.name))
-        #expect(
+        expectEqual(own[0].keyPath, \Place.name)
+        expectEqual(own[2].keyPath, \Place.code)
+        expectEqual(own[5].keyPath, \Place.`opening hours`)
+        expectEqual(ObjectIdentifier(own[0].type), ObjectIdentifier(String?.self))
+        expectEqual(inherited.prefix(own.count).map(\.name), own.map(\.name))
+        expect(
             inherited.dropFirst(own.count).map(\.name) == [
                 "priority", "fallback", "twin", "districts", "ordered", "rank",
             ]
         )
-        #expect(inherited.last?.keyPath == \City.rank)
-        #expect(ObjectIdentifier(inherited[own.count + 3].type) == ObjectIdentifier(Set<Countries.District>.self))
+        expectEqual(inherited.last?.keyPath, \City.rank)
+        expectEqual(ObjectIdentifier(inherited[own.count + 3].type), ObjectIdentifier(Set<Countries.District>.self))
     }
 
     @Test func `nested, private and empty classes have tables too`() {
-        #expect(Countries.District.managedProperties.map(\.name) == ["city", "secret", "neighbours"])
-        #expect(hiddenProperties().map(\.name) == ["value"])
-        #expect(ghostProperties().isEmpty)
-        #expect(Suburb.managedProperties.map(\.name) == Place.managedProperties.map(\.name))
+        expectEqual(Countries.District.managedProperties.map(\.name), ["city", "secret", "neighbours"])
+        expectEqual(hiddenProperties().map(\.name), ["value"])
+        expect(ghostProperties().isEmpty)
+        expectEqual(Suburb.managedProperties.map(\.name), Place.managedProperties.map(\.name))
     }
 
     @Test func `the table follows the class it is asked of`() {
         let type: NSManagedObject.Type = City.self
 
-        #expect(type.managedProperties.count == City.managedProperties.count)
+        expectEqual(type.managedProperties.count, City.managedProperties.count)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -97,11 +98,11 @@ struct ExpansionTests {
         let peer = expand(example.source, role: "peer")
         let accessors = expand(example.source, role: "accessor")
 
-        #expect(
+        expect(
             peer.source == "nonisolated private static let \(example.peer) = "
                 + "CoreData.ManagedProperty<\(example.type)>(\"\(example.modelName)\")"
         )
-        #expect(
+        expect(
             accessors.source == """
                 get {
                     managedValue(Self.\(example.peer))
@@ -111,8 +112,8 @@ struct ExpansionTests {
                 }
                 """
         )
-        #expect(peer.diagnostics.isEmpty)
-        #expect(accessors.diagnostics.isEmpty)
+        expect(peer.diagnostics.isEmpty)
+        expect(accessors.diagnostics.isEmpty)
     }
 
     @Test(arguments: [
@@ -159,25 +160,25 @@ struct ExpansionTests {
 
         let diagnostic = try #require(accessors.diagnostics.first)
         let rest = String(decoding: Array(example.source.utf8)[diagnostic.range.lowerBound...], as: UTF8.self)
-        #expect(accessors.source == nil)
-        #expect(diagnostic.message.contains(example.message))
-        #expect(rest.hasPrefix(example.place))
+        expectEqual(accessors.source, nil)
+        expect(diagnostic.message.contains(example.message))
+        expect(rest.hasPrefix(example.place))
         // The peer keeps silent, so that nothing is reported twice.
-        #expect(peer == Expansion(source: nil, diagnostics: []))
+        expectEqual(peer, Expansion(source: nil, diagnostics: []))
     }
 
     @Test(arguments: [
         "class A: B {}", "final public class A: B {}", "extension A {}", "\n/// doc\n@ManagedObject\nclass A: B {}",
     ])
     func `properties are taken in classes and their extensions`(_ surroundings: String) {
-        #expect(expand("@Managed var a: Int", role: "peer", in: [surroundings, "enum E {}"]).source != nil)
+        expect(expand("@Managed var a: Int", role: "peer", in: [surroundings, "enum E {}"]).source != nil)
     }
 
     @Test func `a constant comes with the change that mends it`() {
         let fixIt = expand("@Managed let a: Int", role: "accessor").diagnostics.first?.fixIt
 
-        #expect(fixIt?.replacement == "var")
-        #expect(fixIt?.range == 9..<12)
+        expectEqual(fixIt?.replacement, "var")
+        expectEqual(fixIt?.range, 9..<12)
     }
 
     private func expand(

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import StrataMacroExpansion
@@ -22,7 +23,7 @@ struct ManagedObjectExpansionTests {
             """
         )
 
-        #expect(
+        expect(
             expansion.source == #"""
                 public override class var managedEntity: CoreData.ManagedEntityInfo? {
                     CoreData.ManagedEntityInfo(Venue.self, traits: [])
@@ -37,20 +38,20 @@ struct ManagedObjectExpansionTests {
                 }
                 """#
         )
-        #expect(expansion.diagnostics.isEmpty)
+        expect(expansion.diagnostics.isEmpty)
     }
 
     @Test func `an open class has an open table`() {
         let source = expand("@ManagedObject open class A: B { @Managed var a: Int }").source
 
-        #expect(source?.hasPrefix("open override class var") == true)
+        expectEqual(source?.hasPrefix("open override class var"), true)
     }
 
     @Test func `a class without properties keeps its superclass's table`() {
         let source = expand("@ManagedObject class A: B { var a: Int = 5 }").source
 
-        #expect(source?.contains("managedProperties") == false)
-        #expect(source?.contains("CoreData.ManagedEntityInfo(A.self, traits: [])") == true)
+        expectEqual(source?.contains("managedProperties"), false)
+        expectEqual(source?.contains("CoreData.ManagedEntityInfo(A.self, traits: [])"), true)
     }
 
     @Test func `conditions around properties are kept, others dropped`() {
@@ -77,9 +78,9 @@ struct ManagedObjectExpansionTests {
         ).source
 
         let statements = (source ?? "").split(separator: "\n").map { $0.drop { $0 == " " } }
-        #expect(statements.filter { $0.hasPrefix("#") } == ["#if os(Linux) && (swift(>=6)", "#else", "#endif"])
-        #expect(statements.filter { $0.hasPrefix("properties.append") }.count == 3)
-        #expect(statements.last { $0.hasPrefix("properties.append") }?.contains("\"c\"") == true)
+        expectEqual(statements.filter { $0.hasPrefix("#") }, ["#if os(Linux) && (swift(>=6)", "#else", "#endif"])
+        expectEqual(statements.filter { $0.hasPrefix("properties.append") }.count, 3)
+        expectEqual(statements.last { $0.hasPrefix("properties.append") }?.contains("\"c\""), true)
     }
 
     @Test(arguments: [
@@ -100,7 +101,7 @@ struct ManagedObjectExpansionTests {
         let source = expand("@ManagedObject class A: B {\n    \(member)\n    @Managed var last: Int\n}").source
 
         // The unclosed bracket is the compiler's to report; the macro only must come to an end.
-        #expect(source?.contains(#""last""#) == (member != "@Managed("))
+        expectEqual(source?.contains(#""last""#), (member != "@Managed("))
     }
 
     @Test(arguments: [
@@ -119,9 +120,9 @@ struct ManagedObjectExpansionTests {
     func `anything but a subclass is reported`(_ source: String, _ message: String) {
         let expansion = expand(source)
 
-        #expect(expansion.source == nil)
-        #expect(expansion.diagnostics.count == 1)
-        #expect(expansion.diagnostics.first?.message.contains(message) == true)
+        expectEqual(expansion.source, nil)
+        expectEqual(expansion.diagnostics.count, 1)
+        expectEqual(expansion.diagnostics.first?.message.contains(message), true)
     }
 
     @Test func `reading ends on every beginning of a class`() {
@@ -130,7 +131,7 @@ struct ManagedObjectExpansionTests {
 
         for length in 0...bytes.count {
             let expansion = expand(String(decoding: bytes[..<length], as: UTF8.self))
-            #expect((expansion.source == nil) != expansion.diagnostics.isEmpty)
+            expect((expansion.source == nil) != expansion.diagnostics.isEmpty)
         }
     }
 

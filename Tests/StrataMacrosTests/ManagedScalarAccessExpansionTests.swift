@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import StrataMacroExpansion
@@ -9,7 +10,7 @@ struct ManagedScalarAccessExpansionTests {
         let source = try #require(ManagedScalarAccessMacro.expand(request).source)
 
         let names = ["managedRead", "managedWrite", "managedReadOptional", "managedWriteOptional"]
-        #expect(
+        expect(
             source.split(separator: "public static func ").dropFirst().map { $0.prefix { $0 != "(" } }
                 == names.map { $0[...] }
         )
@@ -17,7 +18,7 @@ struct ManagedScalarAccessExpansionTests {
 
     @Test func `another role is refused`() {
         let request = ExpansionRequest.sample("ManagedScalarAccessMacro", role: "peer", "extension Int {}")
-        #expect(ManagedScalarAccessMacro.expand(request).source == nil)
-        #expect(ManagedScalarAccessMacro.expand(request).diagnostics.count == 1)
+        expectEqual(ManagedScalarAccessMacro.expand(request).source, nil)
+        expectEqual(ManagedScalarAccessMacro.expand(request).diagnostics.count, 1)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -16,16 +17,16 @@ struct PluginServerTests {
         let result = try run(framed(#"{"getCapability":{"capability":{"protocolVersion":7}}}"#) + framed(property))
 
         let replies = try result.replies()
-        #expect(replies.count == 2)
-        #expect(replies.first == #"{"getCapabilityResult":{"capability":{"protocolVersion":7}}}"#)
+        expectEqual(replies.count, 2)
+        expectEqual(replies.first, #"{"getCapabilityResult":{"capability":{"protocolVersion":7}}}"#)
         let reply = try JSONDecoder().decode(Reply.self, from: Data(replies[1].utf8)).expandMacroResult
         let diagnostic = try #require(reply.diagnostics.first)
-        #expect(reply.expandedSource == nil)
-        #expect(diagnostic.severity == "error")
-        #expect(diagnostic.position == .init(fileName: "/tmp/B \"q\".swift", offset: 124))
-        #expect(diagnostic.highlights == [.init(fileName: "/tmp/B \"q\".swift", startOffset: 124, endOffset: 127)])
-        #expect(diagnostic.fixIts.first?.changes.first?.newText == "var")
-        #expect(result.status == 0)
+        expectEqual(reply.expandedSource, nil)
+        expectEqual(diagnostic.severity, "error")
+        expectEqual(diagnostic.position, .init(fileName: "/tmp/B \"q\".swift", offset: 124))
+        expectEqual(diagnostic.highlights, [.init(fileName: "/tmp/B \"q\".swift", startOffset: 124, endOffset: 127)])
+        expectEqual(diagnostic.fixIts.first?.changes.first?.newText, "var")
+        expectEqual(result.status, 0)
     }
 
     @Test(arguments: [
@@ -44,31 +45,31 @@ struct PluginServerTests {
         let text = PluginServer.reply(to: Array(message.utf8))
 
         let reply = try JSONDecoder().decode(Reply.self, from: Data(text.utf8)).expandMacroResult
-        #expect(reply.expandedSource == nil)
-        #expect(reply.diagnostics.count == 1)
-        #expect(reply.diagnostics.first?.message.contains(expected) == true)
+        expectEqual(reply.expandedSource, nil)
+        expectEqual(reply.diagnostics.count, 1)
+        expectEqual(reply.diagnostics.first?.message.contains(expected), true)
     }
 
     @Test func `no library is loaded on demand`() {
         let reply = PluginServer.reply(to: Array(#"{"loadPluginLibrary":{"libraryPath":"/x"}}"#.utf8))
 
-        #expect(reply == #"{"loadPluginLibraryResult":{"loaded":false,"diagnostics":[]}}"#)
+        expectEqual(reply, #"{"loadPluginLibraryResult":{"loaded":false,"diagnostics":[]}}"#)
     }
 
     @Test func `the program goes on after a broken message and ends with the stream`() throws {
         let result = try run(framed("{broken") + framed(#"{"getCapability":{}}"#))
 
-        #expect(try result.replies().count == 2)
-        #expect(try result.replies().last?.contains("protocolVersion") == true)
-        #expect(result.status == 0)
+        try expectEqual(result.replies().count, 2)
+        try expectEqual(result.replies().last?.contains("protocolVersion"), true)
+        expectEqual(result.status, 0)
     }
 
     @Test func `an empty message is the compiler's leave and needs no answer`() throws {
         let result = try run(framed(#"{"getCapability":{}}"#) + framed("") + framed(#"{"getCapability":{}}"#))
 
-        #expect(try result.replies().count == 1)
-        #expect(result.errors.isEmpty)
-        #expect(result.status == 0)
+        try expectEqual(result.replies().count, 1)
+        expect(result.errors.isEmpty)
+        expectEqual(result.status, 0)
     }
 
     @Test(arguments: [
@@ -79,9 +80,9 @@ struct PluginServerTests {
     func `a stream that breaks off ends the program with an error`(_ input: [UInt8], _ expected: String) throws {
         let result = try run(Data(input))
 
-        #expect(result.status == 1)
-        #expect(result.errors.contains(expected))
-        #expect(result.output.isEmpty)
+        expectEqual(result.status, 1)
+        expect(result.errors.contains(expected))
+        expect(result.output.isEmpty)
     }
 
     @Test func `a huge class is expanded whole`() throws {
@@ -94,16 +95,16 @@ struct PluginServerTests {
         let result = try run(framed(message))
 
         let reply = try JSONDecoder().decode(Reply.self, from: Data(result.replies()[0].utf8)).expandMacroResult
-        #expect(reply.diagnostics.isEmpty)
-        #expect(reply.expandedSource?.split(separator: "\n").count == 5_000 + 8)
+        expect(reply.diagnostics.isEmpty)
+        expectEqual(reply.expandedSource?.split(separator: "\n").count, 5_000 + 8)
     }
 
     @Test(arguments: ["", "plain", "é😀\u{0}\u{1F}\u{7F}", "\"\\/\n\r\t\\u0041", "\\\\\""])
     func `text survives the way through JSON`(_ text: String) throws {
         let quoted = JSON.quoted(text)
 
-        #expect(try JSON(parsing: Array(quoted.utf8)).string == text)
-        #expect(try JSONDecoder().decode(String.self, from: Data(quoted.utf8)) == text)
+        try expectEqual(JSON(parsing: Array(quoted.utf8)).string, text)
+        try expectEqual(JSONDecoder().decode(String.self, from: Data(quoted.utf8)), text)
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -21,15 +22,15 @@ struct TraitExpansionTests {
             """
         )
 
-        #expect(expansion.diagnostics.isEmpty)
+        expect(expansion.diagnostics.isEmpty)
         let lines = (expansion.source ?? "").split(separator: "\n").map { $0.drop { $0 == " " } }
-        #expect(
+        expect(
             lines.contains(
                 #"CoreData.ManagedEntityInfo(Venue.self, traits: [.abstract, .unique("name", "text"), .index("i", on: "name", .descending("count"))])"#
             )
         )
         let table = lines.filter { $0.hasPrefix("properties.append") }.map { $0.drop { $0 != "(" }.dropFirst(29) }
-        #expect(
+        expect(
             table == [
                 #"(name: "name", keyPath: \Venue.name, type: String.self, traits: [.unique, .default("a, (b)")]))"#,
                 #"(name: "text", keyPath: \Venue.title, type: String?.self, traits: [.length(1...5)]))"#,
@@ -43,16 +44,16 @@ struct TraitExpansionTests {
 
     @Test("what cannot be set has no setter; Codable values have accessors of their own")
     func accessors() {
-        #expect(accessor("@Managed(.derived(from: \"a\")) var b: Int")?.contains("set") == false)
-        #expect(
+        expectEqual(accessor("@Managed(.derived(from: \"a\")) var b: Int")?.contains("set"), false)
+        expect(
             accessor("@Managed(.fetched(where: \"a\")) var b: [C]")?.contains("managedFetchedValue(Self._managed_b)")
                 == true
         )
-        #expect(accessor("@Managed(.fetched(where: \"a\")) var b: [C]")?.contains("set") == false)
+        expectEqual(accessor("@Managed(.fetched(where: \"a\")) var b: [C]")?.contains("set"), false)
         let codable = accessor("@Managed(.codable) var b: C")
-        #expect(codable?.contains("managedCodableValue(Self._managed_b)") == true)
-        #expect(codable?.contains("setManagedCodableValue(newValue, Self._managed_b)") == true)
-        #expect(accessor("@Managed(.unique) var b: Int") == accessor("@Managed var b: Int"))
+        expectEqual(codable?.contains("managedCodableValue(Self._managed_b)"), true)
+        expectEqual(codable?.contains("setManagedCodableValue(newValue, Self._managed_b)"), true)
+        expectEqual(accessor("@Managed(.unique) var b: Int"), accessor("@Managed var b: Int"))
     }
 
     @Test(
@@ -81,9 +82,9 @@ struct TraitExpansionTests {
         )
         .diagnostics
 
-        #expect(diagnostics.count == 1)
-        #expect(diagnostics.first?.message.contains(message) == true, "\(diagnostics)")
-        #expect(diagnostics.first.map { Cursor(source).text($0.range) } == place)
+        expectEqual(diagnostics.count, 1)
+        expectEqual(diagnostics.first?.message.contains(message), true, "\(diagnostics)")
+        expectEqual(diagnostics.first.map { Cursor(source).text($0.range) }, place)
     }
 
     @Test(
@@ -108,9 +109,9 @@ struct TraitExpansionTests {
         let whole = "@ManagedObject " + source
         let diagnostics = object(whole).diagnostics
 
-        #expect(diagnostics.count == 1)
-        #expect(diagnostics.first?.message.contains(message) == true, "\(diagnostics)")
-        #expect(diagnostics.first.map { Cursor(whole).text($0.range) } == place)
+        expectEqual(diagnostics.count, 1)
+        expectEqual(diagnostics.first?.message.contains(message), true, "\(diagnostics)")
+        expectEqual(diagnostics.first.map { Cursor(whole).text($0.range) }, place)
     }
 
     @Test("constraints and indexes name properties of the class, unless it inherits some")
@@ -120,21 +121,21 @@ struct TraitExpansionTests {
             ".unique(\"title\")", ".unique(\"name\", \"title\")", ".index(\"i\", on: .descending(\"title\"))",
         ] {
             let fault = object("@ManagedObject(\(trait)) class A: NSManagedObject \(body)").diagnostics.first
-            #expect(fault?.message.contains("no @Managed property \"title\"") == true)
-            #expect(object("@ManagedObject(\(trait)) class A: Base \(body)").diagnostics.isEmpty)
+            expectEqual(fault?.message.contains("no @Managed property \"title\""), true)
+            expect(object("@ManagedObject(\(trait)) class A: Base \(body)").diagnostics.isEmpty)
         }
-        #expect(
+        expect(
             object("@ManagedObject(\"A\") class B: NSManagedObject {}").diagnostics.first?.message.contains(".name(")
                 == true
         )
-        #expect(object("@ManagedObject(.abstract, .abstract) class B: NSManagedObject {}").diagnostics.count == 1)
+        expectEqual(object("@ManagedObject(.abstract, .abstract) class B: NSManagedObject {}").diagnostics.count, 1)
     }
 
     @Test("classes of a model from a file need no inverses, and conditions may repeat a name")
     func others() {
-        #expect(object("@ManagedObject class A: NSManagedObject { @Managed var a: A? }").diagnostics.isEmpty)
+        expect(object("@ManagedObject class A: NSManagedObject { @Managed var a: A? }").diagnostics.isEmpty)
         // Two views of one property.
-        #expect(
+        expect(
             object("@ManagedObject class A: NSManagedObject { @Managed var a: Int; @Managed(\"a\") var b: Int? }")
                 .diagnostics.isEmpty
         )
@@ -147,7 +148,7 @@ struct TraitExpansionTests {
                 #endif
             }
             """
-        #expect(object(repeated).diagnostics.isEmpty)
+        expect(object(repeated).diagnostics.isEmpty)
     }
 
     @Test("a composite's stored properties are its elements")
@@ -166,17 +167,17 @@ struct TraitExpansionTests {
         func expand(_ role: String) -> String {
             let request = ExpansionRequest.sample("ManagedCompositeMacro", role: role, source, in: ["enum Outer {}"])
             let expansion = ManagedCompositeMacro.expand(request)
-            #expect(expansion.diagnostics.isEmpty)
+            expect(expansion.diagnostics.isEmpty)
             return expansion.source ?? ""
         }
         let members = expand("member")
-        #expect(members.contains(#"CoreData.ManagedElement("street", String.self, default: "Main, \"a\""),"#))
-        #expect(members.contains(#"CoreData.ManagedElement("number", Int16?.self),"#))
-        #expect(members.components(separatedBy: "ManagedElement(\"").count == 5)
+        expect(members.contains(#"CoreData.ManagedElement("street", String.self, default: "Main, \"a\""),"#))
+        expect(members.contains(#"CoreData.ManagedElement("number", Int16?.self),"#))
+        expectEqual(members.components(separatedBy: "ManagedElement(\"").count, 5)
         let text = expand("extension")
-        #expect(text.hasPrefix("extension Outer.Address: CoreData.ManagedComposite {"))
-        #expect(text.contains(#"self.`in` = Self.managedElement("in", in: values)"#))
-        #expect(text.contains(#"values["street"] = CoreData.ManagedElement.stored(self.street as Any)"#))
+        expect(text.hasPrefix("extension Outer.Address: CoreData.ManagedComposite {"))
+        expect(text.contains(#"self.`in` = Self.managedElement("in", in: values)"#))
+        expect(text.contains(#"values["street"] = CoreData.ManagedElement.stored(self.street as Any)"#))
     }
 
     @Test(
@@ -193,7 +194,7 @@ struct TraitExpansionTests {
         let diagnostics = ManagedCompositeMacro.expand(.sample("ManagedCompositeMacro", role: "member", source))
             .diagnostics
 
-        #expect(diagnostics.first?.message.contains(message) == true)
+        expectEqual(diagnostics.first?.message.contains(message), true)
     }
 
     @Test("reading ends on every beginning of a class with traits")
@@ -204,7 +205,7 @@ struct TraitExpansionTests {
 
         for length in 0...bytes.count {
             let expansion = object(String(decoding: bytes[..<length], as: UTF8.self))
-            #expect((expansion.source == nil) != expansion.diagnostics.isEmpty)
+            expect((expansion.source == nil) != expansion.diagnostics.isEmpty)
         }
     }
 

@@ -1,4 +1,5 @@
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataRows
 import TestSupport
@@ -51,7 +52,7 @@ struct AggregateTests {
         request.predicate = predicate
         request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
         let found = try context.fetch(request).compactMap { $0.value(forKey: "name") as? String }
-        #expect(try context.count(for: request) == found.count)
+        try expectEqual(context.count(for: request), found.count)
         return found
     }
 
@@ -80,8 +81,8 @@ struct AggregateTests {
         let context = stack.context()
         let predicate = NSPredicate(format: format)
         let found = try context.performAndWait { try names(context, predicate) }
-        #expect(found == expected)
-        #expect(try isSaid(predicate, stack))
+        expectEqual(found, expected)
+        try expect(isSaid(predicate, stack))
     }
 
     @Test func `that are too large for the server are those of the process, in a pinned version too`() throws {
@@ -89,11 +90,11 @@ struct AggregateTests {
         let context = stack.context()
         try context.performAndWait {
             let large = NSPredicate(format: "items.@sum.count > %@", NSNumber(value: Int64.max))
-            #expect(try isSaid(large, stack))
-            #expect(try names(context, large) == ["0", "1"])
+            try expect(isSaid(large, stack))
+            try expectEqual(names(context, large), ["0", "1"])
             try context.setQueryGenerationFrom(.current)
-            #expect(try names(context, large) == ["0", "1"])
-            #expect(try names(context, NSPredicate(format: "items.@sum.count == 1")) == ["2"])
+            try expectEqual(names(context, large), ["0", "1"])
+            try expectEqual(names(context, NSPredicate(format: "items.@sum.count == 1")), ["2"])
             for number in 0..<2 {
                 let item = NSEntityDescription.insertNewObject(forEntityName: "Item", into: context)
                 item.setValue(1e308, forKey: "weight")
@@ -104,7 +105,7 @@ struct AggregateTests {
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = [column("total", "sum:", "weight")]
             let total = try context.fetch(request).first?["total"] as? Double
-            #expect(total == .infinity)
+            expectEqual(total, .infinity)
         }
     }
 
@@ -131,19 +132,19 @@ struct AggregateTests {
             specification.sortDescriptors = [NSSortDescriptor(key: "sum", ascending: false)]
             let store = try #require(stack.coordinator.openStores.first)
             let plan = try FetchPlanner(model: context.model).dictionaryPlan(specification).asked(ofStore: store.number)
-            #expect(SQLReach.all.says(plan))
+            expect(SQLReach.all.says(plan))
             let results = try store.rows.values(for: plan)
             let told = (0..<results.count).map { row in results[row].map { "\($0.comparable)" }.joined(separator: " ") }
             let inProcess = try store.rows.rows(for: plan.rows)
             let reader = StoreRowReader(store.rows, inProcess, storeNumber: store.number)
             let expected = try DictionaryEvaluation(plan, reader).results(from: inProcess)
-            #expect(results.count == 4)
-            #expect(
+            expectEqual(results.count, 4)
+            expect(
                 told
                     == (0..<expected.count).map { row in expected[row].map { "\($0.comparable)" }.joined(separator: " ")
                     }
             )
-            #expect(try store.rows.count(for: plan) == 4)
+            try expectEqual(store.rows.count(for: plan), 4)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import Testing
@@ -12,8 +13,8 @@ struct ConnectionTests {
     func `a decimal comes back as it went`(_ text: String) throws {
         let number = try #require(Decimal(string: text))
         let result = try Server.connection().query("SELECT $1, $1::text::numeric = $1", [.numeric(number)])
-        #expect(result[0].decimal(0) == number)
-        #expect(result[0].int64(1) == 1)
+        expectEqual(result[0].decimal(0), number)
+        expectEqual(result[0].int64(1), 1)
     }
 
     @Test func `values of every type come back as they went`() throws {
@@ -23,21 +24,21 @@ struct ConnectionTests {
             [.int8(.min), .float8(-0.1), .text("naïve 😀"), .bytea(Data([0, 1, 255])), .uuid(uuid), .bool(true)]
         )
         let row = result[0]
-        #expect(row.int64(0) == .min)
-        #expect(row.double(1) == -0.1)
-        #expect(row.string(2) == "naïve 😀")
-        #expect(row.data(3) == Data([0, 1, 255]))
-        #expect(row.uuid(4) == uuid)
-        #expect(row.int64(5) == 1)
+        expectEqual(row.int64(0), .min)
+        expectEqual(row.double(1), -0.1)
+        expectEqual(row.string(2), "naïve 😀")
+        expectEqual(row.data(3), Data([0, 1, 255]))
+        expectEqual(row.uuid(4), uuid)
+        expectEqual(row.int64(5), 1)
     }
 
     @Test func `arrays keep nulls and empty values apart`() throws {
         var texts = PostgreSQLArray(.text)
         for value in [PostgreSQLValue.text(""), .null(.text), .text("a")] { texts.append(value) }
         let result = try Server.connection().query("SELECT pg_catalog.unnest($1)", [.array(texts)])
-        #expect(result.rows.map { $0.optionalString(0) } == ["", nil, "a"])
-        #expect(
-            try Server.connection().query("SELECT pg_catalog.unnest($1)", [.array(PostgreSQLArray(.int8))]).rowCount
+        expectEqual(result.rows.map { $0.optionalString(0) }, ["", nil, "a"])
+        try expect(
+            Server.connection().query("SELECT pg_catalog.unnest($1)", [.array(PostgreSQLArray(.int8))]).rowCount
                 == 0
         )
     }
@@ -49,19 +50,19 @@ struct ConnectionTests {
         let error = #expect(throws: PostgreSQLError.self) {
             try connection.query("INSERT INTO secrets VALUES ($1)", [.text("xyzzy")])
         }
-        #expect(error?.sqlState == "23505")
-        #expect(error?.constraint == "secrets_pkey")
-        #expect(error?.description.contains("xyzzy") == false)
+        expectEqual(error?.sqlState, "23505")
+        expectEqual(error?.constraint, "secrets_pkey")
+        expectEqual(error?.description.contains("xyzzy"), false)
         // The connection is as good as before.
-        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+        try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
     @Test func `nobody waits for a server that is silent`() throws {
         let connection = try Server.connection()
         connection.patience = 0.2
         let error = #expect(throws: PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
-        #expect(error?.kind == .deadline)
-        #expect(connection.isBroken)
+        expectEqual(error?.kind, .deadline)
+        expect(connection.isBroken)
     }
 
     @Test func `a statement ends when another thread cancels it`() throws {
@@ -69,9 +70,9 @@ struct ConnectionTests {
         let canceller = connection.canceller
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
         let error = #expect(throws: PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
-        #expect(error?.sqlState == "57014")
+        expectEqual(error?.sqlState, "57014")
         connection.settleCancel()
-        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+        try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
     @Test func `rows that nobody wants any more are not read`() throws {
@@ -81,16 +82,16 @@ struct ConnectionTests {
             seen.append(row.int64(0))
             return seen.count < 3
         }
-        #expect(seen == [1, 2, 3])
-        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+        expectEqual(seen, [1, 2, 3])
+        try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
     @Test func `a pool replaces a connection whose server process was killed`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 10) { _ in nil }
         let process = try pool.withConnection { $0.serverProcess }
         try Server.connection().query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(process))])
-        #expect(try pool.reading { try $0.query("SELECT 1").firstInt64 } == 1)
-        #expect(try pool.withConnection { $0.serverProcess } != process)
+        try expectEqual(pool.reading { try $0.query("SELECT 1").firstInt64 }, 1)
+        try expect(pool.withConnection { $0.serverProcess } != process)
     }
 
     @Test func `who waits too long for a connection learns that the pool is busy`() throws {
@@ -98,8 +99,8 @@ struct ConnectionTests {
         let taken = try pool.take()
         defer { pool.give(back: taken) }
         let error = #expect(throws: PostgreSQLError.self) { try pool.take() }
-        #expect(error?.kind == .deadline)
-        #expect(error?.message.contains("pool") == true)
+        expectEqual(error?.kind, .deadline)
+        expectEqual(error?.message.contains("pool"), true)
     }
 }
 
@@ -109,21 +110,21 @@ struct ConnectionTargetTests {
     func `a password in the URL is refused, and not repeated`(_ text: String) throws {
         let url = try #require(URL(string: text))
         let error = #expect(throws: PostgreSQLError.self) { try ConnectionTarget(url) }
-        #expect(error?.description.contains("secret") == false)
+        expectEqual(error?.description.contains("secret"), false)
     }
 
     @Test func `a server far away has to prove who it is`() throws {
         func verifies(_ text: String) throws -> Bool {
             try ConnectionTarget(#require(URL(string: text))).verifiesServer
         }
-        #expect(try verifies("postgresql://db.example.org/shop"))
-        #expect(try !verifies("postgresql://localhost/shop"))
-        #expect(try !verifies("postgresql:///shop?host=/run/postgresql"))
-        #expect(try !verifies("postgresql://db.example.org/shop?sslmode=require"))
+        try expect(verifies("postgresql://db.example.org/shop"))
+        try expect(!verifies("postgresql://localhost/shop"))
+        try expect(!verifies("postgresql:///shop?host=/run/postgresql"))
+        try expect(!verifies("postgresql://db.example.org/shop?sslmode=require"))
     }
 
     @Test func `messages call the database by its place`() throws {
         let url = try #require(URL(string: "postgresql://me@db.example.org:5433/shop?schema=guide&sslmode=require"))
-        #expect(try ConnectionTarget(url).place == "postgresql://me@db.example.org:5433/shop?schema=guide")
+        try expectEqual(ConnectionTarget(url).place, "postgresql://me@db.example.org:5433/shop?schema=guide")
     }
 }

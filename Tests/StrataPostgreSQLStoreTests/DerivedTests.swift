@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -54,9 +55,9 @@ struct DerivedTests {
             }
             try await group.waitForAll()
         }
-        #expect(try Server.column(stack, "SELECT order_count FROM customer") == [60])
-        #expect(try Server.column(stack, "SELECT total FROM customer") == [120])
-        #expect(try PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [])
+        try expectEqual(Server.column(stack, "SELECT order_count FROM customer"), [60])
+        try expectEqual(Server.column(stack, "SELECT total FROM customer"), [120])
+        try expectEqual(PostgreSQLStore.problems(at: stack.storeURL, Self.model()), [])
     }
 
     /// Waits until somebody waits for a session.
@@ -109,11 +110,11 @@ struct DerivedTests {
             """
         )
         let saved = order(id, stack)
-        #expect(try await isWaitedFor(other))
+        try await expect(isWaitedFor(other))
         try other.command("COMMIT")
         _ = try await saved.value
-        #expect(try Server.column(stack, "SELECT order_count FROM customer") == [2])
-        #expect(try Server.column(stack, "SELECT total FROM customer") == [5])
+        try expectEqual(Server.column(stack, "SELECT order_count FROM customer"), [2])
+        try expectEqual(Server.column(stack, "SELECT total FROM customer"), [5])
     }
 
     @Test func `a saver that copies a value which another one is about to change waits for that`() async throws {
@@ -127,18 +128,18 @@ struct DerivedTests {
         let other = try connection(stack)
         try other.command("BEGIN; UPDATE customer SET name = 'new'")
         let saved = order(id, stack)
-        #expect(try await isWaitedFor(other))
+        try await expect(isWaitedFor(other))
         try other.command("COMMIT")
-        #expect(try await saved.value == "new")
+        try await expectEqual(saved.value, "new")
     }
 
     @Test func `verify finds what another program has left out of date`() throws {
         let stack = try Stack(.postgreSQL, model: Self.model())
         _ = try customer(stack, "Ada")
-        #expect(try PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [])
+        try expectEqual(PostgreSQLStore.problems(at: stack.storeURL, Self.model()), [])
         _ = try Server.column(stack, "UPDATE customer SET order_count = 7 RETURNING 1::bigint")
-        #expect(
-            try PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [
+        try expect(
+            PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [
                 "1 rows of customer have derived values that are out of date"
             ]
         )
@@ -190,7 +191,7 @@ struct DerivedTests {
                 try context.save()
             }
         }
-        #expect(try await isWaitedFor(other))
+        try await expect(isWaitedFor(other))
         let isDeleted = Shared(false)
         let second = try stack.secondCoordinator(model: Self.notes())
         defer { for store in second.persistentStores { try? second.remove(store) } }
@@ -209,7 +210,7 @@ struct DerivedTests {
         try other.command("COMMIT")
         try await relating.value
         try await deleting.value
-        #expect(try Server.column(stack, "SELECT size FROM note") == [0])
-        #expect(try PostgreSQLStore.problems(at: stack.storeURL, Self.notes()) == [])
+        try expectEqual(Server.column(stack, "SELECT size FROM note"), [0])
+        try expectEqual(PostgreSQLStore.problems(at: stack.storeURL, Self.notes()), [])
     }
 }

@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import TestSupport
@@ -49,28 +50,28 @@ struct DiskTests {
             try server.setFull(true)
             insert(2_000, context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .fileWriteOutOfSpace)
-            #expect((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState == "53100")
-            #expect(context.insertedObjects.count == 2_000)
+            expectEqual(error?.code, .fileWriteOutOfSpace)
+            expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "53100")
+            expectEqual(context.insertedObjects.count, 2_000)
             // What is there can be read, and small changes have room in the pages that there are.
             let reader = NSManagedObjectContext(.privateQueue)
             reader.persistentStoreCoordinator = coordinator
-            #expect(try reader.performAndWait { try count(reader) } == 10)
+            try expectEqual(reader.performAndWait { try count(reader) }, 10)
             let rows = (0..<2_000).map { ["name": String(repeating: "y\($0)", count: 200)] }
             let batchError = #expect(throws: CocoaError.self) {
                 try reader.performAndWait {
                     try reader.execute(NSBatchInsertRequest(entityName: "City", objects: rows))
                 }
             }
-            #expect(batchError?.code == .fileWriteOutOfSpace)
-            #expect(try reader.performAndWait { try count(reader) } == 10)
+            expectEqual(batchError?.code, .fileWriteOutOfSpace)
+            try expectEqual(reader.performAndWait { try count(reader) }, 10)
 
             try server.setFull(false)
             try context.save()
-            #expect(!context.hasChanges)
-            #expect(try reader.performAndWait { try count(reader) } == 2_010)
+            expect(!context.hasChanges)
+            try expectEqual(reader.performAndWait { try count(reader) }, 2_010)
         }
-        #expect(try PostgreSQLStore.problems(at: server.url, GuideModel.make()) == [])
+        try expectEqual(PostgreSQLStore.problems(at: server.url, GuideModel.make()), [])
     }
 }
 

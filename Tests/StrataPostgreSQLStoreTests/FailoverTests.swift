@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import Synchronization
@@ -66,10 +67,10 @@ struct FailoverTests {
         try wait { saved.load(ordering: .acquiring) > before + 20 || failures.withLock { !$0.isEmpty } }
         isEnough.store(true, ordering: .releasing)
         group.wait()
-        #expect(failures.withLock { $0 }.isEmpty)
+        expect(failures.withLock { $0 }.isEmpty)
         let found = try replica.connection().query("SELECT name FROM city").rows.map { $0.string(0) }
-        #expect(found.sorted() == names.withLock { $0 }.sorted())
-        #expect(try PostgreSQLStore.problems(at: replica.url, GuideModel.make()) == [])
+        expectEqual(found.sorted(), names.withLock { $0 }.sorted())
+        try expectEqual(PostgreSQLStore.problems(at: replica.url, GuideModel.make()), [])
     }
 
     /// What the primary has done when the connection breaks.
@@ -102,10 +103,10 @@ struct FailoverTests {
         try primary.halt()
         try replica.promote()
         done.wait()
-        #expect(failure.withLock { $0 } == nil)
-        #expect(try replica.connection().query("SELECT 1 FROM city WHERE name = 'Oslo'").rowCount == 1)
+        expect(failure.withLock { $0 } == nil)
+        try expectEqual(replica.connection().query("SELECT 1 FROM city WHERE name = 'Oslo'").rowCount, 1)
         try stack.insert("Bern")
-        #expect(try Cities.fetched(stack.context()) == ["Bern", "Oslo", "Rome"])
+        try expectEqual(Cities.fetched(stack.context()), ["Bern", "Oslo", "Rome"])
     }
 
     @Test func `without a history the new server cannot tell, and the save is told to be in doubt`() throws {
@@ -132,7 +133,7 @@ struct FailoverTests {
         for _ in 0..<20 { try session.command("SELECT pg_current_xact_id()") }
         done.wait()
         let error = failure.withLock { $0 } as? CocoaError
-        #expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
+        expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
     }
 
     @Test func `a server whose place another has taken is not written to any more`() throws {
@@ -156,8 +157,8 @@ struct FailoverTests {
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         try stack.insert("Bern")
-        #expect(try primary.text("SELECT string_agg(name, ',') FROM city") == "Rome")
-        #expect(try Cities.fetched(stack.context()) == ["Bern", "Oslo", "Rome"])
+        try expectEqual(primary.text("SELECT string_agg(name, ',') FROM city"), "Rome")
+        try expectEqual(Cities.fetched(stack.context()), ["Bern", "Oslo", "Rome"])
     }
 
     @Test func `a host that is silent does not keep a store from the next one`() throws {
@@ -171,10 +172,10 @@ struct FailoverTests {
             [NSPersistentStoreTimeoutOption: 4]
         )
         try stack.insert("Rome")
-        #expect(try Cities.fetched(stack.context()) == ["Rome"])
+        try expectEqual(Cities.fetched(stack.context()), ["Rome"])
         // Those who come later do not wait for it once more.
         let others = try ServerStack(try url([silent.folder, server.folder]))
-        #expect(try Cities.fetched(others.context()) == ["Rome"])
-        #expect(silent.callers.withLock { $0 } == 1)
+        try expectEqual(Cities.fetched(others.context()), ["Rome"])
+        expectEqual(silent.callers.withLock { $0 }, 1)
     }
 }

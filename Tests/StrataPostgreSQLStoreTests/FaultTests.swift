@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -72,12 +73,12 @@ struct FaultTests {
         stack.insert("Rome")
         stack.proxy.arm(.cutAfter)
         try stack.save()
-        #expect(stack.proxy.hasStruck)
-        #expect(try stack.count("Rome") == 1)
+        expect(stack.proxy.hasStruck)
+        try expectEqual(stack.count("Rome"), 1)
         // The context goes on as after any save.
         stack.insert("Oslo")
         try stack.save()
-        #expect(try stack.names() == ["Oslo", "Rome"])
+        try expectEqual(stack.names(), ["Oslo", "Rome"])
     }
 
     @Test(arguments: [false, true])
@@ -86,8 +87,8 @@ struct FaultTests {
         stack.insert("Rome")
         stack.proxy.arm(.cutBefore)
         try stack.save()
-        #expect(stack.proxy.hasStruck)
-        #expect(try stack.count("Rome") == 1)
+        expect(stack.proxy.hasStruck)
+        try expectEqual(stack.count("Rome"), 1)
     }
 
     @Test func `a save that the network swallows is made again after the time-out, when its session is ended`() throws {
@@ -95,8 +96,8 @@ struct FaultTests {
         stack.insert("Rome")
         stack.proxy.arm(.silence)
         try stack.save()
-        #expect(stack.proxy.hasStruck)
-        #expect(try stack.count("Rome") == 1)
+        expect(stack.proxy.hasStruck)
+        try expectEqual(stack.count("Rome"), 1)
     }
 
     @Test func `a save that nobody can tell the end of says so, with its identifier`() throws {
@@ -111,9 +112,9 @@ struct FaultTests {
             "SELECT count(*) FROM strata_transaction WHERE id = $1",
             [.uuid(identifier)]
         )
-        #expect(found.firstInt64 == 1)
-        #expect(try stack.count("Rome") == 1)
-        #expect(stack.context.performAndWait { stack.context.hasChanges })
+        expectEqual(found.firstInt64, 1)
+        try expectEqual(stack.count("Rome"), 1)
+        expect(stack.context.performAndWait { stack.context.hasChanges })
     }
 
     @Test func `who reads and saves does not notice that the server has ended all sessions in between`() throws {
@@ -127,7 +128,7 @@ struct FaultTests {
             try stack.save()
             stack.proxy.setOpen(false)
             stack.proxy.setOpen(true)
-            #expect(try stack.names().contains(name))
+            try expect(stack.names().contains(name))
         }
     }
 
@@ -143,12 +144,12 @@ struct FaultTests {
             AND l.objid::bigint = (hashtext(current_schema())::bigint & 4294967295)
             """
         ).rows.map { pid_t($0.int64(0)) }
-        #expect(!processes.isEmpty)
+        expect(!processes.isEmpty)
         for process in processes { kill(process, SIGSTOP) }
         defer { for process in processes { kill(process, SIGCONT) } }
         let error = #expect(throws: CocoaError.self) { for _ in processes { _ = try stack.names() } }
-        #expect(error?.code == .persistentStoreTimeout)
-        #expect(try stack.names() == ["Rome"])
+        expectEqual(error?.code, .persistentStoreTimeout)
+        try expectEqual(stack.names(), ["Rome"])
     }
 
     @Test func `without a server a save fails with the environment's error, and passes when it is back`() throws {
@@ -156,9 +157,9 @@ struct FaultTests {
         stack.proxy.setOpen(false)
         stack.insert("Rome")
         let error = #expect(throws: CocoaError.self) { try stack.save() }
-        #expect(error?.code == .persistentStoreSave)
+        expectEqual(error?.code, .persistentStoreSave)
         stack.proxy.setOpen(true)
         try stack.save()
-        #expect(try stack.count("Rome") == 1)
+        try expectEqual(stack.count("Rome"), 1)
     }
 }

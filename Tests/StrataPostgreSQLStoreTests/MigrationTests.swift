@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -108,15 +109,15 @@ struct MigrationTests {
         try store.fill()
         let context = try store.open(2)
         defer { ChangingStore.close(context) }
-        #expect(try ChangingStore.values("title", context) == ["Bonn", "Ulm"])
-        #expect(try ChangingStore.values("country", context) == ["DE", "DE"])
+        try expectEqual(ChangingStore.values("title", context), ["Bonn", "Ulm"])
+        try expectEqual(ChangingStore.values("country", context), ["DE", "DE"])
         try context.performAndWait {
             NSEntityDescription.insertNewObject(forEntityName: "Bridge", into: context).setValue(12.5, forKey: "length")
             NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "title")
             try context.save()
         }
-        #expect(try ChangingStore.values("title", context) == ["Bonn", "Kiel", "Ulm"])
-        #expect(try store.problems(2) == [])
+        try expectEqual(ChangingStore.values("title", context), ["Bonn", "Kiel", "Ulm"])
+        try expectEqual(store.problems(2), [])
     }
 
     @Test func `without the option that asks for it a store is refused and stays as it is`() throws {
@@ -125,8 +126,8 @@ struct MigrationTests {
         let error = #expect(throws: CocoaError.self) {
             try store.open(2, [NSMigratePersistentStoresAutomaticallyOption: false])
         }
-        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
-        #expect(try store.problems(1) == [])
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
+        try expectEqual(store.problems(1), [])
     }
 
     @Test func `who has the store open with the old model neither reads nor saves any more`() throws {
@@ -134,19 +135,19 @@ struct MigrationTests {
         try store.fill()
         let old = try store.open(1)
         defer { ChangingStore.close(old) }
-        #expect(try ChangingStore.values("name", old) == ["Bonn", "Ulm"])
+        try expectEqual(ChangingStore.values("name", old), ["Bonn", "Ulm"])
         let new = try store.open(2)
         defer { ChangingStore.close(new) }
         let reading = #expect(throws: CocoaError.self) { _ = try ChangingStore.values("name", old) }
-        #expect(reading?.code == .persistentStoreIncompatibleVersionHash)
+        expectEqual(reading?.code, .persistentStoreIncompatibleVersionHash)
         let saving = #expect(throws: CocoaError.self) {
             try old.performAndWait {
                 _ = NSEntityDescription.insertNewObject(forEntityName: "City", into: old)
                 try old.save()
             }
         }
-        #expect(saving?.code == .persistentStoreIncompatibleVersionHash)
-        #expect(try ChangingStore.values("title", new) == ["Bonn", "Ulm"])
+        expectEqual(saving?.code, .persistentStoreIncompatibleVersionHash)
+        try expectEqual(ChangingStore.values("title", new), ["Bonn", "Ulm"])
     }
 
     @Test func `of several that come at once one migrates, and all open the store`() async throws {
@@ -162,13 +163,13 @@ struct MigrationTests {
             }
             return try await group.reduce(into: [[String]]()) { $0.append($1) }
         }
-        #expect(found == Array(repeating: ["Bonn", "Ulm"], count: 4))
+        expectEqual(found, Array(repeating: ["Bonn", "Ulm"], count: 4))
         // The history tells of one migration.
         let migrations = try store.connection().query(
             "SELECT count(*) FROM strata_transaction WHERE author LIKE 'com.apple.coredata.schemamigrator%'"
         )
-        #expect(migrations.firstInt64 == 1)
-        #expect(try store.problems(2) == [])
+        expectEqual(migrations.firstInt64, 1)
+        try expectEqual(store.problems(2), [])
     }
 
     @Test
@@ -180,11 +181,11 @@ struct MigrationTests {
         let holder = try store.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")
         let error = #expect(throws: CocoaError.self) { try store.open(2, [NSPersistentStoreTimeoutOption: 1.5]) }
-        #expect(error?.code == .persistentStoreTimeout)
+        expectEqual(error?.code, .persistentStoreTimeout)
         try holder.command("ROLLBACK")
-        #expect(try store.problems(1) == [])
+        try expectEqual(store.problems(1), [])
         let context = try store.open(2)
-        #expect(try ChangingStore.values("title", context) == ["Bonn", "Ulm"])
+        try expectEqual(ChangingStore.values("title", context), ["Bonn", "Ulm"])
         ChangingStore.close(context)
     }
 
@@ -209,7 +210,7 @@ struct MigrationTests {
                 "\(change.changedObjectID.entity.name ?? "") \((change.updatedProperties ?? []).map(\.name))"
             }
         }
-        #expect(told == ["City []", "City []", "City [\"title\"]"])
+        expectEqual(told, ["City []", "City []", "City [\"title\"]"])
     }
 }
 
@@ -225,10 +226,10 @@ struct VerificationTests {
     func `what plain SQL has broken is found`(_ sql: String, _ sign: String) throws {
         let store = ChangingStore()
         try store.fill([NSPersistentHistoryTrackingKey: true])
-        #expect(try store.problems(1) == [])
+        try expectEqual(store.problems(1), [])
         let connection = try store.connection()
         if sql.contains("strata_id") { try connection.command("DELETE FROM city WHERE strata_id > 1") }
         try connection.command(sql)
-        #expect(try store.problems(1).contains { $0.contains(sign) })
+        try expect(store.problems(1).contains { $0.contains(sign) })
     }
 }

@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import TestSupport
@@ -10,13 +11,13 @@ struct PipeliningTests {
     @Test func `each statement has its own answer, whichever is asked for first`() throws {
         let connection = try Server.connection()
         let posted = try (1...5).map { try connection.post("SELECT $1 * 2", [.int8($0)]) }
-        #expect(try connection.answer(posted[3]).firstInt64 == 8)
-        #expect(try posted.map { try connection.answer($0).firstInt64 } == [2, 4, 6, 8, 10])
+        try expectEqual(connection.answer(posted[3]).firstInt64, 8)
+        try expectEqual(posted.map { try connection.answer($0).firstInt64 }, [2, 4, 6, 8, 10])
         // As many as there are fit a connection that is used for other things meanwhile.
         let next = try connection.post("SELECT 7::bigint")
-        #expect(try connection.query("SELECT 8::bigint").firstInt64 == 8)
+        try expectEqual(connection.query("SELECT 8::bigint").firstInt64, 8)
         try connection.command("SET LOCAL statement_timeout = 0")
-        #expect(try connection.answer(next).firstInt64 == 7)
+        try expectEqual(connection.answer(next).firstInt64, 7)
     }
 
     @Test func `a statement takes one round trip, also where it is new to the session`() throws {
@@ -25,8 +26,8 @@ struct PipeliningTests {
         let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
         for _ in 0..<2 {
             let before = proxy.questions.withLock { $0 }
-            #expect(try connection.query("SELECT 1::bigint + $1", [.int8(1)]).firstInt64 == 2)
-            #expect(proxy.questions.withLock { $0 } == before + 1)
+            try expectEqual(connection.query("SELECT 1::bigint + $1", [.int8(1)]).firstInt64, 2)
+            expectEqual(proxy.questions.withLock { $0 }, before + 1)
         }
     }
 
@@ -55,7 +56,7 @@ struct PipeliningTests {
                 city.name = "Lagos \(count)"
                 let before = proxy.questions.withLock { $0 }
                 try context.save()
-                #expect(proxy.questions.withLock { $0 } == before + 2, "\(count) rows")
+                expectEqual(proxy.questions.withLock { $0 }, before + 2, "\(count) rows")
             }
         }
     }
@@ -69,30 +70,30 @@ struct PipeliningTests {
         let late = try connection.post("SELECT 1 / 0")
         let commit = try connection.post("COMMIT", isKept: false)
         let error = #expect(throws: PostgreSQLError.self) { try connection.answer(commit) }
-        #expect(error?.sqlState == "23505")
+        expectEqual(error?.sqlState, "23505")
         #expect(throws: PostgreSQLError.self) { try connection.answer(late) }
-        #expect(!connection.isBroken && !connection.isIdle)
+        expect(!connection.isBroken && !connection.isIdle)
         try connection.rollback()
-        #expect(try connection.query("SELECT pg_catalog.count(*) FROM numbers").firstInt64 == 0)
+        try expectEqual(connection.query("SELECT pg_catalog.count(*) FROM numbers").firstInt64, 0)
         // What could not be prepared since another one failed is prepared the next time.
         try connection.query("INSERT INTO numbers VALUES ($1)", [.int8(1)])
         #expect(throws: PostgreSQLError.self) { try connection.query("SELECT 1 / 0") }
-        #expect(try connection.query("SELECT number FROM numbers").firstInt64 == 1)
+        try expectEqual(connection.query("SELECT number FROM numbers").firstInt64, 1)
     }
 
     @Test func `behind a statement whose rows came one by one all answers are whole`() throws {
         let connection = try Server.connection()
         let sql = "SELECT pg_catalog.generate_series(1, 3)"
         // Prepared already, so that it is the first that is sent the next time.
-        #expect(try connection.answer(connection.post(sql)).rowCount == 3)
+        try expectEqual(connection.answer(connection.post(sql)).rowCount, 3)
         for _ in 0..<2 {
             var count = 0
             try connection.each("SELECT pg_catalog.generate_series(1, 5)") { _ in
                 count += 1
                 return true
             }
-            #expect(count == 5)
-            #expect(try connection.answer(connection.post(sql)).rowCount == 3)
+            expectEqual(count, 5)
+            try expectEqual(connection.answer(connection.post(sql)).rowCount, 3)
         }
     }
 
@@ -103,7 +104,7 @@ struct PipeliningTests {
         let posted = try (0..<16).map { _ in try connection.post("SELECT $1", [.bytea(value)]) }
         for statement in posted {
             let result = try connection.answer(statement)
-            #expect(result[0].data(0).count == value.count)
+            expectEqual(result[0].data(0).count, value.count)
         }
     }
 
@@ -114,7 +115,7 @@ struct PipeliningTests {
         }
         for statement in posted {
             let result = try connection.answer(statement)
-            #expect(result[0].data(0).count == 10_000)
+            expectEqual(result[0].data(0).count, 10_000)
         }
     }
 
@@ -122,7 +123,7 @@ struct PipeliningTests {
         let connection = try Server.connection()
         connection.patience = 1
         let posted = try (0..<3).map { _ in try connection.post("SELECT pg_catalog.pg_sleep(0.6)", mayWait: true) }
-        #expect(try connection.answer(posted[2]).rowCount == 1)
+        try expectEqual(connection.answer(posted[2]).rowCount, 1)
     }
 
     @Test func `nobody waits for answers of a server that is silent`() throws {
@@ -132,8 +133,8 @@ struct PipeliningTests {
         try connection.post("SELECT pg_catalog.pg_sleep(60)")
         let last = try connection.post("SELECT 2")
         let error = #expect(throws: PostgreSQLError.self) { try connection.answer(last) }
-        #expect(error?.kind == .deadline)
-        #expect(connection.isBroken)
+        expectEqual(error?.kind, .deadline)
+        expect(connection.isBroken)
     }
 
     @Test func `a server that takes nothing more is given up`() throws {
@@ -145,8 +146,8 @@ struct PipeliningTests {
             for _ in 0..<16 { try connection.post("SELECT pg_catalog.length($1)", [value]) }
             try connection.settle()
         }
-        #expect(error?.kind == .deadline)
-        #expect(connection.isBroken)
+        expectEqual(error?.kind, .deadline)
+        expect(connection.isBroken)
     }
 
     @Test func `another thread cancels statements that were sent together`() throws {
@@ -156,9 +157,9 @@ struct PipeliningTests {
         let last = try connection.post("SELECT 1")
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
         let error = #expect(throws: PostgreSQLError.self) { try connection.answer(last) }
-        #expect(error?.sqlState == "57014")
+        expectEqual(error?.sqlState, "57014")
         connection.settleCancel()
-        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+        try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
     @Test func `a session that ends amid statements breaks its connection, and the pool opens another`() throws {
@@ -171,8 +172,8 @@ struct PipeliningTests {
                 try connection.answer(try connection.post("COMMIT", isKept: false))
             }
         }
-        #expect(error?.kind == .connection)
-        #expect(try pool.withConnection { try $0.query("SELECT 1").firstInt64 } == 1)
+        expectEqual(error?.kind, .connection)
+        try expectEqual(pool.withConnection { try $0.query("SELECT 1").firstInt64 }, 1)
     }
 
     @Test func `what nobody took the answers of is over when the connection comes back`() throws {
@@ -183,10 +184,10 @@ struct PipeliningTests {
             try connection.post("CREATE TABLE public.never (number bigint)")
         }
         let isThere = try pool.withConnection { connection in
-            #expect(connection.isIdle && !connection.hasPosted)
+            expect(connection.isIdle && !connection.hasPosted)
             let found = try connection.query("SELECT pg_catalog.to_regclass('public.never')::text")
             return !found[0].isNull(0)
         }
-        #expect(!isThere)
+        expect(!isThere)
     }
 }

@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -69,8 +70,8 @@ struct PoolerTests {
 
     @Test func `a connection through a pooler is told from one that leads to the server`() throws {
         let pooler = try Pooler()
-        #expect(try Connection.open(try ConnectionTarget(pooler.url), timeout: 30).isBehindPooler())
-        #expect(try !Server.connection().isBehindPooler())
+        try expect(Connection.open(try ConnectionTarget(pooler.url), timeout: 30).isBehindPooler())
+        try expect(!Server.connection().isBehindPooler())
     }
 
     @Test func `what is saved by many at once is there, and nothing is left in the sessions of others`() async throws {
@@ -91,7 +92,7 @@ struct PoolerTests {
                             let request = NSFetchRequest<NSManagedObject>(entityName: "City")
                             request.predicate = NSPredicate(format: "name BEGINSWITH %@", "\(writer) ")
                             let found = try context.fetch(request)
-                            #expect(found.count == (save + 1) * 3)
+                            expectEqual(found.count, (save + 1) * 3)
                             found.first?.setValue("\(writer) first \(save)", forKey: "name")
                             try context.save()
                         }
@@ -100,17 +101,17 @@ struct PoolerTests {
             }
             try await group.waitForAll()
         }
-        #expect(try names(stack.context()).count == 240)
-        #expect(try pooler.direct().query("SELECT pg_catalog.count(*) FROM strata_transaction").firstInt64 == 160)
+        try expectEqual(names(stack.context()).count, 240)
+        try expectEqual(pooler.direct().query("SELECT pg_catalog.count(*) FROM strata_transaction").firstInt64, 160)
         // Whoever gets a session of the server next finds it as it was.
         let stranger = try Connection.open(try ConnectionTarget(pooler.url), timeout: 30)
         let path = try stranger.command("SHOW search_path")
-        #expect(path[0].string(0) == #""$user", public"#)
-        #expect(try stranger.command("SELECT * FROM pg_catalog.pg_prepared_statements").rowCount == 0)
+        expectEqual(path[0].string(0), #""$user", public"#)
+        try expectEqual(stranger.command("SELECT * FROM pg_catalog.pg_prepared_statements").rowCount, 0)
         let locks = try stranger.command(
             "SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 7276 AND objid::bigint = (pg_catalog.hashtext('\(try ConnectionTarget(pooler.url).schema)')::bigint & 4294967295)"
         )
-        #expect(locks.rowCount == 0)
+        expectEqual(locks.rowCount, 0)
     }
 
     @Test func `a version that a context is pinned to stays as it was`() throws {
@@ -122,10 +123,10 @@ struct PoolerTests {
             try reader.performAndWait { try reader.count(for: NSFetchRequest<NSManagedObject>(entityName: "City")) }
         }
         try reader.performAndWait { try reader.setQueryGenerationFrom(.current) }
-        #expect(try count() == 1)
+        try expectEqual(count(), 1)
         try insert(["Oslo"], writer)
-        #expect(try count() == 1)
-        #expect(try names(writer) == ["Oslo", "Rome"])
+        try expectEqual(count(), 1)
+        try expectEqual(names(writer), ["Oslo", "Rome"])
     }
 
     @Test func `a batch and its history pass`() throws {
@@ -141,14 +142,14 @@ struct PoolerTests {
             update.resultType = .updatedObjectsCountResultType
             return try (context.execute(update) as? NSBatchUpdateResult)?.result as? Int
         }
-        #expect(updated == 11)
-        #expect(try names(context).filter { $0 == "same" }.count == 11)
+        expectEqual(updated, 11)
+        try expectEqual(names(context).filter { $0 == "same" }.count, 11)
         let told = try context.performAndWait {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
             let result = try context.execute(request) as? NSPersistentHistoryResult
             return (result?.result as? [NSPersistentHistoryTransaction])?.map { $0.changes?.count ?? 0 }
         }
-        #expect(told == [11])
+        expectEqual(told, [11])
     }
 
     @Test(arguments: [true, false])
@@ -169,13 +170,13 @@ struct PoolerTests {
         let old = try open(1, pooler.url)
         defer { ChangingStore.close(old) }
         try insert(["Rome"], old)
-        #expect(try names(old) == ["Rome"])
+        try expectEqual(names(old), ["Rome"])
         ChangingStore.close(try open(2, pooler.directURL))
         let error = #expect(throws: CocoaError.self) {
             if saves { try insert(["Oslo"], old) } else { _ = try names(old) }
         }
-        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
-        #expect(try pooler.direct().query("SELECT pg_catalog.count(*) FROM city").firstInt64 == 1)
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
+        try expectEqual(pooler.direct().query("SELECT pg_catalog.count(*) FROM city").firstInt64, 1)
     }
 
     @Test func `another store object's metadata do not stop who reads and saves`() throws {
@@ -185,9 +186,9 @@ struct PoolerTests {
         let store = try #require(other.coordinator.persistentStores.first)
         other.coordinator.setMetadata(["Owner": "somebody"], for: store)
         try insert(["Oslo"], other.context())
-        #expect(try names(one.context()) == ["Oslo", "Rome"])
+        try expectEqual(names(one.context()), ["Oslo", "Rome"])
         try insert(["Bern"], one.context())
-        #expect(try names(other.context()) == ["Bern", "Oslo", "Rome"])
+        try expectEqual(names(other.context()), ["Bern", "Oslo", "Rome"])
     }
 
     @Test(arguments: [FaultProxy.Fault.cutAfter, .cutBefore, .silence], [false, true])
@@ -198,8 +199,8 @@ struct PoolerTests {
         let stack = try ServerStack(proxy.url, history: history, [NSPersistentStoreTimeoutOption: 1.0])
         proxy.arm(fault)
         try insert(["Rome"], stack.context())
-        #expect(proxy.hasStruck)
-        #expect(try names(stack.context()) == ["Rome"])
+        expect(proxy.hasStruck)
+        try expectEqual(names(stack.context()), ["Rome"])
     }
 
     @Test func `who follows the history hears of others by looking`() async throws {
@@ -216,7 +217,7 @@ struct PoolerTests {
         defer { NotificationCenter.default.removeObserver(token) }
         try insert(["Rome"], other.context())
         for await _ in told { break }
-        #expect(try names(one.context()) == ["Rome"])
+        try expectEqual(names(one.context()), ["Rome"])
     }
 
     @Test func `a URL may say what stands before the server`() throws {
@@ -224,11 +225,11 @@ struct PoolerTests {
         func target(_ word: String) throws -> ConnectionTarget {
             try ConnectionTarget(#require(URL(string: "\(direct)&pooler=\(word)")))
         }
-        #expect(try target("transaction").isPooled == true)
-        #expect(try target("session").isPooled == false)
-        #expect(try target("none").isPooled == false)
-        #expect(try ConnectionTarget(#require(TestDatabase.url)).isPooled == nil)
+        try expectEqual(target("transaction").isPooled, true)
+        try expectEqual(target("session").isPooled, false)
+        try expectEqual(target("none").isPooled, false)
+        try expectEqual(ConnectionTarget(#require(TestDatabase.url)).isPooled, nil)
         #expect(throws: PostgreSQLError.self) { try target("statement") }
-        #expect(try !target("transaction").url.contains("pooler"))
+        try expect(!target("transaction").url.contains("pooler"))
     }
 }

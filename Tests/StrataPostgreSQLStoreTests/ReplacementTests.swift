@@ -1,4 +1,5 @@
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -46,26 +47,26 @@ struct ReplacementTests {
         let uuid = try connection.query("SELECT uuid FROM strata_store").rows.map { $0.string(0) }
         let keys = try keys(store)
 
-        #expect(try migrate(store))
+        try expect(migrate(store))
 
         let context = try store.open(2, [NSMigratePersistentStoresAutomaticallyOption: false])
         defer { ChangingStore.close(context) }
-        #expect(try ChangingStore.values("title", context) == ["BONN", "ULM"])
-        #expect(try ChangingStore.values("country", context) == ["DE", "DE"])
-        #expect(try store.problems(2) == [])
+        try expectEqual(ChangingStore.values("title", context), ["BONN", "ULM"])
+        try expectEqual(ChangingStore.values("country", context), ["DE", "DE"])
+        try expectEqual(store.problems(2), [])
         let later = try store.connection()
-        #expect(try later.query("SELECT uuid FROM strata_store").rows.map { $0.string(0) } == uuid)
-        #expect(try self.keys(store) == keys)
-        #expect(try later.query("SELECT value FROM of_somebody_else").firstInt64 == 7)
-        #expect(try !isLeft(store))
+        try expectEqual(later.query("SELECT uuid FROM strata_store").rows.map { $0.string(0) }, uuid)
+        try expectEqual(self.keys(store), keys)
+        try expectEqual(later.query("SELECT value FROM of_somebody_else").firstInt64, 7)
+        try expect(!isLeft(store))
         // Somebody who comes later finds it done.
-        #expect(try !migrate(store))
+        try expect(!migrate(store))
         // Keys go on.
         try context.performAndWait {
             NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "title")
             try context.save()
         }
-        #expect(try self.keys(store).count == 3)
+        try expectEqual(self.keys(store).count, 3)
     }
 
     @Test func `what a killed migration has left is removed by the next one`() throws {
@@ -86,11 +87,11 @@ struct ReplacementTests {
             let killed = try #require(try begun())
             try killed.copyRows()
         }
-        #expect(try isLeft(store))
-        #expect(try store.problems(1) == [])
-        #expect(try migrate(store))
-        #expect(try !isLeft(store))
-        #expect(try store.problems(2) == [])
+        try expect(isLeft(store))
+        try expectEqual(store.problems(1), [])
+        try expect(migrate(store))
+        try expect(!isLeft(store))
+        try expectEqual(store.problems(2), [])
     }
 
     /// A stage between the two versions of cities.
@@ -122,21 +123,21 @@ struct ReplacementTests {
         let old = try store.open(1, [NSPersistentStoreTimeoutOption: 1])
         let options = stage { manager, _ in
             try self.rename(manager)
-            #expect(try ChangingStore.values("name", old) == ["Bonn", "Ulm"])
+            try expectEqual(ChangingStore.values("name", old), ["Bonn", "Ulm"])
             old.performAndWait {
                 NSEntityDescription.insertNewObject(forEntityName: "City", into: old).setValue("Kiel", forKey: "name")
                 let error = #expect(throws: CocoaError.self) { try old.save() }
-                #expect(error?.code == .persistentStoreTimeout)
+                expectEqual(error?.code, .persistentStoreTimeout)
             }
         }
         let context = try store.open(2, options.merging([NSPersistentHistoryTrackingKey: true]) { $1 })
-        #expect(try ChangingStore.values("title", context) == ["new Bonn", "new Ulm"])
+        try expectEqual(ChangingStore.values("title", context), ["new Bonn", "new Ulm"])
         // The history goes on: the changes of the old store, the migration, and the handler's.
         let told = try store.connection().query("SELECT count(*) FROM strata_transaction").firstInt64
-        #expect(told == 3)
-        #expect(try store.problems(2) == [])
+        expectEqual(told, 3)
+        try expectEqual(store.problems(2), [])
         let error = #expect(throws: CocoaError.self) { try ChangingStore.values("name", old) }
-        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
         ChangingStore.close(context)
         ChangingStore.close(old)
     }
@@ -150,15 +151,15 @@ struct ReplacementTests {
             throw Stop()
         }
         #expect(throws: Stop.self) { try store.open(2, options) }
-        #expect(try !isLeft(store))
+        try expect(!isLeft(store))
         let context = try store.open(1)
         try context.performAndWait {
             NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "name")
             try context.save()
         }
-        #expect(try ChangingStore.values("name", context) == ["Bonn", "Kiel", "Ulm"])
+        try expectEqual(ChangingStore.values("name", context), ["Bonn", "Kiel", "Ulm"])
         ChangingStore.close(context)
-        #expect(try store.problems(1) == [])
+        try expectEqual(store.problems(1), [])
     }
 
     @Test func `a migration to another place that fails leaves nothing there`() throws {

@@ -1,4 +1,5 @@
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataRows
@@ -35,29 +36,29 @@ struct ReplicaTests {
         let reader = stack.context(readsFromReplicas: true)
         try stack.insert("Rome")
         // The replica is waited for until it has what was saved here.
-        #expect(try await Cities.awaited(reader) == ["Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Rome"])
         let pinned = stack.context(readsFromReplicas: true)
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
-        #expect(try Cities.fetched(pinned) == ["Rome"])
+        try expectEqual(Cities.fetched(pinned), ["Rome"])
 
         try pause(replica)
         try others.insert("Oslo")
-        #expect(try await Cities.awaited(reader) == ["Rome"])
-        #expect(try await Cities.looped(reader) == ["Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Rome"])
+        try await expectEqual(Cities.looped(reader), ["Rome"])
         let later = stack.context(readsFromReplicas: true)
         try later.performAndWait { try later.setQueryGenerationFrom(.current) }
-        #expect(try Cities.fetched(later) == ["Rome"])
-        #expect(try await Cities.awaited(later) == ["Rome"])
+        try expectEqual(Cities.fetched(later), ["Rome"])
+        try await expectEqual(Cities.awaited(later), ["Rome"])
         // All else is the primary's.
-        #expect(try Cities.fetched(reader) == ["Oslo", "Rome"])
+        try expectEqual(Cities.fetched(reader), ["Oslo", "Rome"])
         let plain = stack.context()
-        #expect(try await Cities.awaited(plain) == ["Oslo", "Rome"])
-        #expect(try await Cities.looped(plain) == ["Oslo", "Rome"])
+        try await expectEqual(Cities.awaited(plain), ["Oslo", "Rome"])
+        try await expectEqual(Cities.looped(plain), ["Oslo", "Rome"])
 
         try replica.connection().command("SELECT pg_wal_replay_resume()")
-        #expect(try Cities.fetched(pinned) == ["Rome"])
+        try expectEqual(Cities.fetched(pinned), ["Rome"])
         try stack.insert("Bern")
-        #expect(try await Cities.awaited(reader) == ["Bern", "Oslo", "Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Bern", "Oslo", "Rome"])
     }
 
     @Test func `what was saved here, or is known of others, is read from the primary while the replica is behind`()
@@ -70,13 +71,13 @@ struct ReplicaTests {
         try stack.insert("Rome")
         try replica.catchUp(with: primary)
         let reader = stack.context(readsFromReplicas: true)
-        #expect(try await Cities.awaited(reader) == ["Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Rome"])
         try pause(replica)
         try stack.insert("Oslo")
-        #expect(try await Cities.awaited(reader) == ["Oslo", "Rome"])
-        #expect(try await Cities.looped(reader) == ["Oslo", "Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
+        try await expectEqual(Cities.looped(reader), ["Oslo", "Rome"])
         try reader.performAndWait { try reader.setQueryGenerationFrom(.current) }
-        #expect(try Cities.fetched(reader) == ["Oslo", "Rome"])
+        try expectEqual(Cities.fetched(reader), ["Oslo", "Rome"])
         try reader.performAndWait { try reader.setQueryGenerationFrom(nil) }
 
         // A row that was removed does not come back.
@@ -86,7 +87,7 @@ struct ReplicaTests {
             for city in try reader.fetch(request) { reader.delete(city) }
             try reader.save()
         }
-        #expect(try await Cities.awaited(reader) == ["Oslo"])
+        try await expectEqual(Cities.awaited(reader), ["Oslo"])
 
         try others.insert("Bern")
         // Whoever has read the history knows of it.
@@ -94,7 +95,7 @@ struct ReplicaTests {
         try reader.performAndWait {
             _ = try reader.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: start))
         }
-        #expect(try await Cities.awaited(reader) == ["Bern", "Oslo"])
+        try await expectEqual(Cities.awaited(reader), ["Bern", "Oslo"])
         try replica.connection().command("SELECT pg_wal_replay_resume()")
     }
 
@@ -105,11 +106,11 @@ struct ReplicaTests {
         for name in ["Rome", "Oslo", "Bern"] { try stack.insert(name) }
         let pinned = stack.context(readsFromReplicas: true)
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
-        #expect(try Cities.fetched(pinned).count == 3)
+        try expectEqual(Cities.fetched(pinned).count, 3)
         let loop = stack.context(readsFromReplicas: true)
         var batches = loop.rows(for: NSFetchRequest<NSManagedObject>(entityName: "City"), batchSize: 1)
             .makeAsyncIterator()
-        #expect(try await batches.next()?.count == 1)
+        try await expectEqual(batches.next()?.count, 1)
 
         // What the versions need is cleared away on the primary.
         let session = try primary.connection()
@@ -117,14 +118,14 @@ struct ReplicaTests {
         try session.command("VACUUM city")
         try replica.catchUp(with: primary)
         let error = #expect(throws: CocoaError.self) { try Cities.fetched(pinned) }
-        #expect(error?.code == .persistentStoreOperation)
-        #expect(error?.localizedDescription.contains("replica") == true)
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(error?.localizedDescription.contains("replica"), true)
         // Rows were handed out already, so nothing else can go on with the loop.
         let loopError = await #expect(throws: CocoaError.self) { while try await batches.next() != nil {} }
-        #expect(loopError?.code == .persistentStoreOperation)
+        expectEqual(loopError?.code, .persistentStoreOperation)
 
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
-        #expect(try Cities.fetched(pinned) == ["Rome"])
+        try expectEqual(Cities.fetched(pinned), ["Rome"])
     }
 
     @Test func `a loop whose version goes before its first rows is answered by the primary`() throws {
@@ -142,8 +143,8 @@ struct ReplicaTests {
         let store = try #require(stack.coordinator.persistentStores.first as? PostgreSQLStore)
         let cursor = try store.engine.cursor(for: plan)
         try replica.halt()
-        #expect(try cursor.next(10).count == 2)
-        #expect(try cursor.next(10).isEmpty)
+        try expectEqual(cursor.next(10).count, 2)
+        try expect(cursor.next(10).isEmpty)
     }
 
     @Test func `a read that breaks off on the replica is made again on the primary, also when the replica is gone`()
@@ -163,13 +164,13 @@ struct ReplicaTests {
         let count = try await reader.fetch(request, progress: { step in told.withLock { $0.append(step) } }) {
             $0.count
         }
-        #expect(count == 2)
-        #expect(proxy.hasStruck)
-        #expect(told.withLock { $0.last } == FetchProgress(completedRows: 2, expectedRows: 2))
+        expectEqual(count, 2)
+        expect(proxy.hasStruck)
+        expect(told.withLock { $0.last } == FetchProgress(completedRows: 2, expectedRows: 2))
 
         try replica.halt()
-        #expect(try await Cities.awaited(stack.context(readsFromReplicas: true)) == ["Oslo", "Rome"])
-        #expect(try await Cities.looped(reader) == ["Oslo", "Rome"])
+        try await expectEqual(Cities.awaited(stack.context(readsFromReplicas: true)), ["Oslo", "Rome"])
+        try await expectEqual(Cities.looped(reader), ["Oslo", "Rome"])
     }
 
     @Test func `a replica that was promoted is not read from any more`() async throws {
@@ -178,14 +179,14 @@ struct ReplicaTests {
         let stack = try ServerStack(primary.url, following(replica.url))
         try stack.insert("Rome")
         let reader = stack.context(readsFromReplicas: true)
-        #expect(try await Cities.awaited(reader) == ["Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Rome"])
         try replica.promote()
         // What only the promoted server has is none of this store's business.
         try replica.connection().command("UPDATE city SET name = 'Paris'")
-        #expect(try await Cities.awaited(stack.context(readsFromReplicas: true)) == ["Rome"])
-        #expect(try await Cities.looped(reader) == ["Rome"])
+        try await expectEqual(Cities.awaited(stack.context(readsFromReplicas: true)), ["Rome"])
+        try await expectEqual(Cities.looped(reader), ["Rome"])
         try stack.insert("Oslo")
-        #expect(try await Cities.awaited(reader) == ["Oslo", "Rome"])
+        try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
     }
 
     @Test(arguments: ["postgresql://a:secret@db/shop", "mysql://db/shop"])
@@ -195,7 +196,7 @@ struct ReplicaTests {
         let error = #expect(throws: CocoaError.self) {
             _ = try ServerStack(url, [NSPostgreSQLReplicasOption: [text]])
         }
-        #expect(error?.code == .persistentStoreOpen)
-        #expect(error?.localizedDescription.contains("secret") == false)
+        expectEqual(error?.code, .persistentStoreOpen)
+        expectEqual(error?.localizedDescription.contains("secret"), false)
     }
 }

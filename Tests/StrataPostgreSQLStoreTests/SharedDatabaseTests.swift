@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -51,7 +52,7 @@ struct SharedDatabaseTests {
         let pair = try Pair()
         try insert("Rome", pair.first.context())
         let other = pair.secondContext()
-        #expect(try other.performAndWait { try cities(other) } == ["Rome"])
+        try expectEqual(other.performAndWait { try cities(other) }, ["Rome"])
     }
 
     @Test func `keys of different processes never meet`() throws {
@@ -61,7 +62,7 @@ struct SharedDatabaseTests {
             try insert("one \(number)", one)
             try insert("other \(number)", other)
         }
-        #expect(try one.performAndWait { try cities(one).count } == 10)
+        try expectEqual(one.performAndWait { try cities(one).count }, 10)
     }
 
     @Test func `who saves an object that another process has changed meets a conflict`() throws {
@@ -84,7 +85,7 @@ struct SharedDatabaseTests {
                 try other.save()
             }
         }
-        #expect(error?.code == .managedObjectMerge)
+        expectEqual(error?.code, .managedObjectMerge)
     }
 
     @Test func `the history tells in order what all processes have saved, and nothing twice`() throws {
@@ -98,7 +99,7 @@ struct SharedDatabaseTests {
             let transactions = result?.result as? [NSPersistentHistoryTransaction] ?? []
             return transactions.map { [Int($0.transactionNumber), $0.changes?.count ?? 0] }
         }
-        #expect(told == [[1, 1], [2, 1], [3, 1], [4, 1]])
+        expectEqual(told, [[1, 1], [2, 1], [3, 1], [4, 1]])
     }
 
     @Test func `many threads that count up lose no count`() async throws {
@@ -136,8 +137,8 @@ struct SharedDatabaseTests {
             context.reset()
             return try cities(context)
         }
-        #expect(counted == ["40"])
-        #expect(try Server.column(stack, "SELECT count(*) FROM strata_transaction") == [41])
+        expectEqual(counted, ["40"])
+        try expectEqual(Server.column(stack, "SELECT count(*) FROM strata_transaction"), [41])
     }
 
     @Test func `a store with another model is refused by its hashes`() throws {
@@ -146,7 +147,7 @@ struct SharedDatabaseTests {
         let error = #expect(throws: CocoaError.self) {
             try other.addPersistentStore(type: .postgreSQL, configuration: nil, at: stack.storeURL, options: nil)
         }
-        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
     }
 
     @Test(arguments: 1...4)
@@ -169,7 +170,7 @@ struct SharedDatabaseTests {
             }
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
-        #expect(identifiers.count == 1)
+        expectEqual(identifiers.count, 1)
         TestDatabase.drop(url)
     }
 
@@ -177,7 +178,7 @@ struct SharedDatabaseTests {
         let stack = try Stack(.postgreSQL)
         let context = stack.context()
         let error = #expect(throws: CocoaError.self) { try insert("a\u{0}b", context) }
-        #expect(error?.code == .persistentStoreSave)
-        #expect(error?.localizedDescription.contains("\"name\" of City") == true)
+        expectEqual(error?.code, .persistentStoreSave)
+        expectEqual(error?.localizedDescription.contains("\"name\" of City"), true)
     }
 }

@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataInspector
 import TestSupport
@@ -24,31 +25,31 @@ struct ToolTests {
         let url = TestDatabase.url(for: stack.storeURL).absoluteString
 
         let inspected = run("inspect", "--store", url)
-        #expect(inspected.code == .success, "\(inspected.complaints)")
+        expectEqual(inspected.code, .success, "\(inspected.complaints)")
         let city = inspected.lines.first { $0.split(separator: " ").first == "City" }
-        #expect(city?.split(separator: " ").contains("1") == true)
+        expectEqual(city?.split(separator: " ").contains("1"), true)
 
         let verified = run("verify", "--store", url)
-        #expect(verified.code == .success, "\(verified.lines) \(verified.complaints)")
-        #expect(verified.lines.last?.hasSuffix("is sound.") == true)
+        expectEqual(verified.code, .success, "\(verified.lines) \(verified.complaints)")
+        expectEqual(verified.lines.last?.hasSuffix("is sound."), true)
 
         let fetched = run("fetch", "--store", url, "--entity", "City", "--predicate", "name == 'Rome'")
-        #expect(fetched.code == .success)
-        #expect(fetched.lines.contains { $0.contains("Rome") })
+        expectEqual(fetched.code, .success)
+        expect(fetched.lines.contains { $0.contains("Rome") })
     }
 
     @Test func `verify names what is wrong, and ends with 1`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         _ = try Server.column(stack, "DROP TABLE venue CASCADE")
         let verified = run("verify", "--store", TestDatabase.url(for: stack.storeURL).absoluteString)
-        #expect(verified.code == .problemsFound)
-        #expect(verified.lines.contains("venue is missing"))
+        expectEqual(verified.code, .problemsFound)
+        expect(verified.lines.contains("venue is missing"))
     }
 
     @Test func `what changes files is refused for a URL`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         let url = TestDatabase.url(for: stack.storeURL).absoluteString
-        #expect(run("vacuum", "--store", url).code == .usage)
+        expectEqual(run("vacuum", "--store", url).code, .usage)
     }
 }
 
@@ -70,7 +71,7 @@ struct SchemaStatementTests {
             print: { lines.append($0) },
             complain: { lines.append($0) }
         )
-        #expect(code == .success)
-        #expect(lines.contains { $0.hasPrefix("CREATE TABLE \"team_member\" (") && $0.contains("\"first_name\" text") })
+        expectEqual(code, .success)
+        expect(lines.contains { $0.hasPrefix("CREATE TABLE \"team_member\" (") && $0.contains("\"first_name\" text") })
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -12,13 +13,13 @@ struct DecimalTests {
         }
         for text in texts {
             let decimal = try #require(Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")))
-            #expect(decimal.nearestDouble == Double(text), "\(text)")
+            expectEqual(decimal.nearestDouble, Double(text), "\(text)")
         }
-        #expect(Decimal.nan.nearestDouble.isNaN)
+        expect(Decimal.nan.nearestDouble.isNaN)
     }
 
     @Test func `a decimal in a predicate equals the number`() {
-        #expect(NSPredicate(format: "%@ == 3.03", Decimal(string: "3.03")).evaluate(with: nil))
-        #expect(NSPredicate(format: "%@ == 3.03", NSDecimalNumber(string: "3.03")).evaluate(with: nil))
+        expect(NSPredicate(format: "%@ == 3.03", Decimal(string: "3.03")).evaluate(with: nil))
+        expect(NSPredicate(format: "%@ == 3.03", NSDecimalNumber(string: "3.03")).evaluate(with: nil))
     }
 }

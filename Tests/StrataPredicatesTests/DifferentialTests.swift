@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -24,7 +25,7 @@ struct DifferentialTests {
         }
 
         // A generator whose predicates nearly always say the same would test little.
-        #expect(positive > 1000 && positive < 4000)
+        expect(positive > 1000 && positive < 4000)
     }
 
     @Test(arguments: 1...10 as ClosedRange<UInt64>)
@@ -45,7 +46,7 @@ struct DifferentialTests {
             }
         }
 
-        #expect(checked > 300)
+        expect(checked > 300)
     }
 
     private func hash(_ predicate: NSPredicate) -> Int {
@@ -99,7 +100,7 @@ struct FuzzTests {
         }
 
         // Nothing would be tested if all of it parsed, or nothing.
-        #expect(parsed > 250 && parsed < 2_250)
+        expect(parsed > 250 && parsed < 2_250)
     }
 
     private mutating func text() -> String {

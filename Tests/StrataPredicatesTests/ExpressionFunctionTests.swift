@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -32,17 +33,17 @@ struct ExpressionFunctionTests {
         let two = try NSExpression(validating: #"FUNCTION($rates, "sum:of:", price, price + 1)"#)
         let item: [String: Any] = ["price": 2.5]
 
-        #expect(one.expressionValue(with: item, context: context()) as? Double == 5)
-        #expect(one.expressionValue(with: item, context: context(4)) as? Double == 10)
-        #expect(two.expressionValue(with: item, context: context()) as? Double == 6)
-        #expect(one.expressionValue(with: ["price": NSNull()], context: context()) == nil)
+        expectEqual(one.expressionValue(with: item, context: context()) as? Double, 5)
+        expectEqual(one.expressionValue(with: item, context: context(4)) as? Double, 10)
+        expectEqual(two.expressionValue(with: item, context: context()) as? Double, 6)
+        expect(one.expressionValue(with: ["price": NSNull()], context: context()) == nil)
         let made = NSExpression(
             forFunction: NSExpression(forVariable: "rates"),
             selectorName: "convert:",
             arguments: [NSExpression(forKeyPath: "price")]
         )
-        #expect(made.expressionValue(with: item, context: context()) as? Double == 5)
-        #expect(made == one)
+        expectEqual(made.expressionValue(with: item, context: context()) as? Double, 5)
+        expectEqual(made, one)
     }
 
     @Test func `a registered function is called on targets of any type, until it is removed`() throws {
@@ -52,12 +53,12 @@ struct ExpressionFunctionTests {
         #expect(throws: (any Error).self) { try NSPredicate(validating: text).evaluateOrThrow(with: dog) }
 
         NSExpression.setFunction({ target, _ in (target as? String).map { String($0.reversed()) } }, forName: name)
-        #expect(NSExpression.functionNames().contains(name))
-        #expect(try NSPredicate(validating: text).evaluateOrThrow(with: dog))
-        #expect(try !NSPredicate(validating: text).evaluateOrThrow(with: ["name": "Tom"]))
+        expect(NSExpression.functionNames().contains(name))
+        try expect(NSPredicate(validating: text).evaluateOrThrow(with: dog))
+        try expect(!NSPredicate(validating: text).evaluateOrThrow(with: ["name": "Tom"]))
 
         NSExpression.setFunction(nil, forName: name)
-        #expect(!NSExpression.functionNames().contains(name))
+        expect(!NSExpression.functionNames().contains(name))
         #expect(throws: (any Error).self) { try NSPredicate(validating: text).evaluateOrThrow(with: dog) }
     }
 
@@ -73,13 +74,13 @@ struct ExpressionFunctionTests {
             try NSExpression(validating: text).valueOrThrow(with: ["price": 2.5], context: context())
         }
 
-        #expect(try value("FUNCTION($rates, 'convert:', price)") as? Double == 5)
-        #expect(try value("FUNCTION('x', 'convert:', price)") as? String == "registered")
-        #expect(try value("FUNCTION('x', 'capitalizedString')") as? String == "registered")
-        #expect(try value("FUNCTION($rates, 'uppercaseString')") as? String == "mine")
-        #expect(try value("FUNCTION('x', 'uppercaseString')") as? String == "X")
+        try expectEqual(value("FUNCTION($rates, 'convert:', price)") as? Double, 5)
+        try expectEqual(value("FUNCTION('x', 'convert:', price)") as? String, "registered")
+        try expectEqual(value("FUNCTION('x', 'capitalizedString')") as? String, "registered")
+        try expectEqual(value("FUNCTION($rates, 'uppercaseString')") as? String, "mine")
+        try expectEqual(value("FUNCTION('x', 'uppercaseString')") as? String, "X")
         // A path is no function.
-        #expect(try value("$rates.factor") as? Double == 2)
+        try expectEqual(value("$rates.factor") as? Double, 2)
     }
 
     @Test func `a function on nil is not called, and its value is nil`() throws {
@@ -88,8 +89,8 @@ struct ExpressionFunctionTests {
         defer { NSExpression.setFunction(nil, forName: name) }
         let expression = try NSExpression(validating: "FUNCTION(name, '\(name)')")
 
-        #expect(try expression.valueOrThrow(with: ["name": "x"]) as? Int == 1)
-        #expect(try expression.valueOrThrow(with: ["name": NSNull()]) == nil)
+        try expectEqual(expression.valueOrThrow(with: ["name": "x"]) as? Int, 1)
+        try expect(expression.valueOrThrow(with: ["name": NSNull()]) == nil)
     }
 
     @Test(arguments: [
@@ -102,15 +103,15 @@ struct ExpressionFunctionTests {
         let predicate = try NSPredicate(validating: text)
 
         #expect(throws: (any Error).self) { try predicate.evaluateOrThrow(with: nil, substitutionVariables: bindings) }
-        #expect(!predicate.evaluate(with: nil, substitutionVariables: bindings))
+        expect(!predicate.evaluate(with: nil, substitutionVariables: bindings))
     }
 
     @Test func `what a function throws ends the evaluation`() throws {
         let expression = try NSExpression(validating: "FUNCTION($rates, 'refuse')")
 
         #expect(throws: Refused.self) { try expression.valueOrThrow(with: nil, context: context()) }
-        #expect(expression.expressionValue(with: nil, context: context()) == nil)
+        expect(expression.expressionValue(with: nil, context: context()) == nil)
         let predicate = try NSPredicate(validating: "FUNCTION($rates, 'refuse') == nil")
-        #expect(!predicate.evaluate(with: nil, substitutionVariables: ["rates": Rates(factor: 2)]))
+        expect(!predicate.evaluate(with: nil, substitutionVariables: ["rates": Rates(factor: 2)]))
     }
 }

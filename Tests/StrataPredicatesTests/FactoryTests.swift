@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -7,29 +8,29 @@ struct FactoryTests {
         let predicate = NSPredicate(format: "name ==[cd] %@", "x")
 
         let comparison = try #require(predicate as? NSComparisonPredicate)
-        #expect(comparison.leftExpression.keyPath == "name")
-        #expect(comparison.rightExpression.constantValue as? String == "x")
-        #expect(comparison.predicateOperatorType == .equalTo)
-        #expect(comparison.options == [.caseInsensitive, .diacriticInsensitive])
-        #expect(comparison.comparisonPredicateModifier == .direct)
+        expectEqual(comparison.leftExpression.keyPath, "name")
+        expectEqual(comparison.rightExpression.constantValue as? String, "x")
+        expectEqual(comparison.predicateOperatorType, .equalTo)
+        expectEqual(comparison.options, [.caseInsensitive, .diacriticInsensitive])
+        expectEqual(comparison.comparisonPredicateModifier, .direct)
     }
 
     @Test func `a format with AND gives a flat compound predicate`() throws {
         let predicate = NSPredicate(format: "a == 1 AND b == 2 && c == 3")
 
         let compound = try #require(predicate as? NSCompoundPredicate)
-        #expect(compound.compoundPredicateType == .and)
-        #expect(compound.subpredicates.count == 3)
+        expectEqual(compound.compoundPredicateType, .and)
+        expectEqual(compound.subpredicates.count, 3)
     }
 
     @Test func `arguments may be of any type, optional, or in an array`() {
         let missing: String? = nil
 
-        #expect(
+        expect(
             NSPredicate(format: "a == %@ AND b == %@", missing, Date(timeIntervalSinceReferenceDate: 1)).formatText
                 == "a == nil AND b == CAST(1.000000, \"NSDate\")"
         )
-        #expect(
+        expect(
             NSPredicate(format: "a IN %@ AND b == %d", argumentArray: [[1, 2], 3]).formatText
                 == "a IN {1, 2} AND b == 3"
         )
@@ -42,8 +43,8 @@ struct FactoryTests {
     }
 
     @Test func `an expression parses and evaluates`() throws {
-        #expect(NSExpression(format: "2 + 3 * 4").expressionValue(with: nil, context: nil) as? Int == 14)
-        #expect(NSExpression(format: "2 + 3 * 4").expressionValue(with: nil, context: nil) as? Double == 14)
+        expectEqual(NSExpression(format: "2 + 3 * 4").expressionValue(with: nil, context: nil) as? Int, 14)
+        expectEqual(NSExpression(format: "2 + 3 * 4").expressionValue(with: nil, context: nil) as? Double, 14)
         #expect(throws: PredicateFormatError.self) { try NSExpression(validating: "2 +") }
     }
 
@@ -51,15 +52,15 @@ struct FactoryTests {
         let byName = NSSortDescriptor(key: "name", ascending: false)
         let people = [["name": "a"], ["name": "c"], ["name": "b"]] as NSArray
 
-        #expect(byName.key == "name")
-        #expect(byName.selector == .compare)
-        #expect(!byName.ascending)
-        #expect(
+        expectEqual(byName.key, "name")
+        expectEqual(byName.selector, .compare)
+        expect(!byName.ascending)
+        expect(
             (people.sortedArray(using: [byName]) as? [[String: String]])?.compactMap { $0["name"] } == ["c", "b", "a"]
         )
-        #expect((byName.reversedSortDescriptor as? NSSortDescriptor)?.ascending == true)
-        #expect(byName == NSSortDescriptor(key: "name", ascending: false))
-        #expect(byName != NSSortDescriptor(key: "name", ascending: false, selector: .localizedCompare))
+        expectEqual((byName.reversedSortDescriptor as? NSSortDescriptor)?.ascending, true)
+        expectEqual(byName, NSSortDescriptor(key: "name", ascending: false))
+        expect(byName != NSSortDescriptor(key: "name", ascending: false, selector: .localizedCompare))
     }
 
     @Test func `sort selectors compare as their names say`() {
@@ -68,10 +69,10 @@ struct FactoryTests {
                 as? [String]
         }
 
-        #expect(sorted(["b", "a", "B", "A"], "compare:") == ["A", "B", "a", "b"])
-        #expect(sorted(["b", "A"], "caseInsensitiveCompare:") == ["A", "b"])
-        #expect(sorted(["file10", "file9"], "localizedStandardCompare:") == ["file9", "file10"])
-        #expect(sorted(["f", "é"], "localizedCompare:") == ["é", "f"])
+        expectEqual(sorted(["b", "a", "B", "A"], "compare:"), ["A", "B", "a", "b"])
+        expectEqual(sorted(["b", "A"], "caseInsensitiveCompare:"), ["A", "b"])
+        expectEqual(sorted(["file10", "file9"], "localizedStandardCompare:"), ["file9", "file10"])
+        expectEqual(sorted(["f", "é"], "localizedCompare:"), ["é", "f"])
     }
 
     @Test func `a sort descriptor with a comparator uses it in both directions`() {
@@ -80,7 +81,7 @@ struct FactoryTests {
             return left < right ? .orderedAscending : (left == right ? .orderedSame : .orderedDescending)
         }
 
-        #expect((["aa", "b", "ccc"] as NSArray).sortedArray(using: [byLength]) as? [String] == ["ccc", "aa", "b"])
-        #expect(byLength.selector == nil)
+        expectEqual((["aa", "b", "ccc"] as NSArray).sortedArray(using: [byLength]) as? [String], ["ccc", "aa", "b"])
+        expectEqual(byLength.selector, nil)
     }
 }

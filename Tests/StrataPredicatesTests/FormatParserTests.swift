@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -69,11 +70,11 @@ struct FormatParserTests {
     func `a text prints in its normal form, which parses back`(_ text: String, _ expected: String) throws {
         let predicate = try NSPredicate(validating: text)
 
-        #expect(predicate.formatText == expected)
+        expectEqual(predicate.formatText, expected)
         let again = try NSPredicate(validating: expected)
-        #expect(again == predicate)
-        #expect(again.hash == predicate.hash)
-        #expect(again.formatText == expected)
+        expectEqual(again, predicate)
+        expectEqual(again.hash, predicate.hash)
+        expectEqual(again.formatText, expected)
     }
 
     /// A text that does not parse, and where the trouble is.
@@ -90,9 +91,9 @@ struct FormatParserTests {
     func `a text that is no predicate is refused at the right place`(_ text: String, _ position: Int) throws {
         let error = #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: text) }
 
-        #expect(error?.position == position)
-        #expect(error?.description.contains("Unable to parse the format string") == true)
-        #expect(error?.errorCode == CocoaError.Code.formatting.rawValue)
+        expectEqual(error?.position, position)
+        expectEqual(error?.description.contains("Unable to parse the format string"), true)
+        expectEqual(error?.errorCode, CocoaError.Code.formatting.rawValue)
     }
 
     @Test func `placeholders take their arguments in order`() throws {
@@ -101,7 +102,7 @@ struct FormatParserTests {
             arguments: ["x.y", "it's", "z", 7, 2.5, nil, "self"]
         ).formatText
 
-        #expect(text == "x.y == \"it's\" AND b.z == 7 AND c == 2.5 AND nil IN d AND e == \"%d\" AND SELF == 1")
+        expectEqual(text, "x.y == \"it's\" AND b.z == 7 AND c == 2.5 AND nil IN d AND e == \"%d\" AND SELF == 1")
     }
 
     @Test func `a placeholder refuses an argument of the wrong kind`() {
@@ -116,9 +117,9 @@ struct FormatParserTests {
 
         let predicate = NSPredicate(format: "name == %@", hostile)
 
-        #expect(predicate is NSComparisonPredicate)
-        #expect(!predicate.evaluate(with: ["name": "y"]))
-        #expect(predicate.evaluate(with: ["name": hostile]))
+        expect(predicate is NSComparisonPredicate)
+        expect(!predicate.evaluate(with: ["name": "y"]))
+        expect(predicate.evaluate(with: ["name": hostile]))
     }
 
     @Test func `hostile depth and length end in an error or a result, soon`() throws {
@@ -137,9 +138,9 @@ struct FormatParserTests {
         }
 
         let wide = Array(repeating: "a == 1", count: 20_000).joined(separator: " OR ")
-        #expect((try NSPredicate(validating: wide) as? NSCompoundPredicate)?.subpredicates.count == 20_000)
+        expectEqual((try NSPredicate(validating: wide) as? NSCompoundPredicate)?.subpredicates.count, 20_000)
         let literal = String(repeating: "x", count: 4_000_000)
-        #expect(try NSPredicate(validating: "a == '\(literal)'").evaluate(with: ["a": literal]))
+        try expect(NSPredicate(validating: "a == '\(literal)'").evaluate(with: ["a": literal]))
         #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: literal) }
     }
 
@@ -151,10 +152,10 @@ struct FormatParserTests {
 
         for text in [sum, nots, parentheses] {
             let predicate = try NSPredicate(validating: text)
-            #expect(try NSPredicate(validating: predicate.formatText) == predicate)
+            try expectEqual(NSPredicate(validating: predicate.formatText), predicate)
             _ = predicate.evaluate(with: ["a": levels])
             _ = predicate.hash
         }
-        #expect(try NSPredicate(validating: sum).evaluate(with: ["a": levels]))
+        try expect(NSPredicate(validating: sum).evaluate(with: ["a": levels]))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -18,17 +19,17 @@ struct FoundationCompoundTests {
 
     @Test func `their text in the format language is right, and reads back to the same`() throws {
         for (compound, text) in made {
-            #expect(compound.formatText == text)
-            #expect(NSPredicate(format: text).formatText == text)
-            #expect(predicatesAreEqual(compound, NSPredicate(format: text)))
+            expectEqual(compound.formatText, text)
+            expectEqual(NSPredicate(format: text).formatText, text)
+            expect(predicatesAreEqual(compound, NSPredicate(format: text)))
         }
     }
 
     @Test func `a compound made by a format has text, equality and hash`() throws {
         let (one, other) = (NSPredicate(format: "a == 1 AND b == 2"), NSPredicate(format: "(a == 1) AND b == 2"))
 
-        #expect(one == other && one.hash == other.hash && one != NSPredicate(format: "a == 1 OR b == 2"))
-        #expect(one.description == "a == 1 AND b == 2")
-        #expect((one as? NSCompoundPredicate)?.subpredicates.count == 2)
+        expect(one == other && one.hash == other.hash && one != NSPredicate(format: "a == 1 OR b == 2"))
+        expectEqual(one.description, "a == 1 AND b == 2")
+        expectEqual((one as? NSCompoundPredicate)?.subpredicates.count, 2)
     }
 }

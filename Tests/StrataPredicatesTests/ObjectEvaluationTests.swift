@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -71,12 +72,12 @@ struct ObjectEvaluationTests {
         // The order of types that cannot be compared is an error, which the whole predicate answers with false.
         let predicate = try NSPredicate(validating: text)
         guard !text.contains("age > 'x'") else {
-            #expect(!predicate.evaluate(with: Self.object))
+            expect(!predicate.evaluate(with: Self.object))
             return
         }
 
-        #expect(predicate.evaluate(with: Self.object))
-        #expect(!NSCompoundPredicate(notPredicateWithSubpredicate: predicate).evaluate(with: Self.object))
+        expect(predicate.evaluate(with: Self.object))
+        expect(!NSCompoundPredicate(notPredicateWithSubpredicate: predicate).evaluate(with: Self.object))
     }
 
     static let senseless = [
@@ -90,8 +91,8 @@ struct ObjectEvaluationTests {
         let predicate = try NSPredicate(validating: text)
         let opposite = try NSPredicate(validating: "NOT (\(text))")
 
-        #expect(!predicate.evaluate(with: Self.object))
-        #expect(!opposite.evaluate(with: Self.object))
+        expect(!predicate.evaluate(with: Self.object))
+        expect(!opposite.evaluate(with: Self.object))
     }
 
     @Test func `stored properties of any Swift value can be read, inherited ones too`() {
@@ -100,8 +101,8 @@ struct ObjectEvaluationTests {
         struct Owner { let dog = Dog(); let kind = Kind.person }
         enum Kind: String { case person }
 
-        #expect(NSPredicate(format: "dog.name == 'Rex' AND dog.age == 3 AND kind == 'person'").evaluate(with: Owner()))
-        #expect(!NSPredicate(format: "dog.nosuch == nil").evaluate(with: Owner()))
+        expect(NSPredicate(format: "dog.name == 'Rex' AND dog.age == 3 AND kind == 'person'").evaluate(with: Owner()))
+        expect(!NSPredicate(format: "dog.nosuch == nil").evaluate(with: Owner()))
     }
 
     @Test func `a conforming object is asked for its values`() {
@@ -109,8 +110,8 @@ struct ObjectEvaluationTests {
             func value(forKey key: String) -> Any? { key == "double" ? 84 : nil }
         }
 
-        #expect(NSPredicate(format: "double == 84 AND other == nil").evaluate(with: Computed()))
-        #expect(NSPredicate(format: "ANY SELF.double == 84").evaluate(with: [Computed()]))
+        expect(NSPredicate(format: "double == 84 AND other == nil").evaluate(with: Computed()))
+        expect(NSPredicate(format: "ANY SELF.double == 84").evaluate(with: [Computed()]))
     }
 
     @Test func `variables are bound for one evaluation, or substituted for good`() {
@@ -119,12 +120,12 @@ struct ObjectEvaluationTests {
         )
         let values: [String: Any] = ["age": 42, "n": 1, "who": ["name": "Bob"], "i": 5]
 
-        #expect(predicate.evaluate(with: Self.object, substitutionVariables: values))
+        expect(predicate.evaluate(with: Self.object, substitutionVariables: values))
         let substituted = predicate.withSubstitutionVariables(values)
-        #expect(substituted.evaluate(with: Self.object))
-        #expect(!predicate.evaluate(with: Self.object))
-        #expect(NSPredicate(format: "a == $x").withSubstitutionVariables(["x": NSNull()]).formatText == "a == nil")
-        #expect(predicate == NSPredicate(format: predicate.formatText))
+        expect(substituted.evaluate(with: Self.object))
+        expect(!predicate.evaluate(with: Self.object))
+        expectEqual(NSPredicate(format: "a == $x").withSubstitutionVariables(["x": NSNull()]).formatText, "a == nil")
+        expectEqual(predicate, NSPredicate(format: predicate.formatText))
     }
 
     @Test func `block predicates, constants and compounds of Foundation take part`() {
@@ -135,25 +136,25 @@ struct ObjectEvaluationTests {
             block, NSPredicate(value: true), NSPredicate(format: "age == $a"),
         ])
 
-        #expect(compound.evaluate(with: Self.object, substitutionVariables: ["a": 42]))
-        #expect(compound.withSubstitutionVariables(["a": 42]).formatText.hasPrefix("BLOCKPREDICATE(0x"))
-        #expect(NSCompoundPredicate(orPredicateWithSubpredicates: []).formatText == "FALSEPREDICATE")
+        expect(compound.evaluate(with: Self.object, substitutionVariables: ["a": 42]))
+        expect(compound.withSubstitutionVariables(["a": 42]).formatText.hasPrefix("BLOCKPREDICATE(0x"))
+        expectEqual(NSCompoundPredicate(orPredicateWithSubpredicates: []).formatText, "FALSEPREDICATE")
     }
 
     @Test func `filtering works on arrays, sets and ordered sets`() {
         let predicate = NSPredicate(format: "SELF > 1")
 
-        #expect(([1, 2, 3] as NSArray).filtered(using: predicate) as? [Int] == [2, 3])
-        #expect(NSSet(array: [1, 2, 3]).filtered(using: predicate).count == 2)
-        #expect(NSOrderedSet(array: [1, 2, 3]).filtered(using: predicate).count == 2)
+        expectEqual(([1, 2, 3] as NSArray).filtered(using: predicate) as? [Int], [2, 3])
+        expectEqual(NSSet(array: [1, 2, 3]).filtered(using: predicate).count, 2)
+        expectEqual(NSOrderedSet(array: [1, 2, 3]).filtered(using: predicate).count, 2)
     }
 
     @Test func `IN with many constants looks up rather than compares`() {
         let predicate = NSPredicate(format: "SELF IN %@", Array(0..<50_000))
 
-        #expect((0..<50_000).count { predicate.evaluate(with: $0) } == 50_000)
-        #expect(!predicate.evaluate(with: 50_000))
-        #expect(predicate.evaluate(with: 7.0))
+        expectEqual((0..<50_000).count { predicate.evaluate(with: $0) }, 50_000)
+        expect(!predicate.evaluate(with: 50_000))
+        expect(predicate.evaluate(with: 7.0))
     }
 
     @Test func `expressions of every kind evaluate`() {
@@ -162,14 +163,14 @@ struct ObjectEvaluationTests {
             expression.expressionValue(with: Self.object, context: context)
         }
 
-        #expect(value(NSExpression(forVariable: "v")) as? Int == 5)
-        #expect(value(NSExpression(forKeyPath: "owner.name")) as? String == "Bob")
-        #expect(value(NSExpression(forAggregate: [NSExpression(forConstantValue: 1)])) as? [Int] == [1])
-        #expect(
+        expectEqual(value(NSExpression(forVariable: "v")) as? Int, 5)
+        expectEqual(value(NSExpression(forKeyPath: "owner.name")) as? String, "Bob")
+        expectEqual(value(NSExpression(forAggregate: [NSExpression(forConstantValue: 1)])) as? [Int], [1])
+        expect(
             value(NSExpression(forFunction: "sum:", arguments: [NSExpression(forConstantValue: [1, 2])])) as? Int == 3
         )
-        #expect(value(NSExpression(block: { _, arguments, _ in arguments.count }, arguments: [])) as? Int == 0)
-        #expect(
+        expectEqual(value(NSExpression(block: { _, arguments, _ in arguments.count }, arguments: [])) as? Int, 0)
+        expect(
             value(
                 NSExpression(
                     forConditional: NSPredicate(format: "age == 1"),
@@ -178,7 +179,7 @@ struct ObjectEvaluationTests {
                 )
             ) as? Int == 2
         )
-        #expect(value(NSExpression.expressionForEvaluatedObject()) is [String: Any])
-        #expect(value(NSExpression(forKeyPath: "ascii.nosuch")) == nil)
+        expect(value(NSExpression.expressionForEvaluatedObject()) is [String: Any])
+        expect(value(NSExpression(forKeyPath: "ascii.nosuch")) == nil)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -39,9 +40,9 @@ struct ResolutionTests {
         let error = #expect(throws: PredicateResolutionError.self) {
             try PredicateResolver.resolve(predicate, schema: ToySchema.person)
         }
-        #expect(error?.reason == reason)
-        #expect(error?.description.contains(part) == true)
-        #expect(error?.entityName == "Person" || error?.entityName == "Item")
+        expectEqual(error?.reason, reason)
+        expectEqual(error?.description.contains(part), true)
+        expect(error?.entityName == "Person" || error?.entityName == "Item")
     }
 
     @Test func `code is refused`() {
@@ -70,19 +71,19 @@ struct ResolutionTests {
         }
 
         guard case .constant(true) = try condition("1 + 1 == 2 AND 'abc' BEGINSWITH 'a'") else {
-            return #expect(Bool(false))
+            return expect(Bool(false))
         }
-        guard case .constant(false) = try condition("age IN {} OR age > nil") else { return #expect(Bool(false)) }
+        guard case .constant(false) = try condition("age IN {} OR age > nil") else { return expect(Bool(false)) }
         guard case .comparison = try condition("TRUEPREDICATE AND (age == 2 + 3 OR FALSEPREDICATE)") else {
-            return #expect(Bool(false))
+            return expect(Bool(false))
         }
-        guard case .not(.isNull) = try condition("boss != nil") else { return #expect(Bool(false)) }
-        guard case .member(_, let set) = try condition("age IN {1, 2, 2, nil}") else { return #expect(Bool(false)) }
-        #expect(set.members == [.int(1), .int(2)] && set.containsNull)
+        guard case .not(.isNull) = try condition("boss != nil") else { return expect(Bool(false)) }
+        guard case .member(_, let set) = try condition("age IN {1, 2, 2, nil}") else { return expect(Bool(false)) }
+        expect(set.members == [.int(1), .int(2)] && set.containsNull)
         guard case .exists(let collection, .comparison) = try condition("ANY items.price > 3") else {
-            return #expect(Bool(false))
+            return expect(Bool(false))
         }
-        #expect(collection.relationship.name == "items" && collection.variable == 1)
+        expect(collection.relationship.name == "items" && collection.variable == 1)
     }
 
     @Test func `many equalities of one key become a membership test, with the same answers`() throws {
@@ -100,13 +101,13 @@ struct ResolutionTests {
             let predicate = NSPredicate(format: text)
             let resolved = try PredicateResolver.resolve(predicate, schema: ToySchema.person)
             switch resolved.condition {
-            case .or(let branches): #expect(branches.count == size)
-            case .member, .not(.member): #expect(size == 1)
+            case .or(let branches): expectEqual(branches.count, size)
+            case .member, .not(.member): expectEqual(size, 1)
             default: Issue.record("\(text)")
             }
             var evaluator = ResolvedEvaluator(resolved, reader: ToyReader())
             for person in people {
-                #expect(try evaluator.evaluate(person) == predicate.evaluateOrThrow(with: person))
+                try expectEqual(evaluator.evaluate(person), predicate.evaluateOrThrow(with: person))
             }
         }
     }
@@ -121,13 +122,13 @@ struct ResolutionTests {
 
         let resolved = try PredicateResolver.resolve(predicate, schema: ToySchema.person, bindings: ["boss": boss])
         var evaluator = ResolvedEvaluator(resolved, reader: ToyReader())
-        #expect(try evaluator.evaluate(person))
+        try expect(evaluator.evaluate(person))
         let substituted = try PredicateResolver.resolve(
             predicate.withSubstitutionVariables(["boss": boss]),
             schema: ToySchema.person
         )
         evaluator = ResolvedEvaluator(substituted, reader: ToyReader())
-        #expect(try evaluator.evaluate(person))
+        try expect(evaluator.evaluate(person))
     }
 
     @Test func `aggregates over rows are for the results of a fetch only`() throws {
@@ -137,8 +138,8 @@ struct ResolutionTests {
             try PredicateResolver.resolve(expression, schema: ToySchema.person)
         }
         let resolved = try PredicateResolver.resolve(expression, schema: ToySchema.person, allowsRowAggregates: true)
-        guard case .rowAggregate(.max, .attribute) = resolved.expression else { return #expect(Bool(false)) }
-        #expect(resolved.expression.type == .integer)
+        guard case .rowAggregate(.max, .attribute) = resolved.expression else { return expect(Bool(false)) }
+        expectEqual(resolved.expression.type, .integer)
     }
 
     @Test func `a tree that code built too deep is refused`() {
@@ -159,8 +160,8 @@ struct ResolutionTests {
 
         let sorted = try ResolvedSort(descriptors, schema: ToySchema.person).sorted(people, reader: ToyReader())
         let plain = (people as NSArray).sortedArray(using: descriptors) as? [Toy]
-        #expect(sorted.map(\.predicateIdentity.key) == plain?.map(\.predicateIdentity.key))
-        #expect(sorted.first?.one["boss"]?.values["name"] == nil)
+        expectEqual(sorted.map(\.predicateIdentity.key), plain?.map(\.predicateIdentity.key))
+        expect(sorted.first?.one["boss"]?.values["name"] == nil)
     }
 
     @Test(arguments: ["nosuch", "items.price", "items.@count", "blob", "secret", "items"])

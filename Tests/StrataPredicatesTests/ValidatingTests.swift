@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import Testing
 
@@ -27,7 +28,7 @@ struct ValidatingTests {
 
         try NSPredicate(format: "NOT a == 1 AND b IN {2, c}").allowEvaluation(validator: recorder)
 
-        #expect(
+        expect(
             recorder.seen == [
                 "NOT a == 1 AND b IN {2, c}", "NOT a == 1", "a == 1", "a", "equalTo", "1", "b IN {2, c}", "b", "in",
                 "{2, c}", "2", "c",

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import Testing
 
@@ -30,7 +31,7 @@ struct RowCacheTests {
         publish(b, removes: 3)
         publish(a, writes: 3)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
     }
 
     @Test func `of two updates the higher version wins, whichever is told first`() {
@@ -39,7 +40,7 @@ struct RowCacheTests {
         publish(b, writes: 4)
         publish(a, writes: 3)
 
-        #expect(version == 4)
+        expectEqual(version, 4)
     }
 
     //     A: delete 3, commits                     tells
@@ -50,7 +51,7 @@ struct RowCacheTests {
         publish(b, writes: 4)
         publish(a, removes: 3)
 
-        #expect(version == 4)
+        expectEqual(version, 4)
     }
 
     @Test func `a row that came back is kept by a save that began before its removal was told`() {
@@ -59,7 +60,7 @@ struct RowCacheTests {
         publish(b, removes: 3)
         publish(a, writes: 4)
 
-        #expect(version == 4)
+        expectEqual(version, 4)
     }
 
     @Test func `a row that somebody else may have changed is not kept as a save before has written it`() {
@@ -68,7 +69,7 @@ struct RowCacheTests {
         cache.invalidate([1], root: root)
         publish(save, writes: 3)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
     }
 
     @Test func `a whole hierarchy that was forgotten is not remembered by a save before`() {
@@ -77,7 +78,7 @@ struct RowCacheTests {
         cache.invalidateAll(root: root)
         publish(save, writes: 3)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
     }
 
     //     save: begins                                            commits, tells
@@ -93,7 +94,7 @@ struct RowCacheTests {
 
         publish(save, writes: 3)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
     }
 
     @Test func `a read that is under way when the news of such a save comes does not enter what was before`() {
@@ -105,7 +106,7 @@ struct RowCacheTests {
         var rows = [row(1, 2)]
         cache.offer(&rows, root: root, read: read)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
         cache.endRead(read)
     }
 
@@ -115,7 +116,7 @@ struct RowCacheTests {
 
         publish(cache.beginRead(), writes: 1)
 
-        #expect(version == 1)
+        expectEqual(version, 1)
         cache.endRead(old)
     }
 
@@ -132,8 +133,8 @@ struct RowCacheTests {
         cache.offer(&late, root: root, read: read)
         cache.endRead(read)
 
-        #expect(late[0].version == 2)
-        #expect(version == 2)
+        expectEqual(late[0].version, 2)
+        expectEqual(version, 2)
     }
 
     @Test func `a removal is remembered for a read that began before it, though an older one has ended`() {
@@ -148,7 +149,7 @@ struct RowCacheTests {
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: second)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
         cache.endRead(second)
         cache.endRead(third)
     }
@@ -160,7 +161,7 @@ struct RowCacheTests {
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: read)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
         cache.endRead(read)
     }
 
@@ -171,7 +172,7 @@ struct RowCacheTests {
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: read)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
         cache.endRead(read)
     }
 
@@ -185,7 +186,7 @@ struct RowCacheTests {
         var late = [row(1, 1)]
         cache.offer(&late, root: root, read: second)
 
-        #expect(version == nil)
+        expectEqual(version, nil)
         cache.endRead(second)
     }
 
@@ -196,13 +197,13 @@ struct RowCacheTests {
 
         publish(cache.beginRead(), writes: 2)
         let isRenewed = cache.renew(&rows, root: root, read: read)
-        #expect(isRenewed && rows[0].version == 2)
-        #expect(cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
+        expect(isRenewed && rows[0].version == 2)
+        expect(cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
 
         publish(cache.beginRead(), removes: 2)
         let isRenewedAgain = cache.renew(&rows, root: root, read: read)
-        #expect(!isRenewedAgain)
-        #expect(!cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
+        expect(!isRenewedAgain)
+        expect(!cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
         cache.endRead(read)
     }
 
@@ -220,8 +221,8 @@ struct RowCacheTests {
         }
         let computed = Schemas.words.entities[0]
 
-        #expect(stamp(computed, [100, 101]) == 101)
-        #expect(stamp(computed, [101, 100]) == 101)
-        #expect(stamp(layout, [100, 101]) == 100)
+        expectEqual(stamp(computed, [100, 101]), 101)
+        expectEqual(stamp(computed, [101, 100]), 101)
+        expectEqual(stamp(layout, [100, 101]), 100)
     }
 }

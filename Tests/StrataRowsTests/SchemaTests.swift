@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import StrataRows
 import Testing
@@ -8,12 +9,12 @@ struct SchemaTests {
         let animal = try #require(Schemas.pets.entitiesByName["Animal"])
         let cat = try #require(Schemas.pets.entitiesByName["Cat"])
 
-        #expect(cat.slots.prefix(animal.slots.count).map(\.name) == animal.slots.map(\.name))
-        #expect(cat.slots.prefix(animal.slots.count).map(\.word) == animal.slots.map(\.word))
-        #expect(cat.ownSlots.map(\.name) == ["lives"])
-        #expect(cat.rootNumber == animal.number)
-        #expect(animal.subtree == 1...3)
-        #expect(animal.concreteNumbers == [1, 2])
+        expectEqual(cat.slots.prefix(animal.slots.count).map(\.name), animal.slots.map(\.name))
+        expectEqual(cat.slots.prefix(animal.slots.count).map(\.word), animal.slots.map(\.word))
+        expectEqual(cat.ownSlots.map(\.name), ["lives"])
+        expectEqual(cat.rootNumber, animal.number)
+        expectEqual(animal.subtree, 1...3)
+        expectEqual(animal.concreteNumbers, [1, 2])
     }
 
     @Test func `relationships know their ends, and one object stands for a relationship in all entities`() throws {
@@ -23,26 +24,26 @@ struct SchemaTests {
         let owner = try #require(cat.relationships["owner"])
         let pets = try #require(person.relationships["pets"])
 
-        #expect(owner === Schemas.pets.entitiesByName["Animal"]?.relationships["owner"])
-        #expect(owner.entity.name == "Animal")
-        #expect(owner.destination === person)
-        #expect(owner.inverse === pets)
-        #expect(pets.inverse === owner)
-        #expect(person.toMany[0].isToldByMembers)
+        expect(owner === Schemas.pets.entitiesByName["Animal"]?.relationships["owner"])
+        expectEqual(owner.entity.name, "Animal")
+        expect(owner.destination === person)
+        expect(owner.inverse === pets)
+        expect(pets.inverse === owner)
+        expect(person.toMany[0].isToldByMembers)
     }
 
     @Test func `a row of defaults has the default values and nothing else`() throws {
         let cat = try #require(Schemas.pets.entitiesByName["Cat"])
         let lives = try #require(cat.slot(named: "lives"))
 
-        #expect(cat.defaults.int(lives.word) == 9)
-        #expect(cat.slots.filter { !cat.defaults.isNull($0.index) }.map(\.name) == ["lives"])
+        expectEqual(cat.defaults.int(lives.word), 9)
+        expectEqual(cat.slots.filter { !cat.defaults.isNull($0.index) }.map(\.name), ["lives"])
     }
 
     @Test func `a configuration has the entities that it names, and none has all`() {
-        #expect(Schemas.pets.entities(inConfiguration: "people").map(\.name) == ["Person"])
-        #expect(Schemas.pets.entities(inConfiguration: nil).count == 4)
-        #expect(Schemas.pets.entities(inConfiguration: "nobody").isEmpty)
-        #expect(Schemas.pets.entity(numbered: 9) == nil)
+        expectEqual(Schemas.pets.entities(inConfiguration: "people").map(\.name), ["Person"])
+        expectEqual(Schemas.pets.entities(inConfiguration: nil).count, 4)
+        expect(Schemas.pets.entities(inConfiguration: "nobody").isEmpty)
+        expect(Schemas.pets.entity(numbered: 9) == nil)
     }
 }

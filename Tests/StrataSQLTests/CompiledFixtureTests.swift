@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
@@ -26,8 +27,8 @@ struct CompiledFixtureTests {
         let statements = try SQLiteSchema(for: compiled).statements
         let source = try SQLiteSchema(for: AppleStores.model(pair)).statements
 
-        #expect(Set(statements).count == statements.count)
-        #expect(Set(statements).symmetricDifference(source).sorted() == [])
+        expectEqual(Set(statements).count, statements.count)
+        expectEqual(Set(statements).symmetricDifference(source).sorted(), [])
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
@@ -37,19 +38,19 @@ struct CompiledFixtureTests {
         let model = try #require(try cachedModel(pair))
         let indexes = try SQLiteSchema(for: model).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }
 
-        #expect(indexes.count == 4)
-        #expect(!indexes.contains { $0.contains("uuid_isPendingDeletion") })
-        #expect(
+        expectEqual(indexes.count, 4)
+        expect(!indexes.contains { $0.contains("uuid_isPendingDeletion") })
+        expect(
             model.entitiesByName["BookmarkEntity"]?.indexes.map(\.name).sorted() == [
                 "byIsPendingDeletion", "byURL", "byUUID", "isPendingDeletion",
             ]
         )
         // What is asked for afterwards counts, and a copy is the same.
         let copy = try #require(model.copy() as? NSManagedObjectModel)
-        #expect(try SQLiteSchema(for: copy).statements.filter { $0.contains("INDEX Z_BookmarkEntity") } == indexes)
+        try expectEqual(SQLiteSchema(for: copy).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }, indexes)
         let changed = try #require(model.copy() as? NSManagedObjectModel)
         changed.entitiesByName["BookmarkEntity"]?.attributesByName["title"]?.isIndexed = true
-        #expect(try SQLiteSchema(for: changed).statements.contains { $0.contains("INDEX Z_BookmarkEntity_title") })
+        try expect(SQLiteSchema(for: changed).statements.contains { $0.contains("INDEX Z_BookmarkEntity_title") })
     }
 
     @Test(
@@ -67,14 +68,14 @@ struct CompiledFixtureTests {
         let current = info["NSManagedObjectModel_CurrentVersionName"] as? String
         let model = try #require(NSManagedObjectModel(contentsOf: package))
 
-        #expect((current == nil) == (versions.count == 1))
-        #expect(model.entityVersionHashesByName == versions[current ?? name])
+        expectEqual((current == nil), (versions.count == 1))
+        expectEqual(model.entityVersionHashesByName, versions[current ?? name])
         for (version, hashes) in versions {
             let read = try NSManagedObjectModel(reading: package.appendingPathComponent("\(version).mom"))
-            #expect(read.entityVersionHashesByName == hashes)
+            expectEqual(read.entityVersionHashesByName, hashes)
             try read.tryFreeze()
         }
-        #expect(try NSManagedObjectModel.__checksumsForVersionedModel(at: package).count == versions.count)
+        try expectEqual(NSManagedObjectModel.__checksumsForVersionedModel(at: package).count, versions.count)
     }
 
     @Test(.enabled(if: areAvailable, "the Apple-made models are not here"))
@@ -92,8 +93,8 @@ struct CompiledFixtureTests {
         )
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: scratch)
 
-        #expect(model.entities.contains { $0.uniquenessConstraints.count > 1 })
-        #expect(metadata["NSStoreModelVersionHashes"] as? [String: Data] == model.entityVersionHashesByName)
-        #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+        expect(model.entities.contains { $0.uniquenessConstraints.count > 1 })
+        expectEqual(metadata["NSStoreModelVersionHashes"] as? [String: Data], model.entityVersionHashesByName)
+        expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataPredicates
 import StrataRows
@@ -78,10 +79,10 @@ struct CompilerDifferentialTests {
                 }
             }
 
-            #expect(run.failures == 0, "seed \(seed)")
-            #expect(compared == Self.count, "seed \(seed): \(refused) were refused")
+            expectEqual(run.failures, 0, "seed \(seed)")
+            expectEqual(compared, Self.count, "seed \(seed): \(refused) were refused")
             // A test whose predicates never or always hold would show nothing.
-            #expect(run.found > Self.count)
+            expect(run.found > Self.count)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataPredicates
 import StrataRows
@@ -77,9 +78,9 @@ struct CompilerTests {
     func `a condition reads as written by hand`(_ predicate: String, _ expected: String) throws {
         let query = try compiled(plan(predicate))
 
-        #expect(query.condition == expected)
-        #expect(query.joins == "")
-        #expect(query.bindings.count == expected.count { $0 == "?" })
+        expectEqual(query.condition, expected)
+        expectEqual(query.joins, "")
+        expectEqual(query.bindings.count, expected.count { $0 == "?" })
     }
 
     @Test func `what goes the same way shares its joins`() throws {
@@ -88,11 +89,11 @@ struct CompilerTests {
         ]
         let query = try compiled(plan("boss.name == 'a' AND boss.boss.small > 1 AND boss.level == 2", sort: sort))
 
-        #expect(
+        expect(
             query.joins == " LEFT JOIN ZPERSON t1 ON t1.Z_PK = t0.ZBOSS LEFT JOIN ZPERSON t2 ON t2.Z_PK = t1.ZBOSS"
         )
-        #expect(query.condition == "t1.ZNAME = ? AND t2.ZSMALL > ? AND t1.ZLEVEL = ?")
-        #expect(query.order == "t1.ZNAME DESC, t1.ZBOSS, t0.Z_PK")
+        expectEqual(query.condition, "t1.ZNAME = ? AND t2.ZSMALL > ? AND t1.ZLEVEL = ?")
+        expectEqual(query.order, "t1.ZNAME DESC, t1.ZBOSS, t0.Z_PK")
     }
 
     @Test(arguments: ["name MATCHES 'a.*'", "NOT (name MATCHES 'a.*')"])
@@ -104,7 +105,7 @@ struct CompilerTests {
             if case .string = condition { return false }
             return true
         }
-        #expect(!approximation.isExact)
+        expect(!approximation.isExact)
         guard case .constant(true) = approximation.condition else {
             Issue.record("\(approximation.condition) leaves rows out")
             return
@@ -114,15 +115,15 @@ struct CompilerTests {
     @Test func `a member that is only named needs no row`() throws {
         let query = try compiled(plan("boss IN friends"))
 
-        #expect(
+        expect(
             query.condition
                 == "EXISTS (SELECT 1 FROM Z_6FRIENDS j2 WHERE j2.Z_6FRIENDOF = t0.Z_PK AND t0.ZBOSS = j2.Z_6FRIENDS)"
         )
     }
 
     @Test func `a window without an order is in the order of insertion`() throws {
-        #expect(try compiled(plan("small > 1", limit: 3)).order == "t0.Z_PK")
-        #expect(try compiled(plan("small > 1")).order == nil)
+        try expectEqual(compiled(plan("small > 1", limit: 3)).order, "t0.Z_PK")
+        try expectEqual(compiled(plan("small > 1")).order, nil)
     }
 
     // MARK: - Values
@@ -132,17 +133,17 @@ struct CompilerTests {
         let plain = try compiled(plan("name == %@ OR name LIKE %@ OR name IN %@", "a", "a", ["a", "b"]))
         let query = try compiled(plan("name == %@ OR name LIKE %@ OR name IN %@", hostile, hostile, [hostile, "b"]))
 
-        #expect(query.condition == plain.condition)
-        #expect(query.bindings.contains(.text(hostile)))
+        expectEqual(query.condition, plain.condition)
+        expect(query.bindings.contains(.text(hostile)))
     }
 
     @Test func `a long list is one parameter, and its length does not show`() throws {
         let few = try compiled(plan("big IN %@", (0..<20).map { $0 }))
         let many = try compiled(plan("big IN %@", (0..<50_000).map { $0 }))
 
-        #expect(few.condition == "t0.ZBIG IN (SELECT value FROM strata_values(?))")
-        #expect(few.condition == many.condition)
-        #expect(many.bindings.count == 1)
+        expectEqual(few.condition, "t0.ZBIG IN (SELECT value FROM strata_values(?))")
+        expectEqual(few.condition, many.condition)
+        expectEqual(many.bindings.count, 1)
     }
 
     @Test func `tens of thousands of objects and strings are found`() throws {
@@ -156,9 +157,9 @@ struct CompilerTests {
             let names = (25..<40_000).map { "name \($0)" }
             let ids: [Any] = people.prefix(30).map(\.objectID) + Array(repeating: people[0].objectID, count: 40_000)
 
-            #expect(try store.rows.count(for: plan("name IN %@", names)) == 25)
-            #expect(try store.rows.count(for: plan("SELF IN %@", ids)) == 30)
-            #expect(try store.rows.count(for: plan("NOT SELF IN %@", ids)) == 20)
+            try expectEqual(store.rows.count(for: plan("name IN %@", names)), 25)
+            try expectEqual(store.rows.count(for: plan("SELF IN %@", ids)), 30)
+            try expectEqual(store.rows.count(for: plan("NOT SELF IN %@", ids)), 20)
         }
     }
 
@@ -179,18 +180,18 @@ struct CompilerTests {
             try context.save()
             let unsaved = NSManagedObject(entity: try entity("Person"), insertInto: context)
             // The keys are the same, which must not matter.
-            #expect(
+            expect(
                 foreign.uriRepresentation().lastPathComponent == person.objectID.uriRepresentation().lastPathComponent
             )
 
-            #expect(try store.rows.count(for: plan("SELF == %@", person)) == 1)
-            #expect(try store.rows.count(for: plan("SELF == %@", person.objectID)) == 1)
+            try expectEqual(store.rows.count(for: plan("SELF == %@", person)), 1)
+            try expectEqual(store.rows.count(for: plan("SELF == %@", person.objectID)), 1)
             for wrong in [foreign, passport.objectID, unsaved.objectID] {
-                #expect(try store.rows.count(for: plan("SELF == %@", wrong)) == 0)
-                #expect(try store.rows.count(for: plan("SELF != %@", wrong)) == 1)
-                #expect(try store.rows.count(for: plan("SELF IN %@", [wrong, wrong])) == 0)
-                #expect(try store.rows.count(for: plan("ANY friends == %@", wrong)) == 0)
-                #expect(try store.rows.count(for: plan("boss == %@ OR boss IN %@", wrong, [wrong])) == 0)
+                try expectEqual(store.rows.count(for: plan("SELF == %@", wrong)), 0)
+                try expectEqual(store.rows.count(for: plan("SELF != %@", wrong)), 1)
+                try expectEqual(store.rows.count(for: plan("SELF IN %@", [wrong, wrong])), 0)
+                try expectEqual(store.rows.count(for: plan("ANY friends == %@", wrong)), 0)
+                try expectEqual(store.rows.count(for: plan("boss == %@ OR boss IN %@", wrong, [wrong])), 0)
             }
         }
     }
@@ -211,14 +212,14 @@ struct CompilerTests {
 
         let details = try details(of: plan(predicate))
 
-        #expect(details.contains { $0.hasPrefix("SEARCH t0") && $0.contains("INDEX by_name") }, "\(details)")
+        expect(details.contains { $0.hasPrefix("SEARCH t0") && $0.contains("INDEX by_name") }, "\(details)")
     }
 
     @Test func `members are looked up by the owner's key`() throws {
         let details = try details(of: plan("ANY items.price > 2 AND ANY clubs.name == 'a' AND boss.name == 'b'"))
 
-        #expect(details.contains { $0.contains("SEARCH v1 USING INDEX ZITEM_ZOWNER_INDEX") }, "\(details)")
-        #expect(details.contains { $0.contains("SEARCH j3 USING") }, "\(details)")
+        expect(details.contains { $0.contains("SEARCH v1 USING INDEX ZITEM_ZOWNER_INDEX") }, "\(details)")
+        expect(details.contains { $0.contains("SEARCH j3 USING") }, "\(details)")
     }
 
     private func details(of plan: FetchPlan) throws -> [String] {
@@ -238,9 +239,9 @@ struct CompilerTests {
         specification.predicate = NSCompoundPredicate(orPredicateWithSubpredicates: alternatives)
         let plan = try FetchPlanner(model: context.model).plan(specification)
 
-        #expect(try store.rows.count(for: plan) == 0)
+        try expectEqual(store.rows.count(for: plan), 0)
         let sum = Array(repeating: "small", count: 300).joined(separator: " + ")
-        #expect(try store.rows.count(for: self.plan("\(sum) > 3")) == 0)
+        try expectEqual(store.rows.count(for: self.plan("\(sum) > 3")), 0)
     }
 
     @Test(arguments: [60, 900])
@@ -257,7 +258,7 @@ struct CompilerTests {
         let planner = FetchPlanner(model: context.model)
 
         if depth == 60 {
-            #expect(try store.rows.count(for: planner.plan(specification).asked(ofStore: store.number)) == 0)
+            try expectEqual(store.rows.count(for: planner.plan(specification).asked(ofStore: store.number)), 0)
         } else {
             #expect(throws: CocoaError.self) { try planner.plan(specification) }
         }
@@ -268,21 +269,21 @@ struct CompilerTests {
         for _ in 0..<60 { text = "(1 + \(text))" }
 
         let error = #expect(throws: CocoaError.self) { try store.rows.rows(for: plan("\(text) > 1")) }
-        #expect(error?.code == .persistentStoreOperation)
-        #expect(error?.localizedDescription.contains("SQLite") == true)
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(error?.localizedDescription.contains("SQLite"), true)
 
         let sort = Array(repeating: NSSortDescriptor(key: "small", ascending: true), count: 2_500)
         let sorted = #expect(throws: CocoaError.self) { try store.rows.rows(for: plan("small >= 0", sort: sort)) }
-        #expect(sorted?.code == .persistentStoreUnsupportedRequestType)
-        #expect(sorted?.localizedDescription.contains("too many") == true)
+        expectEqual(sorted?.code, .persistentStoreUnsupportedRequestType)
+        expectEqual(sorted?.localizedDescription.contains("too many"), true)
     }
 
     @Test func `data that may lie in a file can only be compared with nil`() throws {
-        #expect(try store.rows.count(for: plan("scan == nil")) == 0)
+        try expectEqual(store.rows.count(for: plan("scan == nil")), 0)
 
         let error = #expect(throws: CocoaError.self) { try store.rows.count(for: plan("scan == %@", Data([1]))) }
-        #expect(error?.code == .persistentStoreUnsupportedRequestType)
-        #expect(error?.localizedDescription.contains("\"scan\" of Person") == true)
+        expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
+        expectEqual(error?.localizedDescription.contains("\"scan\" of Person"), true)
     }
 
     // MARK: - Numbers
@@ -302,15 +303,15 @@ struct CompilerTests {
             return try store.rows.count(for: FetchPlanner(model: context.model).plan(specification)) == 1
         }
 
-        #expect(try holds("big == %@", Int64.max))
-        #expect(try !holds("big == %@", Double(Int64.max)))
-        #expect(try holds("big + 1 > %@", Int64.max))
-        #expect(try holds("ratio == %@", 1 << 53))
-        #expect(try !holds("ratio == %@", (1 << 53) + 1))
-        #expect(try holds("ratio < %@", (1 << 53) + 1))
-        #expect(try holds("ratio IN %@", [(1 << 53) + 1, 1 << 53]))
-        #expect(try holds("wage == 3.03"))
-        #expect(try holds("wage == %@", NSDecimalNumber(string: "3.03")))
-        #expect(try holds("wage * 2 == 6.06"))
+        try expect(holds("big == %@", Int64.max))
+        try expect(!holds("big == %@", Double(Int64.max)))
+        try expect(holds("big + 1 > %@", Int64.max))
+        try expect(holds("ratio == %@", 1 << 53))
+        try expect(!holds("ratio == %@", (1 << 53) + 1))
+        try expect(holds("ratio < %@", (1 << 53) + 1))
+        try expect(holds("ratio IN %@", [(1 << 53) + 1, 1 << 53]))
+        try expect(holds("wage == 3.03"))
+        try expect(holds("wage == %@", NSDecimalNumber(string: "3.03")))
+        try expect(holds("wage * 2 == 6.06"))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataPredicates
 import TestSupport
@@ -64,10 +65,10 @@ struct HostileFetchTests {
                     do {
                         _ = try context.fetch(request(predicate))
                     } catch {
-                        #expect(error is CocoaError, "\(text.prefix(60)): \(error)")
+                        expect(error is CocoaError, "\(text.prefix(60)): \(error)")
                     }
                 }
-                #expect(time < .seconds(5), "\(text.prefix(60))")
+                expect(time < .seconds(5), "\(text.prefix(60))")
             }
         }
     }
@@ -83,7 +84,7 @@ struct HostileFetchTests {
 
         context.performAndWait {
             let error = #expect(throws: CocoaError.self) { try context.fetch(request(predicate)) }
-            #expect(error?.localizedDescription.contains("levels deep") == true)
+            expectEqual(error?.localizedDescription.contains("levels deep"), true)
             #expect(throws: CocoaError.self) { try context.count(for: request(predicate)) }
         }
     }
@@ -102,7 +103,7 @@ struct HostileFetchTests {
         context.performAndWait {
             let sort = [NSSortDescriptor(key: key, ascending: true)]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request(nil, sort: sort)) }
-            #expect(error?.localizedDescription.contains("Person") == true, "\(error?.localizedDescription ?? "")")
+            expectEqual(error?.localizedDescription.contains("Person"), true, "\(error?.localizedDescription ?? "")")
         }
     }
 
@@ -124,15 +125,15 @@ struct HostileFetchTests {
                     let matching = try context.fetch(request(nil)).filter {
                         NSPredicate(format: format, value).evaluate(with: $0)
                     }
-                    #expect(Set(found) == Set(matching), "\(format) \(value)")
+                    expectEqual(Set(found), Set(matching), "\(format) \(value)")
                 }
                 // PostgreSQL refuses to keep this one.
                 if kind == .postgreSQL, value.utf8.contains(0) { continue }
                 let person = try #require(try context.fetch(request(nil)).first)
                 person.setValue(value, forKey: "name")
                 try context.save()
-                #expect(try context.fetch(request(NSPredicate(format: "name == %@", value))).contains(person))
-                #expect(try context.count(for: request(nil)) == all)
+                try expect(context.fetch(request(NSPredicate(format: "name == %@", value))).contains(person))
+                try expectEqual(context.count(for: request(nil)), all)
             }
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -29,7 +30,7 @@ struct ObjectPredicateTests {
         request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: true)]
         let found = try context.fetch(request)
         let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
-        #expect(Set(all.filter { request.predicate?.evaluate(with: $0) == true }) == Set(found), "\(text)")
+        expectEqual(Set(all.filter { request.predicate?.evaluate(with: $0) == true }), Set(found), "\(text)")
         return found.map(\.price)
     }
 
@@ -47,22 +48,22 @@ struct ObjectPredicateTests {
             ]
 
             for collection in collections {
-                #expect(try prices(context, "SELF IN %@", collection) == [1, 3, 4])
-                #expect(try prices(context, "objectID IN %@", collection) == [1, 3, 4])
-                #expect(try prices(context, "%@ CONTAINS SELF", collection) == [1, 3, 4])
-                #expect(try prices(context, "NOT SELF IN %@", collection).count == 7)
-                #expect(try prices(context, "ANY city.venues IN %@", collection) == [0, 2, 4, 6, 8])
+                try expectEqual(prices(context, "SELF IN %@", collection), [1, 3, 4])
+                try expectEqual(prices(context, "objectID IN %@", collection), [1, 3, 4])
+                try expectEqual(prices(context, "%@ CONTAINS SELF", collection), [1, 3, 4])
+                try expectEqual(prices(context, "NOT SELF IN %@", collection).count, 7)
+                try expectEqual(prices(context, "ANY city.venues IN %@", collection), [0, 2, 4, 6, 8])
             }
-            #expect(try prices(context, "SELF == %@", venues[3]) == [3])
-            #expect(try prices(context, "SELF != %@", venues[3].objectID).count == 9)
-            #expect(try prices(context, "%@ == objectID", venues[3].objectID) == [3])
-            #expect(try prices(context, "city == %@", city) == [0, 2, 4, 6, 8])
-            #expect(try prices(context, "city IN %@", [city.objectID]) == [0, 2, 4, 6, 8])
-            #expect(try prices(context, "city.objectID != %@", city.objectID) == [1, 3, 5, 7, 9])
-            #expect(try prices(context, "city IN %@", [NSNull()]) == [1, 3, 5, 7, 9])
-            #expect(try prices(context, "SELF IN %@", NSArray()) == [])
+            try expectEqual(prices(context, "SELF == %@", venues[3]), [3])
+            try expectEqual(prices(context, "SELF != %@", venues[3].objectID).count, 9)
+            try expectEqual(prices(context, "%@ == objectID", venues[3].objectID), [3])
+            try expectEqual(prices(context, "city == %@", city), [0, 2, 4, 6, 8])
+            try expectEqual(prices(context, "city IN %@", [city.objectID]), [0, 2, 4, 6, 8])
+            try expectEqual(prices(context, "city.objectID != %@", city.objectID), [1, 3, 5, 7, 9])
+            try expectEqual(prices(context, "city IN %@", [NSNull()]), [1, 3, 5, 7, 9])
+            try expectEqual(prices(context, "SELF IN %@", NSArray()), [])
             // An object that was never saved, and one of another entity, are nowhere.
-            #expect(try prices(context, "SELF IN %@", [city, User(context: context)] as [NSManagedObject]) == [])
+            try expectEqual(prices(context, "SELF IN %@", [city, User(context: context)] as [NSManagedObject]), [])
         }
     }
 
@@ -77,11 +78,11 @@ struct ObjectPredicateTests {
             venues[6].name = "X6"
             try context.save()
 
-            #expect(try prices(context, "price IN %@", numbers) == [0, 1, 2, 3, 5, 6, 7, 8, 9])
-            #expect(try prices(context, "name IN %@", texts) == [2])
-            #expect(try prices(context, "name IN[c] %@", texts) == [2, 6])
-            #expect(try prices(context, "NOT name IN %@ AND price IN %@", texts, numbers).count == 8)
-            #expect(try prices(context, "SUBQUERY(city.venues, $v, $v.price IN %@).@count == 4", numbers).count == 5)
+            try expectEqual(prices(context, "price IN %@", numbers), [0, 1, 2, 3, 5, 6, 7, 8, 9])
+            try expectEqual(prices(context, "name IN %@", texts), [2])
+            try expectEqual(prices(context, "name IN[c] %@", texts), [2, 6])
+            try expectEqual(prices(context, "NOT name IN %@ AND price IN %@", texts, numbers).count, 8)
+            try expectEqual(prices(context, "SUBQUERY(city.venues, $v, $v.price IN %@).@count == 4", numbers).count, 5)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,7 +24,7 @@ struct OrderKeysTests {
     func `change as little as possible`(_ example: (members: [Int64], now: [Int64: Int64], then: [Int64: Int64])) {
         let assigned = OrderKeys.assign(example.members) { example.now[$0] }
 
-        #expect(Dictionary(uniqueKeysWithValues: assigned) == example.then)
+        expectEqual(Dictionary(uniqueKeysWithValues: assigned), example.then)
     }
 
     @Test func `random moves keep the order`() {
@@ -38,8 +39,8 @@ struct OrderKeysTests {
                 positions[member] = position
             }
 
-            #expect(members.map { positions[$0] ?? 0 } == members.map { positions[$0] ?? 0 }.sorted())
-            #expect(Set(positions.values).count == members.count)
+            expectEqual(members.map { positions[$0] ?? 0 }, members.map { positions[$0] ?? 0 }.sorted())
+            expectEqual(Set(positions.values).count, members.count)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataPredicates
 import TestSupport
@@ -54,7 +55,7 @@ struct PendingDifferentialTests {
                     run.fail("\(error)", specification, nil)
                 }
             }
-            #expect(run.failures == 0, "seed \(seed)")
+            expectEqual(run.failures, 0, "seed \(seed)")
         }
     }
 
@@ -98,8 +99,8 @@ struct PendingDifferentialTests {
                 }
                 found += after.reduce(0) { $0 + $1.serials.count }
             }
-            #expect(run.failures == 0, "seed \(seed)")
-            #expect(found > 0)
+            expectEqual(run.failures, 0, "seed \(seed)")
+            expect(found > 0)
         }
     }
 

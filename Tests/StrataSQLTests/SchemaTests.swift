@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
@@ -31,11 +32,11 @@ struct SchemaTests {
 
         let statements = try SQLiteSchema(for: AppleStores.model(pair)).statements.map(normalized)
 
-        #expect(Set(statements).count == statements.count)
+        expectEqual(Set(statements).count, statements.count)
         let own = Set(statements).subtracting(Self.onlyInSchema[name] ?? [])
         let theirs = Set(stored).subtracting(Self.onlyInFile[name] ?? [])
-        #expect(own.subtracting(theirs).sorted() == [])
-        #expect(theirs.subtracting(own).sorted() == [])
+        expectEqual(own.subtracting(theirs).sorted(), [])
+        expectEqual(theirs.subtracting(own).sorted(), [])
     }
 
     /// The statement with single blanks, and the columns of a table in a fixed order where a migration has shuffled them.
@@ -51,7 +52,7 @@ struct SchemaTests {
     @Test func `follows the worked example of inheritance, order and many-to-many`() throws {
         let statements = try SQLiteSchema(for: StoreModels.pets()).statements
 
-        #expect(
+        expect(
             statements == [
                 "CREATE TABLE ZANIMAL ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZOWNER INTEGER, ZLIVES INTEGER, ZBARKS INTEGER, Z_FOK_OWNER INTEGER, ZNAME VARCHAR )",
                 "CREATE TABLE ZCLUB ( Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZTITLE VARCHAR )",
@@ -76,12 +77,12 @@ struct SchemaTests {
 
         let statements = try SQLiteSchema(for: model, configuration: "People").statements
 
-        #expect(
+        expect(
             statements.contains(
                 "CREATE TABLE Z_1MEMBERS ( Z_1CLUBS INTEGER, Z_2MEMBERS INTEGER, PRIMARY KEY (Z_1CLUBS, Z_2MEMBERS) )"
             )
         )
-        #expect(!statements.contains { $0.contains("ZANIMAL") || $0.contains("ZFAVOURITE") })
+        expect(!statements.contains { $0.contains("ZANIMAL") || $0.contains("ZFAVOURITE") })
     }
 
     @Test func `tables that differ in case only are refused`() {

@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
@@ -73,9 +74,9 @@ struct UniqueIndexTests {
     @Test func `have statements that a file takes, each once`() throws {
         for clash in Clash.allCases {
             let statements = try SQLiteSchema(for: clash.model()).statements
-            #expect(Set(statements).count == statements.count)
+            expectEqual(Set(statements).count, statements.count)
             let unique = statements.count { $0.hasPrefix("CREATE UNIQUE INDEX") }
-            #expect(unique == clash.constraints.count)
+            expectEqual(unique, clash.constraints.count)
         }
     }
 
@@ -84,7 +85,7 @@ struct UniqueIndexTests {
         entity.uniquenessConstraints = [["a"], ["a"]]
         entity.compoundIndexes = [["a"], ["a"]]
         let statements = try SQLiteSchema(for: StoreModels.model(entity)).statements
-        #expect(statements.count { $0.contains("INDEX") } == 2)
+        expectEqual(statements.count { $0.contains("INDEX") }, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -115,11 +116,11 @@ struct UniqueIndexTests {
             }
         }
         for pair in [["Animal", "Animal"], ["Animal", "Dog"], ["Cat", "Dog"], ["Cat", "Cat"]] {
-            #expect(try save(pair, "name") == .managedObjectConstraintMerge, "\(pair)")
+            try expectEqual(save(pair, "name"), .managedObjectConstraintMerge, "\(pair)")
         }
-        #expect(try save(["Dog", "Dog"], "chip") == .managedObjectConstraintMerge)
+        try expectEqual(save(["Dog", "Dog"], "chip"), .managedObjectConstraintMerge)
         // Another attribute, which only has the name.
-        #expect(try save(["Cat", "Cat"], "chip") == nil)
-        #expect(try save(["Cat", "Dog"], "chip") == nil)
+        try expectEqual(save(["Cat", "Cat"], "chip"), nil)
+        try expectEqual(save(["Cat", "Dog"], "chip"), nil)
     }
 }

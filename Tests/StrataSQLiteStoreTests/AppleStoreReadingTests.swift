@@ -1,4 +1,5 @@
 import CStrataSQLite
+import Expectations
 import StrataRows
 import StrataStoreChecks
 import TestSupport
@@ -21,7 +22,7 @@ struct AppleStoreReadingTests {
                 request.includesSubentities = false
                 let objects = try context.fetch(request)
                 let rows = try copy.rows(of: entity)
-                #expect(objects.count == rows.count, "\(entity.layout.entity.name ?? "")")
+                expectEqual(objects.count, rows.count, "\(entity.layout.entity.name ?? "")")
                 objectCount += objects.count
                 for object in objects {
                     let row = try #require(rows[object.key])
@@ -30,7 +31,7 @@ struct AppleStoreReadingTests {
                 }
             }
         }
-        #expect(objectCount == pair.rowCount)
+        expectEqual(objectCount, pair.rowCount)
     }
 
     @Test(arguments: AppleStores.pairs)
@@ -58,8 +59,8 @@ struct AppleStoreReadingTests {
         try copy.close()
         let problems = try StoreVerifier(storeURL: copy.url, model: AppleStores.model(pair)).problems()
         let expected = pair.store.hasPrefix("messaging") ? 1 : 0
-        #expect(problems.count == expected, "\(problems)")
-        #expect(problems.allSatisfy { $0.contains("external") })
+        expectEqual(problems.count, expected, "\(problems)")
+        expect(problems.allSatisfy { $0.contains("external") })
 
         let again = try copy.open()
         again.performAndWait {
@@ -68,7 +69,7 @@ struct AppleStoreReadingTests {
                     forURIRepresentation: id.uriRepresentation()
                 )
                 let object = known.flatMap { try? again.existingObject(with: $0) }
-                #expect(object?.value(forKey: key) as? String == value)
+                expectEqual(object?.value(forKey: key) as? String, value)
             }
         }
     }
@@ -152,42 +153,42 @@ private final class AppleStoreCopy {
             let what: Comment = "\(entity.layout.entity.name ?? "").\(slot.name) of \(object.key)"
             if slot.kind == .reference {
                 let destination = object.value(forKey: slot.name) as? NSManagedObject
-                #expect(destination?.key == stored as? Int64, what)
+                expectEqual(destination?.key, stored as? Int64, what)
                 if let entityColumn = column.entity, let number = row[entityColumn.raw] as? Int64 {
-                    #expect(destination.flatMap { mapping.entity($0.layout)?.number } == Int(number), what)
+                    expectEqual(destination.flatMap { mapping.entity($0.layout)?.number }, Int(number), what)
                 }
                 continue
             }
             let value =
                 slot.type == .transformable ? object.archive(slot) : object.value(forKey: slot.name)
             guard !(stored is NSNull) else {
-                #expect(value == nil, what)
+                expect(value == nil, what)
                 continue
             }
             switch slot.type {
             case .integer16, .integer32, .integer64:
-                #expect((value as? NSNumber)?.int64Value == stored as? Int64, what)
-            case .boolean: #expect(value as? Bool == (stored as? Int64 != 0), what)
+                expectEqual((value as? NSNumber)?.int64Value, stored as? Int64, what)
+            case .boolean: expectEqual(value as? Bool, (stored as? Int64 != 0), what)
             case .double, .float:
-                #expect((value as? NSNumber)?.doubleValue == number(stored), what)
+                expectEqual((value as? NSNumber)?.doubleValue, number(stored), what)
             case .date:
-                #expect((value as? Date)?.timeIntervalSinceReferenceDate == number(stored), what)
+                expectEqual((value as? Date)?.timeIntervalSinceReferenceDate, number(stored), what)
             case .decimal:
                 let decimal = (value as? NSDecimalNumber)?.doubleValue ?? .nan
-                #expect(abs(decimal - (number(stored) ?? 0)) < 1e-9, what)
-            case .string: #expect(value as? String == stored as? String, what)
-            case .uri: #expect((value as? URL)?.absoluteString == stored as? String, what)
+                expect(abs(decimal - (number(stored) ?? 0)) < 1e-9, what)
+            case .string: expectEqual(value as? String, stored as? String, what)
+            case .uri: expectEqual((value as? URL)?.absoluteString, stored as? String, what)
             case .uuid:
-                #expect((value as? UUID).map { withUnsafeBytes(of: $0.uuid) { Data($0) } } == stored as? Data, what)
+                expectEqual((value as? UUID).map { withUnsafeBytes(of: $0.uuid) { Data($0) } }, stored as? Data, what)
             default:
                 guard let bytes = stored as? Data else { continue }
                 if !column.isTagged {
-                    #expect(value as? Data == bytes, what)
+                    expectEqual(value as? Data, bytes, what)
                 } else if bytes.first == 1 {
-                    #expect(value as? Data == bytes.dropFirst(), what)
+                    expectEqual(value as? Data, bytes.dropFirst(), what)
                 } else {
                     // The file that it names is not among the fixtures.
-                    #expect(value == nil, what)
+                    expect(value == nil, what)
                 }
             }
         }
@@ -213,7 +214,7 @@ private final class AppleStoreCopy {
             let stored = try AppleStores.rows(query, in: pair).compactMap { $0[0] as? Int64 }
             let read = object.members(slot).map(\.key)
             let what: Comment = "\(entity.layout.entity.name ?? "").\(slot.name) of \(object.key)"
-            if isOrdered { #expect(read == stored, what) } else { #expect(read.sorted() == stored.sorted(), what) }
+            if isOrdered { expectEqual(read, stored, what) } else { expectEqual(read.sorted(), stored.sorted(), what) }
         }
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import StrataSQLite
 import StrataStoreChecks
@@ -18,10 +19,10 @@ struct AppleStoreTests {
         let problems = try StoreVerifier(storeURL: url, model: AppleStores.model(pair)).problems()
 
         if pair.store.hasPrefix("messaging") {
-            #expect(problems.count == 1)
-            #expect(problems.first?.contains("external") == true)
+            expectEqual(problems.count, 1)
+            expectEqual(problems.first?.contains("external"), true)
         } else {
-            #expect(problems == [])
+            expectEqual(problems, [])
         }
     }
 
@@ -32,21 +33,21 @@ struct AppleStoreTests {
             let name = try #require(entity.name)
             let plan = try harness.plan(name, withSubentities: false)
             let rows = try harness.rows.rows(for: plan)
-            #expect(try harness.rows.count(for: plan) == rows.count)
-            #expect(try harness.rows.references(for: plan).map(\.key) == rows.map(\.key))
+            try expectEqual(harness.rows.count(for: plan), rows.count)
+            try expectEqual(harness.rows.references(for: plan).map(\.key), rows.map(\.key))
             let mapping = try #require(try harness.sqlite.openFile().mapping.entity(entity.layout))
 
             for row in rows {
-                #expect(row.layout === entity.layout)
+                expect(row.layout === entity.layout)
                 for slot in row.layout.slots {
                     let column = try #require(mapping.columns[slot.index].name)
                     let value = try harness.value("SELECT \(column) FROM \(mapping.table) WHERE Z_PK = \(row.key)")
-                    #expect(text(row, slot) == text(value, slot, mapping.columns[slot.index]), "\(name).\(slot.name)")
+                    expectEqual(text(row, slot), text(value, slot, mapping.columns[slot.index]), "\(name).\(slot.name)")
                 }
                 let again = try harness.stored(name, row.key)
-                #expect(row.layout.slots.allSatisfy { row.hasSameValue(as: again, in: $0) })
+                expect(row.layout.slots.allSatisfy { row.hasSameValue(as: again, in: $0) })
             }
-            #expect(try harness.rows.rows(forKeys: rows.map(\.key), in: entity.layout).count == rows.count)
+            try expectEqual(harness.rows.rows(forKeys: rows.map(\.key), in: entity.layout).count, rows.count)
         }
     }
 
@@ -61,10 +62,10 @@ struct AppleStoreTests {
                         let inverse = try #require(slot.inverse)
                         let layout = harness.coordinator.frozenModel.layouts[member.entity - 1]
                         if let back = layout.toMany(named: inverse.name) {
-                            #expect(try harness.rows.members(of: back, ownedBy: member).contains(owner))
+                            try expect(harness.rows.members(of: back, ownedBy: member).contains(owner))
                         } else {
                             let row = try #require(try harness.rows.row(forKey: member.key, in: layout))
-                            #expect(row.reference(try #require(layout.slot(named: inverse.name))) == owner)
+                            expectEqual(row.reference(try #require(layout.slot(named: inverse.name))), owner)
                         }
                     }
                 }
@@ -93,17 +94,17 @@ struct AppleStoreTests {
 
         try harness.save(changes)
 
-        #expect(try harness.sql("SELECT Z_PLIST FROM Z_METADATA") == before)
+        try expectEqual(harness.sql("SELECT Z_PLIST FROM Z_METADATA"), before)
         for update in changes.updated {
             let stored = try #require(try harness.rows.row(forKey: update.row.key, in: update.row.layout))
-            #expect(stored.version == update.baseVersion + 1)
+            expectEqual(stored.version, update.baseVersion + 1)
             for slot in stored.layout.slots where !(slot.property is NSDerivedAttributeDescription) {
-                #expect(stored.hasSameValue(as: update.row, in: slot), "\(slot.name)")
+                expect(stored.hasSameValue(as: update.row, in: slot), "\(slot.name)")
             }
         }
         try harness.coordinator.remove(harness.store)
         let problems = try StoreVerifier(storeURL: harness.url, model: AppleStores.model(pair)).problems()
-        #expect(problems.filter { !$0.contains("external") } == [])
+        expectEqual(problems.filter { !$0.contains("external") }, [])
     }
 
     @Test func `have their derived counts kept by their own triggers`() throws {
@@ -115,10 +116,10 @@ struct AppleStoreTests {
         let result = try harness.save(StoreChanges(inserted: [page]))
 
         let book = try #require(result.reread.first)
-        #expect(result.reread.count == 1)
+        expectEqual(result.reread.count, 1)
         let slot = try #require(book.layout.slot(named: "pagesCount"))
-        #expect(counts.contains("1|\(book.int(slot.word) - 1)"))
-        #expect(book.key == 1)
+        expect(counts.contains("1|\(book.int(slot.word) - 1)"))
+        expectEqual(book.key, 1)
     }
 
     // MARK: - Pieces

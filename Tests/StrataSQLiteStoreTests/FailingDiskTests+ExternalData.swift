@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -64,17 +65,17 @@ extension FailingDiskTests {
                     let found = try maps(try copy(url))
                     if found["new"] != nil { comebacks += 1 }
                     let expected = found["new"] == nil ? ["changed": data(1)] : ["changed": data(2), "new": data(3)]
-                    #expect(found == expected, "from operation \(point) on")
+                    expectEqual(found, expected, "from operation \(point) on")
                     try context.save()
                     let store = try #require(coordinator.persistentStores.first as? SQLiteStore)
-                    #expect(try store.openFile().external.names().count == 2, "from operation \(point) on")
+                    try expectEqual(store.openFile().external.names().count, 2, "from operation \(point) on")
                 }
                 try close(coordinator)
-                #expect(try maps(url) == ["changed": data(2), "new": data(3)], "from operation \(point) on")
+                try expectEqual(maps(url), ["changed": data(2), "new": data(3)], "from operation \(point) on")
             }
         } while !hasSaved
         // Else nothing of this was tried.
-        #expect(comebacks > 0)
+        expect(comebacks > 0)
     }
 
     /// What a save that replaces external data asks of the disk.
@@ -111,15 +112,15 @@ extension FailingDiskTests {
         let written = try #require(places.first { external[$0] && events[$0].kind == .write })
         let committed = try #require(places.last { log[$0] && events[$0].kind == .write })
         let deleted = try #require(places.first { external[$0] && events[$0].kind == .delete })
-        #expect(written < committed)
-        #expect(committed < deleted)
+        expect(written < committed)
+        expect(committed < deleted)
         let name = events[written].path
         let isSynced = places.contains { $0 < committed && events[$0].kind == .sync && events[$0].path == name }
         let isDurable = places.contains {
             committed < $0 && $0 < deleted && events[$0].kind == .sync && log[$0]
         }
-        #expect(isSynced == (synchronous != "OFF"))
-        #expect(isDurable == (synchronous != "OFF"))
+        expectEqual(isSynced, (synchronous != "OFF"))
+        expectEqual(isDurable, (synchronous != "OFF"))
     }
 
     @Test
@@ -142,15 +143,15 @@ extension FailingDiskTests {
                     let error = #expect(throws: CocoaError.self) { try context.save() }
                     operations = FailingDisk.operations
                     FailingDisk.fail("", at: 0)
-                    #expect(error?.code == .sqlite)
-                    #expect(try store.openFile().external.names() == [])
+                    expectEqual(error?.code, .sqlite)
+                    try expectEqual(store.openFile().external.names(), [])
                     try context.save()
                 }
                 try close(coordinator)
-                #expect(try maps(url) == ["new": data(1)])
+                try expectEqual(maps(url), ["new": data(1)])
             }
             // One write and one sync.
         } while point < min(operations, 2)
-        #expect(point == 2)
+        expectEqual(point, 2)
     }
 }

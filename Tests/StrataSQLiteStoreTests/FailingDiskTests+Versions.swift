@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -43,16 +44,16 @@ extension FailingDiskTests {
             // Nothing was committed since, so this one would share the connection if it were good.
             let late = context(coordinator)
             try late.performAndWait { try late.setQueryGenerationFrom(.current) }
-            #expect(try names(late) == ["old"])
+            try expectEqual(names(late), ["old"])
             try store("new", coordinator)
             for context in [pinned, sharing] {
                 let error = #expect(throws: CocoaError.self) { try names(context) }
-                #expect(error?.code == .persistentStoreOperation)
-                #expect(error?.localizedDescription.contains("lost") == true)
+                expectEqual(error?.code, .persistentStoreOperation)
+                expectEqual(error?.localizedDescription.contains("lost"), true)
             }
-            #expect(try names(late) == ["old"])
+            try expectEqual(names(late), ["old"])
             try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
-            #expect(try names(pinned) == ["new", "old"])
+            try expectEqual(names(pinned), ["new", "old"])
             try close(coordinator)
         }
     }

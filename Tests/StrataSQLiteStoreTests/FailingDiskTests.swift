@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -51,7 +52,7 @@ struct FailingDiskTests {
                 guard let coordinator else { return }
                 // The file says so itself, in its 19th byte: 2 stands for a log.
                 let header = try #require(try FileHandle(forReadingFrom: url).read(upToCount: 20))
-                #expect(header[18] == 2, "operation \(point) failed")
+                expectEqual(header[18], 2, "operation \(point) failed")
                 try close(coordinator)
             }
         }
@@ -85,15 +86,15 @@ struct FailingDiskTests {
                         let names = try stored.performAndWait {
                             try stored.fetch(NSFetchRequest<Venue>(entityName: "Venue")).map(\.name)
                         }
-                        #expect(names == ["one"], "from operation \(point) on")
+                        expectEqual(names, ["one"], "from operation \(point) on")
                         try context.save()
                     }
                     let request = NSFetchRequest<Venue>(entityName: "Venue")
-                    #expect(try context.fetch(request).map(\.name) == ["two"], "from operation \(point) on")
+                    try expectEqual(context.fetch(request).map(\.name), ["two"], "from operation \(point) on")
                 }
                 try close(coordinator)
             }
         } while point < operations
-        #expect(point > 3)
+        expect(point > 3)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataSQLite
 import Synchronization
@@ -48,9 +49,9 @@ struct SQLDebugTests {
 
         try fetch(context, title: "tag 3")
 
-        #expect(log.lines.contains { $0.hasPrefix("CoreData: sql: SELECT") && $0.hasSuffix("(t0.ZTITLE = ?)") })
-        #expect(log.lines.contains("CoreData: annotation: 1 row"))
-        #expect(!log.lines.contains { $0.contains("bound:") || $0.contains("plan:") })
+        expect(log.lines.contains { $0.hasPrefix("CoreData: sql: SELECT") && $0.hasSuffix("(t0.ZTITLE = ?)") })
+        expect(log.lines.contains("CoreData: annotation: 1 row"))
+        expect(!log.lines.contains { $0.contains("bound:") || $0.contains("plan:") })
     }
 
     @Test func `level 2 has types and times`() throws {
@@ -58,8 +59,8 @@ struct SQLDebugTests {
 
         try fetch(context, title: "tag 3")
 
-        #expect(log.lines.contains("CoreData: bound: text(5)"))
-        #expect(log.lines.contains { $0.wholeMatch(of: /CoreData: annotation: 1 row in \d+\.\d{4}s/) != nil })
+        expect(log.lines.contains("CoreData: bound: text(5)"))
+        expect(log.lines.contains { $0.wholeMatch(of: /CoreData: annotation: 1 row in \d+\.\d{4}s/) != nil })
     }
 
     @Test func `level 3 has plans, and says when many rows were scanned`() throws {
@@ -67,8 +68,8 @@ struct SQLDebugTests {
 
         try fetch(context, title: "tag 3")
 
-        #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
-        #expect(
+        expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
+        expect(
             log.lines.contains {
                 $0.hasPrefix("CoreData: warning: 1499 rows") || $0.hasPrefix("CoreData: warning: 1500 rows")
             }
@@ -81,9 +82,9 @@ struct SQLDebugTests {
         let (other, otherLog) = try stack(.plans, rows: 1_500)
         try other.performAndWait { _ = try other.fetch(NSFetchRequest<TestSupport.Tag>(entityName: "Tag")) }
 
-        #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
-        #expect(otherLog.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
-        #expect(!(log.lines + otherLog.lines).contains { $0.contains("warning") })
+        expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
+        expect(otherLog.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
+        expect(!(log.lines + otherLog.lines).contains { $0.contains("warning") })
     }
 
     @Test(arguments: [SQLDebug.Level.statements, .bindings, .plans])
@@ -100,12 +101,12 @@ struct SQLDebugTests {
             }
             let request = NSFetchRequest<TestSupport.Tag>(entityName: "Tag")
             request.predicate = NSPredicate(format: "title IN %@ OR title CONTAINS[cd] %@", secrets, "secret")
-            #expect(try context.count(for: request) >= secrets.count)
+            try expect(context.count(for: request) >= secrets.count)
         }
 
         let text = log.lines.joined(separator: "\n").lowercased()
-        #expect(!text.contains("ecret") && !text.contains("'") && !text.contains("\"?\""))
-        #expect(log.lines.contains { $0.contains("INSERT INTO ZTAG") })
+        expect(!text.contains("ecret") && !text.contains("'") && !text.contains("\"?\""))
+        expect(log.lines.contains { $0.contains("INSERT INTO ZTAG") })
     }
 
     @Test func `the level comes from the arguments or the environment`() {
@@ -114,13 +115,13 @@ struct SQLDebugTests {
             SQLDebug.level(arguments: ["program"] + arguments, environment: environment)
         }
 
-        #expect(level(["-" + key, "1"]) == .statements)
-        #expect(level(["-" + key, "9"]) == .plans)
-        #expect(level([], [key: "2"]) == .bindings)
-        #expect(level(["-" + key, "1"], [key: "3"]) == .statements)
-        #expect(level(["-" + key, "0"], [key: "3"]) == nil)
+        expectEqual(level(["-" + key, "1"]), .statements)
+        expectEqual(level(["-" + key, "9"]), .plans)
+        expectEqual(level([], [key: "2"]), .bindings)
+        expectEqual(level(["-" + key, "1"], [key: "3"]), .statements)
+        expectEqual(level(["-" + key, "0"], [key: "3"]), nil)
         for arguments in [[], [key, "1"], ["-" + key], ["-" + key, "yes"], ["-" + key, "-1"]] {
-            #expect(level(arguments) == nil)
+            expectEqual(level(arguments), nil)
         }
     }
 }

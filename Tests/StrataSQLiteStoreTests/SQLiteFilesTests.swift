@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataRows
 import StrataSQLite
@@ -18,18 +19,18 @@ struct SQLiteFilesTests {
 
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)
 
-        #expect(
+        expect(
             Set(metadata.keys) == [
                 "NSStoreType", "NSStoreUUID", "NSStoreModelVersionHashes", "NSStoreModelVersionHashesVersion",
                 "NSStoreModelVersionIdentifiers", "NSPersistenceFrameworkVersion", "_NSAutoVacuumLevel",
                 "NSStoreModelVersionHashesDigest", "NSStoreModelVersionChecksumKey",
             ]
         )
-        #expect(metadata[NSStoreUUIDKey] as? String == harness.store.identifier)
-        #expect(metadata[NSStoreModelVersionHashesKey] as? [String: Data] == model.entityVersionHashesByName)
-        #expect(metadata["NSStoreModelVersionChecksumKey"] as? String == model.versionChecksum)
-        #expect(metadata[NSStoreModelVersionIdentifiersKey] as? [String] == [])
-        #expect(UUID(uuidString: harness.store.identifier)?.uuidString == harness.store.identifier)
+        expectEqual(metadata[NSStoreUUIDKey] as? String, harness.store.identifier)
+        expectEqual(metadata[NSStoreModelVersionHashesKey] as? [String: Data], model.entityVersionHashesByName)
+        expectEqual(metadata["NSStoreModelVersionChecksumKey"] as? String, model.versionChecksum)
+        expectEqual(metadata[NSStoreModelVersionIdentifiersKey] as? [String], [])
+        expectEqual(UUID(uuidString: harness.store.identifier)?.uuidString, harness.store.identifier)
     }
 
     @Test func `an application's keys are written with the next save, and kept`() throws {
@@ -37,9 +38,9 @@ struct SQLiteFilesTests {
         let model = StoreModels.pets()
         let harness = try StoreHarness(model, in: folder)
         harness.coordinator.setMetadata(["color": "red", NSStoreTypeKey: "XML"], for: harness.store)
-        #expect(harness.coordinator.metadata(for: harness.store)[NSStoreTypeKey] as? String == NSSQLiteStoreType)
-        #expect(
-            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)["color"] == nil
+        expectEqual(harness.coordinator.metadata(for: harness.store)[NSStoreTypeKey] as? String, NSSQLiteStoreType)
+        try expect(
+            NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)["color"] == nil
         )
 
         try harness.insert(harness.row("Cat", -1))
@@ -47,12 +48,12 @@ struct SQLiteFilesTests {
         func stored() throws -> [String: Any] {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)
         }
-        #expect(try stored()["color"] as? String == "red")
+        try expectEqual(stored()["color"] as? String, "red")
         try harness.coordinator.remove(harness.store)
         try NSPersistentStoreCoordinator.setMetadata(["size": 3], type: .sqlite, at: harness.url)
-        #expect(try stored()["color"] == nil)
-        #expect(try stored()["size"] as? Int == 3)
-        #expect(try stored()[NSStoreModelVersionHashesKey] as? [String: Data] == model.entityVersionHashesByName)
+        try expect(stored()["color"] == nil)
+        try expectEqual(stored()["size"] as? Int, 3)
+        try expectEqual(stored()[NSStoreModelVersionHashesKey] as? [String: Data], model.entityVersionHashesByName)
     }
 
     @Test func `metadata that is no property list keeps a save from being made`() throws {
@@ -61,8 +62,8 @@ struct SQLiteFilesTests {
 
         let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
-        #expect(error?.code == .persistentStoreSave)
-        #expect(try harness.sql("SELECT COUNT(*) FROM ZANIMAL") == ["0"])
+        expectEqual(error?.code, .persistentStoreSave)
+        try expectEqual(harness.sql("SELECT COUNT(*) FROM ZANIMAL"), ["0"])
         harness.store.metadata = ["number": 1]
         try harness.insert(harness.row("Cat", -1))
         #expect(throws: Never.self) { try harness.store.saveMetadata() }
@@ -74,7 +75,7 @@ struct SQLiteFilesTests {
 
         try harness.store.saveMetadata()
 
-        #expect(try harness.sql("SELECT Z_UUID FROM Z_METADATA") == ["D0F3A3C4-6A6E-4E2B-9A53-0B2A3C1D4E5F"])
+        try expectEqual(harness.sql("SELECT Z_UUID FROM Z_METADATA"), ["D0F3A3C4-6A6E-4E2B-9A53-0B2A3C1D4E5F"])
     }
 
     // MARK: - Replacing, destroying, moving
@@ -98,12 +99,12 @@ struct SQLiteFilesTests {
             type: .sqlite
         )
 
-        #expect(try target.rows.rows(for: target.plan("Photo")).count == 2)
-        #expect(
-            try target.stored("Photo", 1).data(#require(target.layout("Photo").slot(named: "pixels")).word) == large
+        try expectEqual(target.rows.rows(for: target.plan("Photo")).count, 2)
+        try expect(
+            target.stored("Photo", 1).data(#require(target.layout("Photo").slot(named: "pixels")).word) == large
         )
-        #expect(try source.rows.count(for: source.plan("Photo")) == 2)
-        #expect(try StoreVerifier(storeURL: target.url, model: model).problems() == [])
+        try expectEqual(source.rows.count(for: source.plan("Photo")), 2)
+        try expectEqual(StoreVerifier(storeURL: target.url, model: model).problems(), [])
     }
 
     @Test func `the destination's options count when a store is replaced`() throws {
@@ -122,17 +123,17 @@ struct SQLiteFilesTests {
         }
 
         let refused = #expect(throws: CocoaError.self) { try replace([NSReadOnlyPersistentStoreOption: true]) }
-        #expect(refused?.code == .persistentStoreOperation)
+        expectEqual(refused?.code, .persistentStoreOperation)
 
         let other = try Connection(path: target.url.path, access: .readWrite)
         try other.execute("BEGIN IMMEDIATE")
         let timedOut = #expect(throws: CocoaError.self) { try replace([NSPersistentStoreTimeoutOption: 0.01]) }
-        #expect(timedOut?.code == .persistentStoreTimeout)
+        expectEqual(timedOut?.code, .persistentStoreTimeout)
         try other.execute("ROLLBACK")
-        #expect(try target.rows.count(for: target.plan("Animal")) == 0)
+        try expectEqual(target.rows.count(for: target.plan("Animal")), 0)
 
         try replace([NSPersistentStoreTimeoutOption: 5])
-        #expect(try target.rows.count(for: target.plan("Animal")) == 1)
+        try expectEqual(target.rows.count(for: target.plan("Animal")), 1)
     }
 
     @Test func `a store replaces nothing, or what is no database`() throws {
@@ -144,13 +145,13 @@ struct SQLiteFilesTests {
         for name in ["new.sqlite", "letter.sqlite"] {
             try replace(at: folder.file(name), with: source.url)
             let copy = try StoreHarness(StoreModels.pets(), at: folder.file(name), in: folder)
-            #expect(try copy.rows.count(for: copy.plan("Animal")) == 1)
+            try expectEqual(copy.rows.count(for: copy.plan("Animal")), 1)
         }
         let error = #expect(throws: CocoaError.self) {
             try replace(at: source.url, with: folder.file("missing.sqlite"))
         }
-        #expect(error?.code == .fileReadNoSuchFile)
-        #expect(try source.rows.count(for: source.plan("Animal")) == 1)
+        expectEqual(error?.code, .fileReadNoSuchFile)
+        try expectEqual(source.rows.count(for: source.plan("Animal")), 1)
     }
 
     private func replace(at destination: URL, with source: URL) throws {
@@ -174,15 +175,15 @@ struct SQLiteFilesTests {
         )
 
         let error = #expect(throws: CocoaError.self) { try harness.rows.rows(for: harness.plan("Photo")) }
-        #expect(error?.code == .sqlite)
-        #expect(
-            try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy {
+        expectEqual(error?.code, .sqlite)
+        try expect(
+            FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy {
                 !$0.hasSuffix("_SUPPORT")
             }
         )
         let again = try StoreHarness(model, in: folder)
-        #expect(try again.rows.count(for: again.plan("Photo")) == 0)
-        #expect(again.store.identifier != harness.store.identifier)
+        try expectEqual(again.rows.count(for: again.plan("Photo")), 0)
+        expect(again.store.identifier != harness.store.identifier)
     }
 
     @Test func `what is no database is destroyed by force only`() throws {
@@ -192,9 +193,9 @@ struct SQLiteFilesTests {
         #expect(throws: CocoaError.self) {
             try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false)
         }
-        #expect(FileManager.default.fileExists(atPath: folder.file().path))
+        expect(FileManager.default.fileExists(atPath: folder.file().path))
         try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: true)
-        #expect(!FileManager.default.fileExists(atPath: folder.file().path))
+        expect(!FileManager.default.fileExists(atPath: folder.file().path))
         try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false)
     }
 
@@ -205,8 +206,8 @@ struct SQLiteFilesTests {
 
         let error = #expect(throws: CocoaError.self) { try harness.rows.rows(for: plan) }
 
-        #expect(error?.code == .persistentStoreOperation)
-        #expect(error?.localizedDescription.contains(harness.url.path) == true)
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(error?.localizedDescription.contains(harness.url.path), true)
     }
 
     @Test func `a store follows its file, but no other`() throws {
@@ -217,13 +218,13 @@ struct SQLiteFilesTests {
         try replace(at: copy, with: harness.url)
         let other = try StoreHarness(StoreModels.pets(), at: folder.file("other.sqlite"), in: folder)
 
-        #expect(!harness.coordinator.setURL(other.url, for: harness.store))
-        #expect(harness.store.url == harness.url)
-        #expect(harness.coordinator.setURL(copy, for: harness.store))
+        expect(!harness.coordinator.setURL(other.url, for: harness.store))
+        expectEqual(harness.store.url, harness.url)
+        expect(harness.coordinator.setURL(copy, for: harness.store))
 
         try harness.insert(harness.row("Cat", -1))
-        #expect(harness.store.url == copy)
-        #expect(try harness.rows.count(for: harness.plan("Animal")) == 2)
+        expectEqual(harness.store.url, copy)
+        try expectEqual(harness.rows.count(for: harness.plan("Animal")), 2)
     }
 
     @Test(arguments: [
@@ -244,8 +245,8 @@ struct SQLiteFilesTests {
             let city = try inserts ? City(context: context) : #require(try context.all(City.self).first)
             city.name = "Braga"
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .fileReadCorruptFile, "\(String(describing: error))")
-            #expect(city.hasChanges)
+            expectEqual(error?.code, .fileReadCorruptFile, "\(String(describing: error))")
+            expect(city.hasChanges)
         }
     }
 
@@ -292,11 +293,11 @@ struct SQLiteFilesTests {
             )
         )
         let model = harness.coordinator.managedObjectModel
-        #expect(try StoreVerifier(storeURL: harness.url, model: model).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: harness.url, model: model).problems(), [])
 
         try harness.execute(damage)
 
-        #expect(try StoreVerifier(storeURL: harness.url, model: model).problems().contains(problem))
+        try expect(StoreVerifier(storeURL: harness.url, model: model).problems().contains(problem))
     }
 
     @Test func `verify tells a one-to-one relationship that does not lead back, and stray files`() throws {
@@ -321,9 +322,9 @@ struct SQLiteFilesTests {
         let problems = try StoreVerifier(storeURL: harness.url, model: harness.coordinator.managedObjectModel)
             .problems()
 
-        #expect(problems.count == 2)
-        #expect(problems.first == "ZHUSBAND: row 1 whose wife does not lead back by husband")
-        #expect(problems.last?.hasPrefix("the external file ") == true)
+        expectEqual(problems.count, 2)
+        expectEqual(problems.first, "ZHUSBAND: row 1 whose wife does not lead back by husband")
+        expectEqual(problems.last?.hasPrefix("the external file "), true)
     }
 
     @Test func `verify tells a model that does not fit`() throws {
@@ -333,6 +334,6 @@ struct SQLiteFilesTests {
 
         let problems = try StoreVerifier(storeURL: harness.url, model: model).problems()
 
-        #expect(problems == ["model: entity Club differs from the model's", "schema: ZCLUB.ZSTREET is missing"])
+        expectEqual(problems, ["model: entity Club differs from the model's", "schema: ZCLUB.ZSTREET is missing"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -17,7 +18,7 @@ struct SQLiteOpeningTests {
         let error = #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
         }
-        #expect(coordinator.persistentStores.isEmpty)
+        expect(coordinator.persistentStores.isEmpty)
         return try #require(error)
     }
 
@@ -37,12 +38,12 @@ struct SQLiteOpeningTests {
     @Test func `a closed store is one file, which opens again`() throws {
         let folder = try StoreFolder()
         let url = try makeStore(folder)
-        #expect(try contents(folder).keys.sorted() == ["store.sqlite"])
+        try expectEqual(contents(folder).keys.sorted(), ["store.sqlite"])
 
         let harness = try StoreHarness(StoreModels.pets(), in: folder)
 
-        #expect(try harness.rows.rows(for: harness.plan("Animal")).count == 1)
-        #expect(harness.url == url)
+        try expectEqual(harness.rows.rows(for: harness.plan("Animal")).count, 1)
+        expectEqual(harness.url, url)
     }
 
     enum Damage: CaseIterable {
@@ -105,13 +106,13 @@ struct SQLiteOpeningTests {
 
         let error = try failure(url)
 
-        #expect(error.code == damage.code)
-        #expect(error.localizedDescription.contains(url.path))
+        expectEqual(error.code, damage.code)
+        expect(error.localizedDescription.contains(url.path))
         if error.code == .fileReadCorruptFile, ![.badPlist, .setInPlist].contains(damage) {
-            #expect(error.userInfo[NSSQLiteErrorDomain] as? Int == (damage == .text ? 26 : 11) || damage == .garbled)
-            #expect(error.userInfo[NSUnderlyingErrorKey] is SQLiteError)
+            expect(error.userInfo[NSSQLiteErrorDomain] as? Int == (damage == .text ? 26 : 11) || damage == .garbled)
+            expect(error.userInfo[NSUnderlyingErrorKey] is SQLiteError)
         }
-        #expect(try Data(contentsOf: url) == before["store.sqlite"])
+        try expectEqual(Data(contentsOf: url), before["store.sqlite"])
     }
 
     @Test func `another model is refused, and the entities that differ are named`() throws {
@@ -124,10 +125,10 @@ struct SQLiteOpeningTests {
 
         let error = try failure(url, model: model)
 
-        #expect(error.code == .persistentStoreIncompatibleVersionHash)
-        #expect(error.localizedDescription.contains("Dog"))
-        #expect(!error.localizedDescription.contains("Cat"))
-        #expect(try Data(contentsOf: url) == before)
+        expectEqual(error.code, .persistentStoreIncompatibleVersionHash)
+        expect(error.localizedDescription.contains("Dog"))
+        expect(!error.localizedDescription.contains("Cat"))
+        try expectEqual(Data(contentsOf: url), before)
     }
 
     @Test func `versions are overlooked on request`() throws {
@@ -135,7 +136,7 @@ struct SQLiteOpeningTests {
         let url = try makeStore(folder)
         let model = StoreModels.pets()
         try #require(model.entitiesByName["Dog"]).versionHashModifier = "2"
-        #expect(try failure(url, model: model).code == .persistentStoreIncompatibleVersionHash)
+        try expectEqual(failure(url, model: model).code, .persistentStoreIncompatibleVersionHash)
 
         let harness = try StoreHarness(
             model,
@@ -144,29 +145,29 @@ struct SQLiteOpeningTests {
             options: [NSIgnorePersistentStoreVersioningOption: true]
         )
 
-        #expect(try harness.rows.count(for: harness.plan("Animal")) == 1)
+        try expectEqual(harness.rows.count(for: harness.plan("Animal")), 1)
     }
 
     @Test func `places without access`() throws {
         let folder = try StoreFolder()
-        #expect(try failure(folder.url).code == .persistentStoreOpen)
-        #expect(try failure(folder.file("missing/store.sqlite")).code == .fileNoSuchFile)
-        #expect(
-            try failure(folder.file(), options: [NSReadOnlyPersistentStoreOption: true]).code == .fileReadNoSuchFile
+        try expectEqual(failure(folder.url).code, .persistentStoreOpen)
+        try expectEqual(failure(folder.file("missing/store.sqlite")).code, .fileNoSuchFile)
+        try expect(
+            failure(folder.file(), options: [NSReadOnlyPersistentStoreOption: true]).code == .fileReadNoSuchFile
         )
-        #expect(try failure(try #require(URL(string: "https://example.org/store"))).code == .persistentStoreOpen)
-        #expect(
-            try failure(folder.file(), options: [NSSQLitePragmasOption: ["locking_mode": "EXCLUSIVE"]]).code
+        try expectEqual(failure(try #require(URL(string: "https://example.org/store"))).code, .persistentStoreOpen)
+        try expect(
+            failure(folder.file(), options: [NSSQLitePragmasOption: ["locking_mode": "EXCLUSIVE"]]).code
                 == .persistentStoreOpen
         )
-        #expect(try failure(folder.file(), options: [NSSQLitePragmasOption: "WAL"]).code == .persistentStoreOpen)
-        #expect(try contents(folder).isEmpty)
+        try expectEqual(failure(folder.file(), options: [NSSQLitePragmasOption: "WAL"]).code, .persistentStoreOpen)
+        try expect(contents(folder).isEmpty)
     }
 
     @Test func `a folder that may not be written`() async {
         await #expect(processExitsWith: .success) {
             // Root may write anywhere, so the process becomes nobody.
-            if getuid() == 0 { #expect(setgid(65534) == 0 && setuid(65534) == 0) }
+            if getuid() == 0 { expect(setgid(65534) == 0 && setuid(65534) == 0) }
             try SQLiteOpeningTests().checkReadOnlyFolder()
         }
     }
@@ -177,15 +178,15 @@ struct SQLiteOpeningTests {
         _ = chmod(folder.url.path, 0o500)
         _ = chmod(url.path, 0o400)
 
-        #expect(try failure(url).code == .fileWriteNoPermission)
-        #expect(try failure(folder.file("new.sqlite")).code == .fileWriteNoPermission)
+        try expectEqual(failure(url).code, .fileWriteNoPermission)
+        try expectEqual(failure(folder.file("new.sqlite")).code, .fileWriteNoPermission)
         let harness = try StoreHarness(
             StoreModels.pets(),
             at: url,
             in: folder,
             options: [NSReadOnlyPersistentStoreOption: true]
         )
-        #expect(try harness.rows.count(for: harness.plan("Animal")) == 1)
+        try expectEqual(harness.rows.count(for: harness.plan("Animal")), 1)
     }
 
     @Test func `a read-only store is read, and refuses saves`() throws {
@@ -199,11 +200,11 @@ struct SQLiteOpeningTests {
             options: [NSReadOnlyPersistentStoreOption: true]
         )
 
-        #expect(try harness.rows.rows(for: harness.plan("Animal")).count == 1)
+        try expectEqual(harness.rows.rows(for: harness.plan("Animal")).count, 1)
         let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
-        #expect(error?.code == .persistentStoreSave)
-        #expect(try Data(contentsOf: url) == before)
+        expectEqual(error?.code, .persistentStoreSave)
+        try expectEqual(Data(contentsOf: url), before)
     }
 
     @Test func `a file that another connection keeps locked`() throws {
@@ -215,7 +216,7 @@ struct SQLiteOpeningTests {
 
         let error = try failure(url, options: [NSPersistentStoreTimeoutOption: 0.05])
 
-        #expect(error.code == .persistentStoreTimeout)
+        expectEqual(error.code, .persistentStoreTimeout)
     }
 
     @Test func `options reach SQLite`() throws {
@@ -234,11 +235,11 @@ struct SQLiteOpeningTests {
         )
 
         let file = try harness.sqlite.openFile()
-        #expect(try harness.sql("PRAGMA journal_mode") == ["delete"])
-        #expect(try harness.sql("PRAGMA cache_size") == ["77"])
-        #expect(try harness.sql("SELECT COUNT(*) > 0 FROM sqlite_stat1") == ["1"])
-        #expect(file.pool.options.maximumReaders == 3)
-        #expect(file.synchronous == .full)
+        try expectEqual(harness.sql("PRAGMA journal_mode"), ["delete"])
+        try expectEqual(harness.sql("PRAGMA cache_size"), ["77"])
+        try expectEqual(harness.sql("SELECT COUNT(*) > 0 FROM sqlite_stat1"), ["1"])
+        expectEqual(file.pool.options.maximumReaders, 3)
+        expectEqual(file.synchronous, .full)
     }
 
     @Test func `stores in memory are private, or shared by name`() throws {
@@ -246,16 +247,16 @@ struct SQLiteOpeningTests {
         let alone = try StoreHarness(model, at: URL(fileURLWithPath: "/dev/null"))
         try alone.insert(alone.row("Cat", -1))
         let other = try StoreHarness(model, at: URL(fileURLWithPath: "/dev/null"))
-        #expect(try other.rows.rows(for: other.plan("Animal")).isEmpty)
+        try expect(other.rows.rows(for: other.plan("Animal")).isEmpty)
 
         let url = URL(fileURLWithPath: "/dev/null/\(UUID().uuidString)")
         let first = try StoreHarness(model, at: url)
         try first.insert(first.row("Cat", -1))
         let second = try StoreHarness(model, at: url)
-        #expect(try second.rows.rows(for: second.plan("Animal")).map(\.key) == [1])
-        #expect(second.store.identifier == first.store.identifier)
+        try expectEqual(second.rows.rows(for: second.plan("Animal")).map(\.key), [1])
+        expectEqual(second.store.identifier, first.store.identifier)
         try first.coordinator.remove(first.store)
-        #expect(try second.rows.count(for: second.plan("Animal")) == 1)
+        try expectEqual(second.rows.count(for: second.plan("Animal")), 1)
     }
 
     @Test func `two that make one store at once agree on it`() async throws {
@@ -270,7 +271,7 @@ struct SQLiteOpeningTests {
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
 
-        #expect(identifiers.count == 1)
+        expectEqual(identifiers.count, 1)
     }
 
     @Test func `a closed store says so`() throws {
@@ -279,7 +280,7 @@ struct SQLiteOpeningTests {
 
         let error = #expect(throws: CocoaError.self) { try harness.rows.count(for: harness.plan("Animal")) }
 
-        #expect(error?.code == .persistentStoreOperation)
+        expectEqual(error?.code, .persistentStoreOperation)
     }
 
     @Test func `a row of an unknown entity is an error that names it`() throws {
@@ -292,8 +293,8 @@ struct SQLiteOpeningTests {
             { _ = try harness.rows.references(for: harness.plan("Animal")) },
         ] as [() throws -> Void] {
             let error = #expect(throws: CocoaError.self) { try body() }
-            #expect(error?.code == .fileReadCorruptFile)
-            #expect(error?.localizedDescription.contains("row 1 of table ZANIMAL has entity number 99") == true)
+            expectEqual(error?.code, .fileReadCorruptFile)
+            expectEqual(error?.localizedDescription.contains("row 1 of table ZANIMAL has entity number 99"), true)
         }
     }
 
@@ -310,10 +311,10 @@ struct SQLiteOpeningTests {
         let cat = try harness.stored("Cat", 1)
         let person = try harness.stored("Person", 1)
 
-        #expect(try cat.anyValue(#require(cat.layout.slot(named: "name"))) as? String == "AB\u{FFFD}")
-        #expect(try cat.int(#require(cat.layout.slot(named: "lives")).word) == 0)
-        #expect(try cat.reference(#require(cat.layout.slot(named: "owner")))?.key == 1)
-        #expect(try person.isNull(#require(person.layout.slot(named: "id")).index))
-        #expect(try person.double(#require(person.layout.slot(named: "born")).word) == 0)
+        try expectEqual(cat.anyValue(#require(cat.layout.slot(named: "name"))) as? String, "AB\u{FFFD}")
+        try expectEqual(cat.int(#require(cat.layout.slot(named: "lives")).word), 0)
+        try expectEqual(cat.reference(#require(cat.layout.slot(named: "owner")))?.key, 1)
+        try expect(person.isNull(#require(person.layout.slot(named: "id")).index))
+        try expectEqual(person.double(#require(person.layout.slot(named: "born")).word), 0)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import StrataSQLite
 import StrataStoreChecks
@@ -22,14 +23,14 @@ struct SQLiteReadingTests {
         let harness = try animals(10)
 
         let all = try harness.rows.rows(for: harness.plan("Animal"))
-        #expect(all.map(\.key) == Array(1...10))
-        #expect(all.map { $0.layout.entity.name } == (1...10).map { $0 % 2 == 0 ? "Cat" : "Dog" })
-        #expect(try harness.rows.rows(for: harness.plan("Animal", withSubentities: false)).isEmpty)
-        #expect(try harness.rows.rows(for: harness.plan("Cat")).map(\.key) == [2, 4, 6, 8, 10])
-        #expect(try harness.rows.rows(for: harness.plan("Animal", limit: 3, offset: 2)).map(\.key) == [3, 4, 5])
-        #expect(try harness.rows.references(for: harness.plan("Dog", offset: 3)).map(\.key) == [7, 9])
-        #expect(try harness.rows.count(for: harness.plan("Dog")) == 5)
-        #expect(try harness.rows.count(for: harness.plan("Animal", limit: 4, offset: 8)) == 2)
+        expectEqual(all.map(\.key), Array(1...10))
+        expectEqual(all.map { $0.layout.entity.name }, (1...10).map { $0 % 2 == 0 ? "Cat" : "Dog" })
+        try expect(harness.rows.rows(for: harness.plan("Animal", withSubentities: false)).isEmpty)
+        try expectEqual(harness.rows.rows(for: harness.plan("Cat")).map(\.key), [2, 4, 6, 8, 10])
+        try expectEqual(harness.rows.rows(for: harness.plan("Animal", limit: 3, offset: 2)).map(\.key), [3, 4, 5])
+        try expectEqual(harness.rows.references(for: harness.plan("Dog", offset: 3)).map(\.key), [7, 9])
+        try expectEqual(harness.rows.count(for: harness.plan("Dog")), 5)
+        try expectEqual(harness.rows.count(for: harness.plan("Animal", limit: 4, offset: 8)), 2)
     }
 
     @Test func `one row is found by the key of its hierarchy`() throws {
@@ -38,10 +39,10 @@ struct SQLiteReadingTests {
         // Asked for as a dog, but a cat.
         let row = try harness.rows.row(forKey: 2, in: harness.layout("Dog"))
 
-        #expect(row?.layout.entity.name == "Cat")
-        #expect(row?.version == 1)
-        #expect(row?.stamp != 0)
-        #expect(try harness.rows.row(forKey: 3, in: harness.layout("Animal")) == nil)
+        expectEqual(row?.layout.entity.name, "Cat")
+        expectEqual(row?.version, 1)
+        expect(row?.stamp != 0)
+        try expect(harness.rows.row(forKey: 3, in: harness.layout("Animal")) == nil)
     }
 
     @Test(arguments: [1, 30, 500])
@@ -51,15 +52,15 @@ struct SQLiteReadingTests {
 
         let rows = try harness.rows.rows(forKeys: wanted + [5000, -3, 0], in: harness.layout("Cat"))
 
-        #expect(rows.map(\.key).sorted() == wanted.sorted())
-        #expect(rows.allSatisfy { ($0.layout.entity.name == "Cat") == ($0.key % 2 == 0) })
+        expectEqual(rows.map(\.key).sorted(), wanted.sorted())
+        expect(rows.allSatisfy { ($0.layout.entity.name == "Cat") == ($0.key % 2 == 0) })
     }
 
     @Test func `tens of thousands of keys`() throws {
         let harness = try animals(40_000)
         let keys = (1...40_000).filter { $0 % 3 != 0 || $0 % 7 == 0 }.map(Int64.init)
 
-        #expect(try harness.rows.rows(forKeys: keys, in: harness.layout("Animal")).count == keys.count)
+        try expectEqual(harness.rows.rows(forKeys: keys, in: harness.layout("Animal")).count, keys.count)
     }
 
     @Test func `readers see the last commit while a save is under way`() throws {
@@ -69,10 +70,10 @@ struct SQLiteReadingTests {
 
         try pool.write { connection in
             try connection.execute("DELETE FROM ZANIMAL")
-            #expect(try harness.rows.count(for: harness.plan("Animal")) == 3)
+            try expectEqual(harness.rows.count(for: harness.plan("Animal")), 3)
         }
 
-        #expect(try harness.rows.count(for: harness.plan("Animal")) == 0)
+        try expectEqual(harness.rows.count(for: harness.plan("Animal")), 0)
     }
 
     // MARK: - Every type
@@ -101,15 +102,15 @@ struct SQLiteReadingTests {
 
         let result = try harness.save(StoreChanges(inserted: [row, harness.row("Thing", -2)]))
 
-        #expect(result.reread.isEmpty)
+        expect(result.reread.isEmpty)
         let stored = try harness.stored("Thing", 1)
         let empty = try harness.stored("Thing", 2)
         for slot in row.layout.slots {
-            #expect(stored.hasSameValue(as: row, in: slot), "\(slot.name)")
-            #expect(empty.isNull(slot.index))
+            expect(stored.hasSameValue(as: row, in: slot), "\(slot.name)")
+            expect(empty.isNull(slot.index))
         }
-        #expect(
-            try harness.sql(
+        try expect(
+            harness.sql(
                 "SELECT typeof(ZBOOL), typeof(ZDOUBLE), typeof(ZFLOAT), typeof(ZDECIMAL), typeof(ZURI), typeof(ZUUID), ZURI FROM ZTHING"
             )[0] == "integer|real|real|real|text|blob|https://example.org/a?b#c"
         )
@@ -128,9 +129,9 @@ struct SQLiteReadingTests {
 
         let decimal = try #require(try harness.layout("Thing").slot(named: "decimal"))
         let again = Dictionary(uniqueKeysWithValues: result.reread.map { ($0.key, $0) })
-        #expect(again.keys.contains(1) && again.keys.contains(2) && !again.keys.contains(4))
-        #expect(again[1]?.decimal(decimal.word) == Decimal(1_234_567_890_123_456_768))
-        #expect(try harness.stored("Thing", 4).decimal(decimal.word) == Decimal(Int64.max))
+        expect(again.keys.contains(1) && again.keys.contains(2) && !again.keys.contains(4))
+        expectEqual(again[1]?.decimal(decimal.word), Decimal(1_234_567_890_123_456_768))
+        try expectEqual(harness.stored("Thing", 4).decimal(decimal.word), Decimal(Int64.max))
     }
 
     // MARK: - External data
@@ -151,15 +152,15 @@ struct SQLiteReadingTests {
         )
 
         let names = try files(harness)
-        #expect(names.count == 1)
+        expectEqual(names.count, 1)
         let folder = harness.folder.url.appendingPathComponent(".store_SUPPORT/_EXTERNAL_DATA")
-        #expect(try Data(contentsOf: folder.appendingPathComponent(try #require(names.first))) == large)
+        try expectEqual(Data(contentsOf: folder.appendingPathComponent(try #require(names.first))), large)
         let name = try #require(names.first).utf8.map { String(format: "%02X", $0) }.joined()
-        #expect(try harness.sql("SELECT hex(ZPIXELS) FROM ZPHOTO") == ["02\(name)00", "01010203", "01"])
+        try expectEqual(harness.sql("SELECT hex(ZPIXELS) FROM ZPHOTO"), ["02\(name)00", "01010203", "01"])
         let word = try #require(try harness.layout("Photo").slot(named: "pixels")).word
-        #expect(try harness.stored("Photo", 1).data(word) == large)
-        #expect(try harness.stored("Photo", 2).data(word) == small)
-        #expect(try harness.stored("Photo", 3).data(word) == Data())
+        try expectEqual(harness.stored("Photo", 1).data(word), large)
+        try expectEqual(harness.stored("Photo", 2).data(word), small)
+        try expectEqual(harness.stored("Photo", 3).data(word), Data())
     }
 
     @Test func `a file goes with its value, but not with a save that fails`() throws {
@@ -174,15 +175,15 @@ struct SQLiteReadingTests {
         )
         changes.deleted = [try harness.deletion("Photo", 2)]
         try harness.execute("UPDATE ZPHOTO SET Z_OPT = 9 WHERE Z_PK = 2")
-        #expect(try harness.rows.save(changes) { _ in }.count == 1)
-        #expect(try Set(files(harness)) == Set(first))
+        try expectEqual(harness.rows.save(changes) { _ in }.count, 1)
+        try expectEqual(Set(files(harness)), Set(first))
 
         try harness.execute("UPDATE ZPHOTO SET Z_OPT = 1 WHERE Z_PK = 2")
         try harness.save(changes)
-        #expect(try files(harness).count == 2)
-        #expect(try Set(files(harness)).isDisjoint(with: first))
-        #expect(
-            try StoreVerifier(storeURL: harness.url, model: harness.coordinator.managedObjectModel).problems() == []
+        try expectEqual(files(harness).count, 2)
+        try expect(Set(files(harness)).isDisjoint(with: first))
+        try expect(
+            StoreVerifier(storeURL: harness.url, model: harness.coordinator.managedObjectModel).problems() == []
         )
     }
 
@@ -198,7 +199,7 @@ struct SQLiteReadingTests {
 
         let rows = try harness.rows.rows(for: harness.plan("Photo"))
 
-        #expect(rows.map { $0.isNull(0) } == [true, true])
+        expectEqual(rows.map { $0.isNull(0) }, [true, true])
     }
 
     @Test func `a file that is there but cannot be read is an error, not a missing value`() throws {
@@ -223,7 +224,7 @@ struct SQLiteReadingTests {
         ]
         for read in reads {
             let error = try #require(throws: CocoaError.self) { try read() }
-            #expect(error.localizedDescription.contains(url.path))
+            expect(error.localizedDescription.contains(url.path))
         }
     }
 }

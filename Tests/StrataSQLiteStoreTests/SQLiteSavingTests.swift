@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import StrataSQLite
 import TestSupport
@@ -41,25 +42,25 @@ struct SQLiteSavingTests {
             )
         )
 
-        #expect(result.insertedKeys == [1, 1, 2, 1])
-        #expect(result.reread.isEmpty)
-        #expect(
-            try harness.sql("SELECT Z_PK, Z_ENT, Z_OPT, ZBORN, typeof(ZBORN), hex(ZID) FROM ZPERSON")
+        expectEqual(result.insertedKeys, [1, 1, 2, 1])
+        expect(result.reread.isEmpty)
+        try expect(
+            harness.sql("SELECT Z_PK, Z_ENT, Z_OPT, ZBORN, typeof(ZBORN), hex(ZID) FROM ZPERSON")
                 == ["1|5|1|0|integer|" + uuid.uuidString.replacing("-", with: "")]
         )
-        #expect(
-            try harness.sql("SELECT Z_PK, Z_ENT, Z_OPT, ZOWNER, ZLIVES, ZBARKS, Z_FOK_OWNER, ZNAME FROM ZANIMAL")
+        try expect(
+            harness.sql("SELECT Z_PK, Z_ENT, Z_OPT, ZOWNER, ZLIVES, ZBARKS, Z_FOK_OWNER, ZNAME FROM ZANIMAL")
                 == ["1|2|1|1|9|NULL|2048|Tom", "2|3|1|1|NULL|1|3072|Rex"]
         )
-        #expect(try harness.sql("SELECT * FROM Z_4MEMBERS") == ["1|1"])
-        #expect(
-            try harness.sql("SELECT * FROM Z_PRIMARYKEY")
+        try expectEqual(harness.sql("SELECT * FROM Z_4MEMBERS"), ["1|1"])
+        try expect(
+            harness.sql("SELECT * FROM Z_PRIMARYKEY")
                 == ["1|Animal|0|2", "2|Cat|1|0", "3|Dog|1|0", "4|Club|0|1", "5|Person|0|1"]
         )
-        #expect(try harness.members("Person", 1, "pets") == [1, 2])
-        #expect(try harness.members("Person", 1, "clubs") == [1])
-        #expect(try harness.sql("PRAGMA auto_vacuum") == ["2"])
-        #expect(try harness.sql("PRAGMA journal_mode") == ["wal"])
+        try expectEqual(harness.members("Person", 1, "pets"), [1, 2])
+        try expectEqual(harness.members("Person", 1, "clubs"), [1])
+        try expectEqual(harness.sql("PRAGMA auto_vacuum"), ["2"])
+        try expectEqual(harness.sql("PRAGMA journal_mode"), ["wal"])
     }
 
     @Test func `a reference to an entity with sub-entities keeps the concrete one`() throws {
@@ -69,11 +70,11 @@ struct SQLiteSavingTests {
 
         try harness.insert(person, dog)
 
-        #expect(try harness.sql("SELECT ZFAVOURITE, Z1_FAVOURITE FROM ZPERSON") == ["1|3"])
+        try expectEqual(harness.sql("SELECT ZFAVOURITE, Z1_FAVOURITE FROM ZPERSON"), ["1|3"])
         let row = try harness.stored("Person", 1)
         let slot = try #require(row.layout.slot(named: "favourite"))
-        #expect(row.reference(slot)?.key == 1)
-        #expect(row.reference(slot)?.entity == (try harness.layout("Dog").number))
+        expectEqual(row.reference(slot)?.key, 1)
+        expectEqual(row.reference(slot)?.entity, (try harness.layout("Dog").number))
     }
 
     @Test func `keys are never used again`() throws {
@@ -84,9 +85,9 @@ struct SQLiteSavingTests {
         let reserved = try harness.rows.reserveKeys([harness.layout("Animal").number: 3])
         let next = try harness.insert(harness.row("Cat", -3))
 
-        #expect(reserved == [try harness.layout("Animal").number: [3..<6]])
-        #expect(next == [6])
-        #expect(try harness.insert(harness.row("Dog", 4)) == [4])
+        expectEqual(reserved, [try harness.layout("Animal").number: [3..<6]])
+        expectEqual(next, [6])
+        try expectEqual(harness.insert(harness.row("Dog", 4)), [4])
     }
 
     @Test func `an update writes the changed columns and the next version`() throws {
@@ -97,7 +98,7 @@ struct SQLiteSavingTests {
 
         try harness.save(StoreChanges(updated: [harness.update("Cat", 1, ["name": nil])]))
 
-        #expect(try harness.sql("SELECT Z_OPT, ZNAME, ZLIVES FROM ZANIMAL") == ["2|NULL|7"])
+        try expectEqual(harness.sql("SELECT Z_OPT, ZNAME, ZLIVES FROM ZANIMAL"), ["2|NULL|7"])
     }
 
     // MARK: - Conflicts
@@ -123,17 +124,17 @@ struct SQLiteSavingTests {
         var committed = false
         let conflicts = try harness.rows.save(changes) { _ in committed = true }
 
-        #expect(!committed)
+        expect(!committed)
         var found: [Int64: Row?] = [:]
         for case .version(_, let key, let base, let persisted) in conflicts {
-            #expect(base == 1)
+            expectEqual(base, 1)
             found[key] = .some(persisted)
         }
-        #expect(found.count == 4)
-        #expect(try #require(found[keys[0]])?.version == 5)
-        #expect(try #require(found[keys[0]])?.anyValue(harness.layout("Cat").slot(named: "name")!) as? String == "z")
-        #expect(try #require(found[keys[3]]) == nil)
-        #expect(try harness.sql("SELECT ZNAME FROM ZANIMAL") == ["z", "z", "z"])
+        expectEqual(found.count, 4)
+        try expectEqual(#require(found[keys[0]])?.version, 5)
+        try expectEqual(#require(found[keys[0]])?.anyValue(harness.layout("Cat").slot(named: "name")!) as? String, "z")
+        try expect(#require(found[keys[3]]) == nil)
+        try expectEqual(harness.sql("SELECT ZNAME FROM ZANIMAL"), ["z", "z", "z"])
     }
 
     @Test func `rows swap unique values in one save`() throws {
@@ -153,8 +154,8 @@ struct SQLiteSavingTests {
         try harness.save(changes)
 
         let slot = try #require(try harness.layout("Person").slot(named: "id"))
-        #expect(try (1...3).map { try harness.stored("Person", $0).uuid(slot.word) } == [two, three, one])
-        #expect(try harness.sql("SELECT Z_OPT FROM ZPERSON") == ["2", "2", "2"])
+        try expectEqual((1...3).map { try harness.stored("Person", $0).uuid(slot.word) }, [two, three, one])
+        try expectEqual(harness.sql("SELECT Z_OPT FROM ZPERSON"), ["2", "2", "2"])
     }
 
     @Test func `a unique value that a deleted row had can be used at once`() throws {
@@ -169,7 +170,7 @@ struct SQLiteSavingTests {
             )
         )
 
-        #expect(result.insertedKeys == [2])
+        expectEqual(result.insertedKeys, [2])
     }
 
     @Test func `a violated constraint is told with all rows, and beside other conflicts`() throws {
@@ -197,16 +198,16 @@ struct SQLiteSavingTests {
         for conflict in conflicts {
             switch conflict {
             case .constraint(let entity, let attributes, let keys, let persisted):
-                #expect(entity.entity.name == "Person")
-                #expect(attributes == ["id"])
+                expectEqual(entity.entity.name, "Person")
+                expectEqual(attributes, ["id"])
                 groups[keys.sorted()] = .some(persisted?.key)
             case .version(_, let key, _, _): versions.append(key)
             case .missing(let target, _): Issue.record("a relationship to \(target.key)")
             }
         }
-        #expect(groups == [[-10, 2]: 1, [-12, -11]: nil])
-        #expect(versions == [1])
-        #expect(try harness.sql("SELECT COUNT(*) FROM ZPERSON") == ["2"])
+        expectEqual(groups, [[-10, 2]: 1, [-12, -11]: nil])
+        expectEqual(versions, [1])
+        try expectEqual(harness.sql("SELECT COUNT(*) FROM ZPERSON"), ["2"])
     }
 
     // MARK: - Relationships
@@ -218,7 +219,7 @@ struct SQLiteSavingTests {
         for key in 2...5 { rows.append(try harness.row("Cat", Int64(-key), to: owner)) }
         try harness.save(StoreChanges(inserted: rows))
         // Nobody has told their order: they come as they were inserted.
-        #expect(try harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL") == ["2048", "3072", "4096", "5120"])
+        try expectEqual(harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL"), ["2048", "3072", "4096", "5120"])
 
         func order(_ keys: [Int64]) throws {
             try harness.save(
@@ -234,11 +235,11 @@ struct SQLiteSavingTests {
             )
         }
         try order([1, 4, 2, 3])
-        #expect(try harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL") == ["2048", "3072", "4096", "2560"])
-        #expect(try harness.members("Person", 1, "pets") == [1, 4, 2, 3])
+        try expectEqual(harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL"), ["2048", "3072", "4096", "2560"])
+        try expectEqual(harness.members("Person", 1, "pets"), [1, 4, 2, 3])
 
         try order([3, 1, 4, 2])
-        #expect(try harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL") == ["2048", "3072", "1024", "2560"])
+        try expectEqual(harness.sql("SELECT Z_FOK_OWNER FROM ZANIMAL"), ["2048", "3072", "1024", "2560"])
     }
 
     @Test func `who leaves an ordered relationship leaves its position`() throws {
@@ -248,8 +249,8 @@ struct SQLiteSavingTests {
 
         try harness.save(StoreChanges(updated: [harness.update("Cat", 1, ["owner": nil])]))
 
-        #expect(try harness.sql("SELECT ZOWNER, Z_FOK_OWNER FROM ZANIMAL") == ["NULL|NULL"])
-        #expect(try harness.members("Person", 1, "pets") == [])
+        try expectEqual(harness.sql("SELECT ZOWNER, Z_FOK_OWNER FROM ZANIMAL"), ["NULL|NULL"])
+        try expectEqual(harness.members("Person", 1, "pets"), [])
     }
 
     @Test func `members of a many-to-many relationship come and go, and go with their owner`() throws {
@@ -276,12 +277,12 @@ struct SQLiteSavingTests {
         try change(1, add: [1, 2])
         try change(2, add: [2])
         try change(1, add: [2], remove: [1])
-        #expect(try harness.members("Club", 1, "members") == [2])
-        #expect(try harness.members("Person", 2, "clubs") == [1, 2])
+        try expectEqual(harness.members("Club", 1, "members"), [2])
+        try expectEqual(harness.members("Person", 2, "clubs"), [1, 2])
 
         try harness.save(StoreChanges(deleted: [harness.deletion("Person", 2)]))
 
-        #expect(try harness.sql("SELECT * FROM Z_4MEMBERS") == [])
+        try expectEqual(harness.sql("SELECT * FROM Z_4MEMBERS"), [])
     }
 
     @Test func `an ordered many-to-many relationship has a position for each end`() throws {
@@ -308,10 +309,10 @@ struct SQLiteSavingTests {
             ])
         )
 
-        #expect(try harness.members("Left", 1, "rights") == [2, 1])
-        #expect(try harness.members("Right", 1, "lefts") == [1])
-        #expect(
-            try harness.sql("SELECT Z_1LEFTS, Z_2RIGHTS, Z_FOK_1LEFTS, Z_FOK_2RIGHTS FROM Z_1RIGHTS ORDER BY 2")
+        try expectEqual(harness.members("Left", 1, "rights"), [2, 1])
+        try expectEqual(harness.members("Right", 1, "lefts"), [1])
+        try expect(
+            harness.sql("SELECT Z_1LEFTS, Z_2RIGHTS, Z_FOK_1LEFTS, Z_FOK_2RIGHTS FROM Z_1RIGHTS ORDER BY 2")
                 == ["1|1|2048|3072", "1|2|2048|2048"]
         )
     }
@@ -335,18 +336,21 @@ struct SQLiteSavingTests {
                 ToManyChange(relationship: slot, owner: owner, added: items, removed: [], order: items)
             ])
         )
-        #expect(try harness.members("List", 1, "items") == [3, 1])
-        #expect(try harness.sql("SELECT Z2ITEMS, Z_FOK_2ITEMS FROM ZITEM") == ["1|3072", "NULL|NULL", "1|2048"])
+        try expectEqual(harness.members("List", 1, "items"), [3, 1])
+        try expectEqual(harness.sql("SELECT Z2ITEMS, Z_FOK_2ITEMS FROM ZITEM"), ["1|3072", "NULL|NULL", "1|2048"])
 
         try harness.save(
             StoreChanges(toMany: [
                 ToManyChange(relationship: slot, owner: owner, added: [], removed: [items[0]], order: [items[1]])
             ])
         )
-        #expect(try harness.members("List", 1, "items") == [1])
+        try expectEqual(harness.members("List", 1, "items"), [1])
 
         try harness.save(StoreChanges(deleted: [harness.deletion("List", 1)]))
-        #expect(try harness.sql("SELECT Z2ITEMS, Z_FOK_2ITEMS FROM ZITEM") == ["NULL|NULL", "NULL|NULL", "NULL|NULL"])
+        try expectEqual(
+            harness.sql("SELECT Z2ITEMS, Z_FOK_2ITEMS FROM ZITEM"),
+            ["NULL|NULL", "NULL|NULL", "NULL|NULL"]
+        )
     }
 
     @Test func `friends that are their own inverse see each other`() throws {
@@ -372,9 +376,9 @@ struct SQLiteSavingTests {
         }
 
         try change(add: [2], remove: [])
-        #expect(try harness.members("Person", 2, "friends") == [1])
+        try expectEqual(harness.members("Person", 2, "friends"), [1])
         try change(add: [], remove: [2])
-        #expect(try harness.members("Person", 2, "friends") == [])
+        try expectEqual(harness.members("Person", 2, "friends"), [])
     }
 
     // MARK: - Failure
@@ -391,11 +395,11 @@ struct SQLiteSavingTests {
             try harness.insert(rows[0]); try harness.save(StoreChanges(inserted: rows))
         }
 
-        #expect(error?.code == .fileWriteOutOfSpace)
-        #expect(error?.userInfo[NSSQLiteErrorDomain] as? Int == 13)
-        #expect(try harness.sql("SELECT COUNT(*) FROM ZANIMAL") == ["1"])
+        expectEqual(error?.code, .fileWriteOutOfSpace)
+        expectEqual(error?.userInfo[NSSQLiteErrorDomain] as? Int, 13)
+        try expectEqual(harness.sql("SELECT COUNT(*) FROM ZANIMAL"), ["1"])
         try pool.writeWithoutTransaction { _ = try $0.setPragma("max_page_count", "1000000") }
-        #expect(try harness.save(StoreChanges(inserted: rows)).insertedKeys.count == 500)
+        try expectEqual(harness.save(StoreChanges(inserted: rows)).insertedKeys.count, 500)
     }
 
     @Test func `waiting for another writer ends with an error that says for whom`() throws {
@@ -405,10 +409,10 @@ struct SQLiteSavingTests {
 
         let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
-        #expect(error?.code == .persistentStoreTimeout)
-        #expect(error?.localizedDescription.contains("another process") == true)
+        expectEqual(error?.code, .persistentStoreTimeout)
+        expectEqual(error?.localizedDescription.contains("another process"), true)
         try other.execute("ROLLBACK")
-        #expect(try harness.insert(harness.row("Cat", -1)) == [1])
+        try expectEqual(harness.insert(harness.row("Cat", -1)), [1])
     }
 
     @Test func `the next writer begins only after the commit was told`() throws {
@@ -427,8 +431,8 @@ struct SQLiteSavingTests {
             secondHasSaved = done.wait(timeout: .now() + 0.05) == .success
         }
 
-        #expect(!secondHasSaved)
+        expect(!secondHasSaved)
         done.wait()
-        #expect(try harness.sql("SELECT COUNT(*) FROM ZANIMAL") == ["2"])
+        try expectEqual(harness.sql("SELECT COUNT(*) FROM ZANIMAL"), ["2"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import StrataMemoryStore
@@ -28,18 +29,18 @@ struct SaveInDoubtTests {
 
         let error = context.performAndWait { #expect(throws: CocoaError.self) { try context.save() } }
 
-        #expect(error?.code == .persistentStoreSave)
-        #expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID == DoubtfulEngine.identifier)
-        #expect(error?.affectedStores?.first as? DoubtfulStore != nil)
+        expectEqual(error?.code, .persistentStoreSave)
+        expectEqual(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID, DoubtfulEngine.identifier)
+        expect(error?.affectedStores?.first as? DoubtfulStore != nil)
         try context.performAndWait {
-            #expect(context.hasChanges)
-            #expect(context.updatedObjects.map(\.objectID) == [id])
+            expect(context.hasChanges)
+            expectEqual(context.updatedObjects.map(\.objectID), [id])
         }
         let reader = NSManagedObjectContext(.privateQueue)
         reader.persistentStoreCoordinator = coordinator
         try reader.performAndWait {
             let stored = try #require(try reader.existingObject(with: id) as? City)
-            #expect(stored.name == (isCommitted ? "After" : "Before"))
+            expectEqual(stored.name, isCommitted ? "After" : "Before")
         }
     }
 
@@ -60,8 +61,8 @@ struct SaveInDoubtTests {
             city.population = 7
             try context.save()
 
-            #expect(city.name == "After")
-            #expect(!context.hasChanges)
+            expectEqual(city.name, "After")
+            expect(!context.hasChanges)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import Testing
@@ -30,13 +31,13 @@ struct ExtensionTests {
             "SELECT describe(1), describe(3.0), describe('é'), describe(x'0102'), describe(NULL)"
         )
         try #require(try select.step())
-        #expect(select[0].int64 == 2)
-        #expect(select[1].double == 1.5)
-        #expect(select[2].string == "É")
-        #expect(select[3].data == Data([2]))
-        #expect(select[4].isNull)
+        expectEqual(select[0].int64, 2)
+        expectEqual(select[1].double, 1.5)
+        expectEqual(select[2].string, "É")
+        expectEqual(select[3].data, Data([2]))
+        expect(select[4].isNull)
         let error = try failure { try connection.run("SELECT describe()") }
-        #expect(error.message == "describe() needs an argument")
+        expectEqual(error.message, "describe() needs an argument")
     }
 
     @Test func `what a function compiles from a constant is made once a statement`() throws {
@@ -55,12 +56,12 @@ struct ExtensionTests {
             }
         )
 
-        #expect(
-            try connection.firstInt64(
+        try expect(
+            connection.firstInt64(
                 "WITH t(s) AS (VALUES ('ab'), ('b'), ('cb')) SELECT count(*) FROM t WHERE matches(s, 'b')"
             ) == 3
         )
-        #expect(made.load(ordering: .relaxed) == 1)
+        expectEqual(made.load(ordering: .relaxed), 1)
     }
 
     @Test func `functions of a foreign program can be stood in for, in its triggers too`() throws {
@@ -83,7 +84,7 @@ struct ExtensionTests {
 
         try connection.run("INSERT INTO b VALUES (1)")
 
-        #expect(try connection.firstInt64("SELECT c FROM a") == 1)
+        try expectEqual(connection.firstInt64("SELECT c FROM a"), 1)
     }
 
     @Test func `a collation orders texts`() throws {
@@ -92,8 +93,8 @@ struct ExtensionTests {
                 left.lexicographicallyPrecedes(right) ? .orderedDescending : .orderedAscending
             }
         )
-        #expect(
-            try connection.strings(
+        try expect(
+            connection.strings(
                 "WITH t(s) AS (VALUES ('a'), ('c'), ('b')) SELECT s FROM t ORDER BY s COLLATE backwards"
             )
                 == ["c", "b", "a"]
@@ -111,8 +112,8 @@ struct ExtensionTests {
         try connection.run("SELECT 'unheard'")
 
         let heard = events.withLock { $0 }
-        #expect(heard.map(\.rows) == [3, 3])
-        #expect(heard.allSatisfy { $0.sql == statement.sql && $0.duration >= .zero })
+        expectEqual(heard.map(\.rows), [3, 3])
+        expect(heard.allSatisfy { $0.sql == statement.sql && $0.duration >= .zero })
     }
 
     @Test func `the plan names the index`() throws {
@@ -120,22 +121,22 @@ struct ExtensionTests {
 
         let plan = try connection.queryPlan("SELECT b FROM t WHERE a = 1 UNION ALL SELECT b FROM t")
 
-        #expect(plan.contains { $0.hasPrefix("  ") && $0.contains("USING INDEX t_a") })
-        #expect(plan.contains { $0.contains("SCAN t") })
+        expect(plan.contains { $0.hasPrefix("  ") && $0.contains("USING INDEX t_a") })
+        expect(plan.contains { $0.contains("SCAN t") })
     }
 
     @Test(arguments: ["cache_size; DROP TABLE t", "", "cache size"])
     func `a pragma's name is a name`(name: String) throws {
-        #expect(try failure { try connection.setPragma(name, "1") }.code == .misuse)
-        #expect(try failure { _ = try connection.pragma(name) }.code == .misuse)
+        try expectEqual(failure { try connection.setPragma(name, "1") }.code, .misuse)
+        try expectEqual(failure { _ = try connection.pragma(name) }.code, .misuse)
     }
 
     @Test func `a pragma's value is never code`() throws {
         try connection.execute("CREATE TABLE t (a)")
         try connection.setPragma("user_version", "7")
         try connection.setPragma("temp_store", "2); DROP TABLE t; --'")
-        #expect(try connection.pragma("user_version") == "7")
-        #expect(try connection.firstInt64("SELECT count(*) FROM t") == 0)
-        #expect(try connection.pragma("no_such_pragma") == nil)
+        try expectEqual(connection.pragma("user_version"), "7")
+        try expectEqual(connection.firstInt64("SELECT count(*) FROM t"), 0)
+        try expectEqual(connection.pragma("no_such_pragma"), nil)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -25,13 +26,13 @@ struct OpeningTests {
         for connection in [
             try pool.read { $0 }, try pool.write { $0 },
         ] {
-            #expect(try connection.pragma("journal_mode") == "wal")
-            #expect(try connection.pragma("auto_vacuum") == "2")
-            #expect(try connection.pragma("page_size") == "4096")
-            #expect(try connection.pragma("synchronous") == "1")
-            #expect(try connection.pragma("foreign_keys") == "0")
-            #expect(try connection.pragma("temp_store") == "2")
-            #expect(try connection.pragma("encoding") == "UTF-8")
+            try expectEqual(connection.pragma("journal_mode"), "wal")
+            try expectEqual(connection.pragma("auto_vacuum"), "2")
+            try expectEqual(connection.pragma("page_size"), "4096")
+            try expectEqual(connection.pragma("synchronous"), "1")
+            try expectEqual(connection.pragma("foreign_keys"), "0")
+            try expectEqual(connection.pragma("temp_store"), "2")
+            try expectEqual(connection.pragma("encoding"), "UTF-8")
         }
     }
 
@@ -39,17 +40,17 @@ struct OpeningTests {
         var options = PoolOptions()
         options.pragmas = ["SYNCHRONOUS": "FULL", "page_size": "8192", "auto_vacuum": "NONE", "journal_mode": "delete"]
         var pool = try ConnectionPool.withNumbers(at: folder.file(), options: options)
-        #expect(try pool.read { try $0.pragma("synchronous") } == "2")
-        #expect(try pool.read { try $0.pragma("page_size") } == "8192")
-        #expect(try pool.read { try $0.pragma("auto_vacuum") } == "0")
-        #expect(try pool.read { try $0.pragma("journal_mode") } == "delete")
-        #expect(!pool.isWriteAheadLogged)
+        try expectEqual(pool.read { try $0.pragma("synchronous") }, "2")
+        try expectEqual(pool.read { try $0.pragma("page_size") }, "8192")
+        try expectEqual(pool.read { try $0.pragma("auto_vacuum") }, "0")
+        try expectEqual(pool.read { try $0.pragma("journal_mode") }, "delete")
+        expect(!pool.isWriteAheadLogged)
         try pool.close()
 
         options.pragmas = ["page_size": "4096"]
         pool = try ConnectionPool(.file(folder.file()), options: options)
-        #expect(try pool.read { try $0.pragma("page_size") } == "8192")
-        #expect(pool.isWriteAheadLogged)
+        try expectEqual(pool.read { try $0.pragma("page_size") }, "8192")
+        expect(pool.isWriteAheadLogged)
     }
 
     @Test(arguments: ["locking_mode": "exclusive", "journal_mode": "OFF"])
@@ -57,37 +58,37 @@ struct OpeningTests {
         var options = PoolOptions()
         options.pragmas = [name: value]
         let error = try failure { _ = try ConnectionPool(.file(folder.file()), options: options) }
-        #expect(error.code == .misuse && error.message.contains(name))
+        expect(error.code == .misuse && error.message.contains(name))
     }
 
     @Test func `closing leaves the file alone in its folder`() throws {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1, 2])
-        #expect(try pool.sum() == 3)
-        #expect(try folder.names().count == 3)
+        try expectEqual(pool.sum(), 3)
+        try expectEqual(folder.names().count, 3)
 
         try pool.close()
         try pool.close()
 
-        #expect(try folder.names() == ["store.sqlite"])
-        #expect(try failure { _ = try pool.sum() }.code == .misuse)
-        #expect(try failure { try pool.write { _ in } }.code == .misuse)
-        #expect(try failure { _ = try pool.pinSnapshot() }.code == .misuse)
+        try expectEqual(folder.names(), ["store.sqlite"])
+        try expectEqual(failure { _ = try pool.sum() }.code, .misuse)
+        try expectEqual(failure { try pool.write { _ in } }.code, .misuse)
+        try expectEqual(failure { _ = try pool.pinSnapshot() }.code, .misuse)
     }
 
     @Test func `letting go of a pool closes it`() throws {
         do {
             let pool = try ConnectionPool.withNumbers(at: folder.file(), [1, 2])
-            #expect(try pool.sum() == 3)
+            try expectEqual(pool.sum(), 3)
         }
-        #expect(try folder.names() == ["store.sqlite"])
+        try expectEqual(folder.names(), ["store.sqlite"])
     }
 
     @Test func `a path may hold anything`() throws {
         let path = folder.file("a ?b#c%20'ü;.sqlite")
         try ConnectionPool.withNumbers(at: path, [5]).close()
         let immutable = try Connection(path: path, access: .readOnly, isImmutable: true)
-        #expect(try immutable.sum() == 5)
-        #expect(try folder.names() == ["a ?b#c%20'ü;.sqlite"])
+        try expectEqual(immutable.sum(), 5)
+        try expectEqual(folder.names(), ["a ?b#c%20'ü;.sqlite"])
     }
 
     // MARK: - Files as they should not be
@@ -97,8 +98,8 @@ struct OpeningTests {
         var options = PoolOptions()
         options.access = access
         let error = try failure { _ = try ConnectionPool(.file(folder.file()), options: options) }
-        #expect(error.code == .cannotOpen && error.message.contains(folder.file()))
-        #expect(try folder.names().isEmpty)
+        expect(error.code == .cannotOpen && error.message.contains(folder.file()))
+        try expect(folder.names().isEmpty)
     }
 
     @Test(arguments: [Connection.Access.readOnly, .readWriteCreate])
@@ -110,8 +111,8 @@ struct OpeningTests {
 
         let error = try failure { _ = try ConnectionPool(.file(folder.file()), options: options) }
 
-        #expect(error.code == .notADatabase && error.message.contains("not an SQLite database"))
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file())) == text)
+        expect(error.code == .notADatabase && error.message.contains("not an SQLite database"))
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: folder.file())), text)
     }
 
     @Test(arguments: [20, 50, 100, 4000, 4096, 8192, 12000])
@@ -123,8 +124,8 @@ struct OpeningTests {
 
         let error = try failure { _ = try ConnectionPool(.file(folder.file())) }
 
-        #expect([.notADatabase, .corrupt].contains(error.code))
-        #expect(error.operation == .open && error.message.contains(folder.file()))
+        expect([.notADatabase, .corrupt].contains(error.code))
+        expect(error.operation == .open && error.message.contains(folder.file()))
     }
 
     @Test func `a garbled schema is refused`() throws {
@@ -134,7 +135,7 @@ struct OpeningTests {
         bytes.replaceSubrange(place, with: Data("CREMATE TABL".utf8))
         try bytes.write(to: URL(fileURLWithPath: folder.file()))
 
-        #expect(try failure { _ = try ConnectionPool(.file(folder.file())) }.code == .corrupt)
+        try expectEqual(failure { _ = try ConnectionPool(.file(folder.file())) }.code, .corrupt)
     }
 
     @Test func `garbled pages are found by the integrity check and throw when read`() throws {
@@ -144,12 +145,12 @@ struct OpeningTests {
         try bytes.write(to: URL(fileURLWithPath: folder.file()))
         let pool = try ConnectionPool(.file(folder.file()))
 
-        #expect(try failure { _ = try pool.sum() }.code == .corrupt)
-        #expect(try !pool.read { try $0.integrityFaults() }.isEmpty)
+        try expectEqual(failure { _ = try pool.sum() }.code, .corrupt)
+        try expect(!pool.read { try $0.integrityFaults() }.isEmpty)
     }
 
     @Test func `a folder is no database`() throws {
-        #expect(try failure { _ = try ConnectionPool(.file(folder.path)) }.code == .cannotOpen)
+        try expectEqual(failure { _ = try ConnectionPool(.file(folder.path)) }.code, .cannotOpen)
     }
 
     // MARK: - Reading only
@@ -159,18 +160,18 @@ struct OpeningTests {
         let before = try Data(contentsOf: URL(fileURLWithPath: folder.file()))
         let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
 
-        #expect(try pool.sum() == 3)
-        #expect(try failure { try pool.write { _ in } }.code == .readOnly)
-        #expect(try failure { try pool.checkpoint(.truncate) }.code == .readOnly)
-        #expect(try failure { try pool.read { try $0.insert([1]) } }.code == .readOnly)
+        try expectEqual(pool.sum(), 3)
+        try expectEqual(failure { try pool.write { _ in } }.code, .readOnly)
+        try expectEqual(failure { try pool.checkpoint(.truncate) }.code, .readOnly)
+        try expectEqual(failure { try pool.read { try $0.insert([1]) } }.code, .readOnly)
         try pool.close()
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file())) == before)
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: folder.file())), before)
     }
 
     @Test func `reading only sees the rows that are in the log alone`() throws {
         let (path, _) = try storeWithLog(named: "crashed.sqlite")
         let pool = try ConnectionPool(.file(path), options: readOnly())
-        #expect(try pool.sum() == 6)
+        try expectEqual(pool.sum(), 6)
     }
 
     /// A copy of a store whose rows are in its log, as a crash would leave it, and the size of that log.
@@ -188,38 +189,38 @@ struct OpeningTests {
 
     @Test func `reading leaves no log behind where there was none`() throws {
         try ConnectionPool.withNumbers(at: folder.file(), [1, 2]).close()
-        #expect(try folder.names() == ["store.sqlite"])
+        try expectEqual(folder.names(), ["store.sqlite"])
         let before = try Data(contentsOf: URL(fileURLWithPath: folder.file()))
         do {
             let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
-            #expect(try pool.sum() == 3 && pool.isWriteAheadLogged)
-            #expect(try folder.names().count == 3)
+            try expect(pool.sum() == 3 && pool.isWriteAheadLogged)
+            try expectEqual(folder.names().count, 3)
             try pool.close()
-            #expect(try folder.names() == ["store.sqlite"])
+            try expectEqual(folder.names(), ["store.sqlite"])
         }
         do {
             // Without being closed, too.
             let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
-            #expect(try pool.sum() == 3)
+            try expectEqual(pool.sum(), 3)
         }
-        #expect(try folder.names() == ["store.sqlite"])
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file())) == before)
+        try expectEqual(folder.names(), ["store.sqlite"])
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: folder.file())), before)
     }
 
     @Test func `a log that others use, or have written, stays when reading ends`() throws {
         try ConnectionPool.withNumbers(at: folder.file(), [1, 2]).close()
         let reader = try ConnectionPool(.file(folder.file()), options: readOnly())
         let writer = try ConnectionPool(.file(folder.file()))
-        #expect(try reader.sum() == 3)
+        try expectEqual(reader.sum(), 3)
         try reader.close()
-        #expect(try folder.names().count == 3)
+        try expectEqual(folder.names().count, 3)
         try writer.write { try $0.run("INSERT INTO number VALUES (3)") }
-        #expect(try folder.size("store.sqlite-wal") > 0)
+        try expect(folder.size("store.sqlite-wal") > 0)
         let second = try ConnectionPool(.file(folder.file()), options: readOnly())
-        #expect(try second.sum() == 6)
+        try expectEqual(second.sum(), 6)
         try second.close()
-        #expect(try folder.size("store.sqlite-wal") > 0)
-        #expect(try writer.sum() == 6)
+        try expect(folder.size("store.sqlite-wal") > 0)
+        try expectEqual(writer.sum(), 6)
     }
 
     #if os(Linux)
@@ -246,10 +247,10 @@ struct OpeningTests {
 
         try readableOnly {
             let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
-            #expect(try pool.sum() == 3)
-            #expect(pool.opening.isImmutable && pool.opening.temporaryFolder == nil)
+            try expectEqual(pool.sum(), 3)
+            expect(pool.opening.isImmutable && pool.opening.temporaryFolder == nil)
         }
-        #expect(try folder.names() == ["store.sqlite"])
+        try expectEqual(folder.names(), ["store.sqlite"])
     }
 
     @Test func `a store with a log in a folder that may not be written is read from a copy, log and all`() throws {
@@ -260,14 +261,14 @@ struct OpeningTests {
 
         try readableOnly {
             let pool = try ConnectionPool(.file(path), options: readOnly())
-            #expect(try pool.sum() == 6)
-            #expect(!pool.opening.isImmutable)
+            try expectEqual(pool.sum(), 6)
+            expect(!pool.opening.isImmutable)
             copy = pool.opening.temporaryFolder
-            #expect(copy.map { FileManager.default.fileExists(atPath: $0) } == true)
+            expectEqual(copy.map { FileManager.default.fileExists(atPath: $0) }, true)
         }
-        #expect(copy.map { FileManager.default.fileExists(atPath: $0) } == false, "the copy goes with the pool")
-        #expect(try folder.names() == ["crashed.sqlite", "crashed.sqlite-wal"])
-        #expect(try folder.size("crashed.sqlite-wal") == logSize)
+        expectEqual(copy.map { FileManager.default.fileExists(atPath: $0) }, false, "the copy goes with the pool")
+        try expectEqual(folder.names(), ["crashed.sqlite", "crashed.sqlite-wal"])
+        try expectEqual(folder.size("crashed.sqlite-wal"), logSize)
     }
 
     @Test func `a store that may not be read is refused`() throws {
@@ -275,7 +276,7 @@ struct OpeningTests {
         chmod(folder.file(), 0o000)
         try withoutRights {
             let error = try failure { _ = try ConnectionPool(.file(folder.file()), options: readOnly()) }
-            #expect(error.code == .cannotOpen)
+            expectEqual(error.code, .cannotOpen)
         }
     }
     #endif

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import Synchronization
@@ -33,10 +34,10 @@ struct PoolTests {
             let lease = try pool.writer()
             try lease.connection.insert([1000])
             lease.rollBack()
-            #expect(try pool.sum() == 1, "rolled back at once")
+            try expectEqual(pool.sum(), 1, "rolled back at once")
         }
 
-        #expect(try pool.sum() == 1)
+        try expectEqual(pool.sum(), 1)
     }
 
     @Test func `a commit that fails is rolled back and the pool goes on`() throws {
@@ -58,10 +59,10 @@ struct PoolTests {
             }
         }
 
-        #expect(error.code == .constraint && error.operation == .commit)
-        #expect(try pool.sum() == 1)
+        expect(error.code == .constraint && error.operation == .commit)
+        try expectEqual(pool.sum(), 1)
         try pool.write { try $0.insert([2]) }
-        #expect(try pool.sum() == 3)
+        try expectEqual(pool.sum(), 3)
     }
 
     @Test func `a connection with an input or output error is replaced`() throws {
@@ -69,7 +70,7 @@ struct PoolTests {
         let first = try pool.write { connection in
             // As a failed sync would be reported.
             let error = connection.failure(ResultCode.inputOutput.rawValue, .commit, sql: nil)
-            #expect(error.code == .inputOutput)
+            expectEqual(error.code, .inputOutput)
             return connection
         }
 
@@ -78,8 +79,8 @@ struct PoolTests {
             return connection
         }
 
-        #expect(first !== second)
-        #expect(try pool.sum() == 3)
+        expect(first !== second)
+        try expectEqual(pool.sum(), 3)
     }
 
     @Test func `a second write inside a write is refused at once`() throws {
@@ -87,10 +88,10 @@ struct PoolTests {
         let twin = try ConnectionPool(.file(folder.file()))
         try pool.write { _ in
             let errors = [try failure { try pool.write { _ in } }, try failure { try twin.write { _ in } }]
-            #expect(errors.map(\.code) == [.misuse, .misuse])
+            expectEqual(errors.map(\.code), [.misuse, .misuse])
         }
         try twin.write { try $0.insert([2]) }
-        #expect(try pool.sum() == 3)
+        try expectEqual(pool.sum(), 3)
     }
 
     @Test func `a statement that outlives its lease traps`() async {
@@ -106,7 +107,7 @@ struct PoolTests {
             _ = try leak()
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("a Statement outlived the lease of its connection"))
+        expect(message.contains("a Statement outlived the lease of its connection"))
     }
 
     // MARK: - Readers beside a writer
@@ -122,14 +123,14 @@ struct PoolTests {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1])
         let writer = try pool.writer()
         try writer.connection.insert([10])
-        #expect(try pool.sum() == 1)
+        try expectEqual(pool.sum(), 1)
         do {
             let snapshot = try pool.reader(isSnapshot: true)
-            #expect(try snapshot.connection.sum() == 1)
+            try expectEqual(snapshot.connection.sum(), 1)
             try writer.commit()
-            #expect(try snapshot.connection.sum() == 1)
+            try expectEqual(snapshot.connection.sum(), 1)
         }
-        #expect(try pool.sum() == 11)
+        try expectEqual(pool.sum(), 11)
     }
 
     @Test func `readers never wait for a writer that does not end`() throws {
@@ -141,7 +142,7 @@ struct PoolTests {
             onThread {
                 for _ in 0..<50 {
                     let sum = try pool.read(isSnapshot: true, timeout: 0) { try $0.sum() }
-                    #expect(sum == 1)
+                    expectEqual(sum, 1)
                 }
             }
         }
@@ -157,12 +158,12 @@ struct PoolTests {
         do {
             let first = try pool.reader()
             let second = try pool.reader()
-            #expect(first.connection !== second.connection)
+            expect(first.connection !== second.connection)
 
             let error = try failure { _ = try pool.read(timeout: 0.01) { try $0.sum() } }
-            #expect(error.code == .busy && error.operation == .waitForReader)
-            #expect(error.wait?.blocker == .otherThread)
-            #expect((error.wait?.seconds ?? 0) >= 0.01)
+            expect(error.code == .busy && error.operation == .waitForReader)
+            expectEqual(error.wait?.blocker, .otherThread)
+            expect((error.wait?.seconds ?? 0) >= 0.01)
 
             for name in ["a", "b", "c"] {
                 let queued = waiting.count
@@ -173,12 +174,12 @@ struct PoolTests {
                 )
                 try wait { pool.readers.waiterCount == queued + 1 }
             }
-            #expect(journal.all == [])
+            expectEqual(journal.all, [])
             // One connection comes back, so the waiting threads read one after another.
             _ = consume second
             for thread in waiting { try thread.join() }
         }
-        #expect(journal.all == ["a", "b", "c"])
+        expectEqual(journal.all, ["a", "b", "c"])
     }
 
     // MARK: - Writers
@@ -203,12 +204,12 @@ struct PoolTests {
                 )
                 try wait { pools[0].turn.waiterCount == index + 1 }
             }
-            #expect(journal.all == [])
+            expectEqual(journal.all, [])
             try writer.commit()
         }
         for thread in threads { try thread.join() }
-        #expect(journal.all == ["0", "1", "2", "3", "4", "5"])
-        #expect(try pools[1].sum() == 15)
+        expectEqual(journal.all, ["0", "1", "2", "3", "4", "5"])
+        try expectEqual(pools[1].sum(), 15)
     }
 
     @Test func `a writer that waits too long for a thread says so`() throws {
@@ -216,15 +217,15 @@ struct PoolTests {
         let writer = try pool.writer()
         let thread = onThread {
             let error = try failure { try pool.write(timeout: 0.02) { _ in } }
-            #expect(error.code == .busy && error.operation == .waitForWriter)
-            #expect(error.wait?.blocker == .otherThread)
-            #expect(error.message.contains("another thread"))
-            #expect((0.02..<10).contains(error.wait?.seconds ?? 0))
+            expect(error.code == .busy && error.operation == .waitForWriter)
+            expectEqual(error.wait?.blocker, .otherThread)
+            expect(error.message.contains("another thread"))
+            expect((0.02..<10).contains(error.wait?.seconds ?? 0))
         }
         try thread.join()
         try writer.connection.insert([1])
         try writer.commit()
-        #expect(try pool.sum() == 1)
+        try expectEqual(pool.sum(), 1)
     }
 
     @Test func `a writer that waits too long for another process says so, and succeeds once that is done`() throws {
@@ -235,17 +236,17 @@ struct PoolTests {
 
         let error = try failure { try pool.write(timeout: 0.05) { _ in } }
 
-        #expect(error.code == .busy && error.operation == .begin)
-        #expect(error.wait?.blocker == .otherConnection)
-        #expect(error.message.contains("another process"))
-        #expect((0.05..<10).contains(error.wait?.seconds ?? 0))
-        #expect(try pool.sum() == 0, "reading goes on meanwhile")
+        expect(error.code == .busy && error.operation == .begin)
+        expectEqual(error.wait?.blocker, .otherConnection)
+        expect(error.message.contains("another process"))
+        expect((0.05..<10).contains(error.wait?.seconds ?? 0))
+        try expectEqual(pool.sum(), 0, "reading goes on meanwhile")
 
         let thread = onThread { try pool.write { try $0.insert([2]) } }
         try wait { pool.state.withLock { $0.writer?.busyWait.isWaiting } == true }
         try foreign.run("COMMIT")
         try thread.join()
-        #expect(try pool.sum() == 2)
+        try expectEqual(pool.sum(), 2)
     }
 
     @Test func `many threads on several pools lose nothing`() throws {
@@ -259,16 +260,16 @@ struct PoolTests {
                     try pools[(index + round) % 3].write { connection in
                         let sum = try connection.sum()
                         try connection.insert([1])
-                        #expect(try connection.sum() == sum + 1)
+                        try expectEqual(connection.sum(), sum + 1)
                     }
                     _ = try pools[index % 3].sum()
                 }
             }
         }
         for thread in threads { try thread.join() }
-        #expect(try pools[0].sum() == 200)
+        try expectEqual(pools[0].sum(), 200)
         for pool in pools { try pool.close() }
-        #expect(try folder.names() == ["store.sqlite"])
+        try expectEqual(folder.names(), ["store.sqlite"])
     }
 
     @Test func `several may make one database at the same time`() throws {
@@ -280,7 +281,7 @@ struct PoolTests {
                 onThread {
                     start.wait()
                     let pool = try ConnectionPool(.file(path))
-                    #expect(pool.isWriteAheadLogged)
+                    expect(pool.isWriteAheadLogged)
                     try pool.close()
                 }
             }
@@ -295,13 +296,13 @@ struct PoolTests {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1], options: options)
         do {
             let snapshot = try pool.reader(isSnapshot: true)
-            #expect(try snapshot.connection.sum() == 1)
+            try expectEqual(snapshot.connection.sum(), 1)
             let error = try failure { try pool.write(timeout: 0.02) { try $0.insert([1]) } }
-            #expect(error.code == .busy && error.operation == .commit && error.wait != nil)
+            expect(error.code == .busy && error.operation == .commit && error.wait != nil)
         }
         try pool.write { try $0.insert([2]) }
-        #expect(try pool.sum() == 3)
-        #expect(try failure { _ = try pool.pinSnapshot() }.code == .misuse)
+        try expectEqual(pool.sum(), 3)
+        try expectEqual(failure { _ = try pool.pinSnapshot() }.code, .misuse)
     }
 
     // MARK: - Cancelling
@@ -327,16 +328,16 @@ struct PoolTests {
                     try connection.run(Self.endless)
                 }
             }
-            #expect(error.code == .interrupt)
+            expectEqual(error.code, .interrupt)
         }
         try wait { isRunning.load(ordering: .acquiring) }
 
         cancellation.cancel()
 
         try thread.join()
-        #expect(try pool.sum() == 1, "the next operation on the same connection is not hit")
-        #expect(try failure { _ = try pool.read(cancellation: cancellation) { _ in } }.code == .interrupt)
-        #expect(try failure { _ = try pool.write(cancellation: cancellation) { _ in } }.code == .interrupt)
+        try expectEqual(pool.sum(), 1, "the next operation on the same connection is not hit")
+        try expectEqual(failure { _ = try pool.read(cancellation: cancellation) { _ in } }.code, .interrupt)
+        try expectEqual(failure { _ = try pool.write(cancellation: cancellation) { _ in } }.code, .interrupt)
     }
 
     @Test func `a cancellation between two statements is not lost`() throws {
@@ -349,8 +350,8 @@ struct PoolTests {
                 try connection.run(Self.endless)
             }
         }
-        #expect(error.code == .interrupt)
-        #expect(try pool.sum() == 1)
+        expectEqual(error.code, .interrupt)
+        try expectEqual(pool.sum(), 1)
     }
 
     @Test func `waiting can be cancelled`() throws {
@@ -360,7 +361,7 @@ struct PoolTests {
             let writer = try pool.writer()
             let thread = onThread {
                 let error = try failure { try pool.write(cancellation: byTurn) { _ in } }
-                #expect(error.code == .interrupt)
+                expectEqual(error.code, .interrupt)
             }
             try wait { pool.turn.waiterCount == 1 }
             byTurn.cancel()
@@ -373,7 +374,7 @@ struct PoolTests {
         let byLock = Cancellation()
         let thread = onThread {
             let error = try failure { try pool.write(cancellation: byLock) { _ in } }
-            #expect(error.code == .interrupt)
+            expectEqual(error.code, .interrupt)
         }
         try wait { pool.state.withLock { $0.writer?.busyWait.isWaiting } == true }
         byLock.cancel()
@@ -392,13 +393,13 @@ struct PoolTests {
         let second = try pool.pinSnapshot()
         try pool.write { try $0.insert([7]) }
         try pool.checkpoint(.passive)
-        #expect(try failure { try pool.checkpoint(.truncate, timeout: 0.01) }.code == .busy)
+        try expectEqual(failure { try pool.checkpoint(.truncate, timeout: 0.01) }.code, .busy)
 
-        #expect(try first.read { try $0.sum() } == 6)
-        #expect(try second.read { try $0.sum() } == 0)
-        #expect(try pool.sum() == 7)
+        try expectEqual(first.read { try $0.sum() }, 6)
+        try expectEqual(second.read { try $0.sum() }, 0)
+        try expectEqual(pool.sum(), 7)
         let error = try failure { _ = try pool.pinSnapshot() }
-        #expect(error.code == .full && error.message.contains("2 snapshots"))
+        expect(error.code == .full && error.message.contains("2 snapshots"))
         _ = consume first
         #expect(throws: Never.self) { _ = try pool.pinSnapshot() }
     }
@@ -424,15 +425,15 @@ struct PoolTests {
         isDone.store(true, ordering: .relaxed)
         for reader in readers { try reader.join() }
 
-        #expect(largest < 200 * 4120, "the log grew to \(largest) bytes")
+        expect(largest < 200 * 4120, "the log grew to \(largest) bytes")
     }
 
     @Test func `a checkpoint on demand empties the log`() throws {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1, 2])
-        #expect(try folder.size("store.sqlite-wal") > 0)
-        #expect(try pool.checkpoint(.truncate))
-        #expect(try folder.size("store.sqlite-wal") == 0)
-        #expect(try pool.sum() == 3)
+        try expect(folder.size("store.sqlite-wal") > 0)
+        try expect(pool.checkpoint(.truncate))
+        try expectEqual(folder.size("store.sqlite-wal"), 0)
+        try expectEqual(pool.sum(), 3)
     }
 
     // MARK: - In memory
@@ -445,18 +446,18 @@ struct PoolTests {
             onThread {
                 for _ in 0..<50 {
                     try pool.write { try $0.insert([1, -1]) }
-                    #expect(try pool.read(isSnapshot: true) { try $0.sum() } == 0)
+                    try expectEqual(pool.read(isSnapshot: true) { try $0.sum() }, 0)
                 }
             }
         }
         for thread in threads { try thread.join() }
 
-        #expect(try pool.read { try $0.firstInt64("SELECT count(*) FROM number") } == 400)
-        #expect(try failure { _ = try other.sum() }.code == .error)
-        #expect(try failure { _ = try pool.pinSnapshot() }.code == .misuse)
-        #expect(try failure { try pool.read { _ in try pool.write { _ in } } }.code == .misuse)
+        try expectEqual(pool.read { try $0.firstInt64("SELECT count(*) FROM number") }, 400)
+        try expectEqual(failure { _ = try other.sum() }.code, .error)
+        try expectEqual(failure { _ = try pool.pinSnapshot() }.code, .misuse)
+        try expectEqual(failure { try pool.read { _ in try pool.write { _ in } } }.code, .misuse)
         try pool.close()
-        #expect(try failure { _ = try pool.sum() }.code == .misuse)
+        try expectEqual(failure { _ = try pool.sum() }.code, .misuse)
     }
 
     // MARK: - Everywhere
@@ -467,12 +468,12 @@ struct PoolTests {
         let pool = try ConnectionPool.withNumbers(at: folder.file(), options: options)
         let statements = Mutex<[String]>([])
         pool.setTrace { event in statements.withLock { $0.append(event.sql) } }
-        #expect(try pool.read { try $0.firstInt64("SELECT seven()") } == 7)
+        try expectEqual(pool.read { try $0.firstInt64("SELECT seven()") }, 7)
         try pool.write { try $0.run("INSERT INTO number VALUES (seven())") }
         pool.setTrace(nil)
-        #expect(try pool.sum() == 7)
+        try expectEqual(pool.sum(), 7)
 
         let heard = ["SELECT seven()", "BEGIN IMMEDIATE", "INSERT INTO number VALUES (seven())", "COMMIT"]
-        #expect(statements.withLock { $0 } == heard)
+        expectEqual(statements.withLock { $0 }, heard)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataLocks
 import Synchronization
 import Testing
@@ -53,9 +54,9 @@ struct ReaderShelfTests {
         }
         for thread in threads { try thread.join() }
 
-        #expect(served.load(ordering: .relaxed) == 8 * 400)
-        #expect(usage.most.load(ordering: .relaxed) <= 3)
-        #expect(shelf.waiterCount == 0)
+        expectEqual(served.load(ordering: .relaxed), 8 * 400)
+        expect(usage.most.load(ordering: .relaxed) <= 3)
+        expectEqual(shelf.waiterCount, 0)
         let all = try (0..<3).map { _ in try Self.use(shelf, timeout: 0) }
         #expect(throws: SQLiteError.self) { _ = try Self.use(shelf, timeout: 0) }
         for connection in all { shelf.putBack(connection) }
@@ -66,7 +67,7 @@ struct ReaderShelfTests {
         let connection = try Self.use(shelf, timeout: 0)
         let thread = onThread {
             let error = try failure { _ = try Self.use(shelf, timeout: 30) }
-            #expect(error.code == .misuse)
+            expectEqual(error.code, .misuse)
         }
         try wait { shelf.waiterCount == 1 }
 
@@ -74,7 +75,7 @@ struct ReaderShelfTests {
         shelf.putBack(connection)
 
         try thread.join()
-        #expect(try failure { _ = try Self.use(shelf, timeout: 0) }.code == .misuse)
+        try expectEqual(failure { _ = try Self.use(shelf, timeout: 0) }.code, .misuse)
     }
 
     @Test func `a reader taken away makes room for another`() throws {
@@ -82,10 +83,10 @@ struct ReaderShelfTests {
         shelf.putBack(try Self.use(shelf, timeout: 0))
         let taken = try #require(shelf.removeIdle())
         let second = try Self.use(shelf, timeout: 0)
-        #expect(second !== taken)
-        #expect(shelf.removeIdle() == nil)
+        expect(second !== taken)
+        expect(shelf.removeIdle() == nil)
         shelf.putBack(second)
         shelf.adopt(taken)
-        #expect(shelf.removeIdle() === second, "the one that came too many was closed")
+        expect(shelf.removeIdle() === second, "the one that came too many was closed")
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -24,13 +25,13 @@ struct StatementTests {
         let select = try connection.statement("SELECT i, d, s, b, length(b) FROM t")
         try #require(try select.step())
 
-        #expect(select[0].int64 == .min)
-        #expect(select[1].double == 0.1)
-        #expect(select[2].string == "naïve 🐘\0tail")
-        #expect(select[3].uuid == uuid)
-        #expect(select[4].int64 == 16)
-        #expect([0, 1, 2, 3].map { select[$0].kind } == [.integer, .real, .text, .blob])
-        #expect(try !select.step())
+        expectEqual(select[0].int64, .min)
+        expectEqual(select[1].double, 0.1)
+        expectEqual(select[2].string, "naïve 🐘\0tail")
+        expectEqual(select[3].uuid, uuid)
+        expectEqual(select[4].int64, 16)
+        expectEqual([0, 1, 2, 3].map { select[$0].kind }, [.integer, .real, .text, .blob])
+        try expect(!select.step())
     }
 
     @Test func `an empty text and an empty blob are not null`() throws {
@@ -45,9 +46,9 @@ struct StatementTests {
         let select = try connection.statement("SELECT i, s, b FROM t")
         for _ in 0..<2 {
             try #require(try select.step())
-            #expect(select[0].isNull && select[0].optionalString == nil && select[0].optionalInt64 == nil)
-            #expect(select[1].optionalString == "")
-            #expect(select[2].optionalData == Data())
+            expect(select[0].isNull && select[0].optionalString == nil && select[0].optionalInt64 == nil)
+            expectEqual(select[1].optionalString, "")
+            expectEqual(select[2].optionalData, Data())
         }
     }
 
@@ -62,9 +63,9 @@ struct StatementTests {
 
         let select = try connection.statement("SELECT s, b FROM t")
         try #require(try select.step())
-        #expect(select[0].string == text)
-        #expect(select[1].data == data)
-        #expect(Data(select[1].bytes) == data)
+        expectEqual(select[0].string, text)
+        expectEqual(select[1].data, data)
+        expectEqual(Data(select[1].bytes), data)
     }
 
     @Test func `bytes bound in place are read at the step`() throws {
@@ -75,7 +76,7 @@ struct StatementTests {
             try insert.run()
         }
 
-        #expect(try connection.firstString("SELECT s FROM t") == "in place")
+        try expectEqual(connection.firstString("SELECT s FROM t"), "in place")
     }
 
     @Test func `invalid utf8 in a file is repaired, and available raw`() throws {
@@ -83,22 +84,22 @@ struct StatementTests {
 
         let select = try connection.statement("SELECT s FROM t")
         try #require(try select.step())
-        #expect(select[0].string == "a\u{FFFD}b")
-        #expect(Array(select[0].utf8) == [0x61, 0xFF, 0x62])
+        expectEqual(select[0].string, "a\u{FFFD}b")
+        expectEqual(Array(select[0].utf8), [0x61, 0xFF, 0x62])
     }
 
     @Test func `a blob of another length is no uuid`() throws {
         let select = try connection.statement("SELECT x'0011', NULL, 5")
         try #require(try select.step())
-        #expect(select[0].uuid == nil && select[1].uuid == nil && select[2].uuid == nil)
-        #expect(select[7].isNull, "a column beyond the last")
+        expect(select[0].uuid == nil && select[1].uuid == nil && select[2].uuid == nil)
+        expect(select[7].isNull, "a column beyond the last")
     }
 
     @Test func `a number that is not one becomes null`() throws {
         let select = try connection.statement("SELECT ?")
         try select.bind(Double.nan, at: 1)
         try #require(try select.step())
-        #expect(select[0].isNull)
+        expect(select[0].isNull)
     }
 
     @Test func `run drops the bindings`() throws {
@@ -107,13 +108,13 @@ struct StatementTests {
         try insert.run()
         try insert.run()
 
-        #expect(try connection.firstInt64("SELECT count(*) FROM t WHERE s IS NULL") == 1)
+        try expectEqual(connection.firstInt64("SELECT count(*) FROM t WHERE s IS NULL"), 1)
     }
 
     @Test func `a parameter out of range throws`() throws {
         let insert = try connection.statement("INSERT INTO t (s) VALUES (?)")
         let error = #expect(throws: SQLiteError.self) { try insert.bind(1, at: 2) }
-        #expect(error?.code == .range && error?.operation == .bind)
+        expect(error?.code == .range && error?.operation == .bind)
     }
 
     @Test func `errors name the statement but no bound value`() throws {
@@ -124,17 +125,17 @@ struct StatementTests {
         try insert.bind("secret", at: 1)
         let error = try failure { try insert.run() }
 
-        #expect(error.code == .constraint && error.extendedCode == .constraintUnique)
-        #expect(error.message == "UNIQUE constraint failed: t.s")
-        #expect(error.description.contains("INSERT INTO t"))
-        #expect(!error.description.contains("secret"))
+        expect(error.code == .constraint && error.extendedCode == .constraintUnique)
+        expectEqual(error.message, "UNIQUE constraint failed: t.s")
+        expect(error.description.contains("INSERT INTO t"))
+        expect(!error.description.contains("secret"))
     }
 
     @Test(arguments: ["SELEC 1", "SELECT 1; SELECT 2", "", "SELECT \"misspelt\" FROM t", "SELECT nothing FROM t"])
     func `what is not one sound statement is refused`(text: String) throws {
         let error = try failure { try connection.run(SQL(text)) }
-        #expect(error.operation == .prepare)
-        #expect(error.sql == text)
+        expectEqual(error.operation, .prepare)
+        expectEqual(error.sql, text)
     }
 }
 
@@ -154,8 +155,8 @@ struct StatementCacheTests {
             handles.insert(statement.handle)
         }
 
-        #expect(handles.count == 1)
-        #expect(connection.cachedStatementCount == 1 && connection.lentStatementCount == 0)
+        expectEqual(handles.count, 1)
+        expect(connection.cachedStatementCount == 1 && connection.lentStatementCount == 0)
     }
 
     @Test func `nested uses of a text do not disturb each other`() throws {
@@ -168,8 +169,8 @@ struct StatementCacheTests {
             while try inner.step() { pairs.append([outer[0].int64, inner[0].int64]) }
         }
 
-        #expect(pairs == [[1, 1], [1, 2], [2, 1], [2, 2]])
-        #expect(connection.cachedStatementCount == 1 && connection.lentStatementCount == 1)
+        expectEqual(pairs, [[1, 1], [1, 2], [2, 1], [2, 2]])
+        expect(connection.cachedStatementCount == 1 && connection.lentStatementCount == 1)
     }
 
     @Test func `the least recently used goes, and none that is in use`() throws {
@@ -179,9 +180,9 @@ struct StatementCacheTests {
         try connection.run("SELECT 'b'")
         try connection.run("SELECT 'c'")
 
-        #expect(connection.cachedStatementCount == 2)
-        #expect(try busy.step())
-        #expect(busy[0].string == "busy")
+        expectEqual(connection.cachedStatementCount, 2)
+        try expect(busy.step())
+        expectEqual(busy[0].string, "busy")
     }
 
     @Test func `a scope that throws gives its statement back, reset`() throws {
@@ -195,17 +196,17 @@ struct StatementCacheTests {
         }
 
         #expect(throws: Unrelated.self) { try readOne() }
-        #expect(connection.lentStatementCount == 0)
+        expectEqual(connection.lentStatementCount, 0)
         let again = try connection.statement("VALUES (?), (2)")
-        #expect(try again.step())
-        #expect(again[0].isNull, "the binding of the last use is gone")
+        try expect(again.step())
+        expect(again[0].isNull, "the binding of the last use is gone")
     }
 
     @Test func `a statement follows a change of the schema`() throws {
         let connection = try connection(limit: 8)
         try connection.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
-        #expect(try connection.firstInt64("SELECT count(*) FROM t") == 1)
+        try expectEqual(connection.firstInt64("SELECT count(*) FROM t"), 1)
         try connection.execute("DROP TABLE t; CREATE TABLE t (a, b)")
-        #expect(try connection.firstInt64("SELECT count(*) FROM t") == 0)
+        try expectEqual(connection.firstInt64("SELECT count(*) FROM t"), 0)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import Testing
@@ -33,37 +34,37 @@ struct ValueListTests {
     @Test func `each kind of value is found as it is`() throws {
         let test = "IN (SELECT value FROM strata_values(?))"
 
-        #expect(try keys("value \(test)", ValueList([.integer(40), .integer(10), .integer(99)])) == [1, 4])
-        #expect(try keys("value \(test)", ValueList([.double(20), .double(10.5)])) == [2])
-        #expect(try keys("word \(test)", ValueList([.text("ten"), .text("forty"), .text("")])) == [1])
-        #expect(try keys("word COLLATE NOCASE \(test)", ValueList([.text("TEN"), .text("forty")])) == [1, 4])
-        #expect(try keys("bytes \(test)", ValueList([.blob(Data()), .blob(Data([0x14, 0]))])) == [2, 4])
-        #expect(try keys("size \(test)", ValueList([.double(1e300), .double(-0.5)])) == [2, 4])
+        try expectEqual(keys("value \(test)", ValueList([.integer(40), .integer(10), .integer(99)])), [1, 4])
+        try expectEqual(keys("value \(test)", ValueList([.double(20), .double(10.5)])), [2])
+        try expectEqual(keys("word \(test)", ValueList([.text("ten"), .text("forty"), .text("")])), [1])
+        try expectEqual(keys("word COLLATE NOCASE \(test)", ValueList([.text("TEN"), .text("forty")])), [1, 4])
+        try expectEqual(keys("bytes \(test)", ValueList([.blob(Data()), .blob(Data([0x14, 0]))])), [2, 4])
+        try expectEqual(keys("size \(test)", ValueList([.double(1e300), .double(-0.5)])), [2, 4])
     }
 
     @Test func `tens of thousands of values take one parameter and the index`() throws {
         let list = ValueList((0..<50_000).map { .integer(Int64($0) * 20) })
 
-        #expect(try keys("value IN (SELECT value FROM strata_values(?))", list) == [2, 4])
+        try expectEqual(keys("value IN (SELECT value FROM strata_values(?))", list), [2, 4])
         let details = try connection.statement(
             "EXPLAIN QUERY PLAN SELECT id FROM number WHERE value IN (SELECT value FROM strata_values(?))"
         )
-        #expect(try details.step())
-        #expect(details[3].string.contains("number_value"))
+        try expect(details.step())
+        expect(details[3].string.contains("number_value"))
     }
 
     @Test func `two lists in one statement do not meet`() throws {
         let condition =
             "value IN (SELECT value FROM strata_values(?)) AND id NOT IN (SELECT value FROM strata_values(?))"
 
-        #expect(try keys(condition, ValueList([.integer(10), .integer(20)]), ValueList([.integer(1)])) == [2])
-        #expect(try keys(condition, ValueList([.integer(10), .integer(20)]), ValueList([])) == [1, 2])
+        try expectEqual(keys(condition, ValueList([.integer(10), .integer(20)]), ValueList([.integer(1)])), [2])
+        try expectEqual(keys(condition, ValueList([.integer(10), .integer(20)]), ValueList([])), [1, 2])
     }
 
     @Test func `without a list there are no values`() throws {
-        #expect(try keys("value IN (SELECT value FROM strata_values(?))") == [])
-        #expect(try keys("value IN (SELECT value FROM strata_values(10))") == [])
-        #expect(try keys("value IN (SELECT value FROM strata_values)") == [])
+        try expectEqual(keys("value IN (SELECT value FROM strata_values(?))"), [])
+        try expectEqual(keys("value IN (SELECT value FROM strata_values(10))"), [])
+        try expectEqual(keys("value IN (SELECT value FROM strata_values)"), [])
     }
 
     @Test func `a list lives as long as its binding`() throws {
@@ -73,22 +74,22 @@ struct ValueListTests {
             released = list
             let statement = try connection.statement("SELECT value FROM strata_values(?)")
             try statement.bind(list, at: 1)
-            #expect(try statement.step())
-            #expect(statement[0].int64 == 10)
+            try expect(statement.step())
+            expectEqual(statement[0].int64, 10)
         }
 
-        #expect(released == nil)
+        expectEqual(released, nil)
     }
 
     @Test func `an aggregate function sees each group, and an empty one`() throws {
         let groups = try connection.statement(
             "SELECT product(value) FROM number WHERE value IS NOT NULL GROUP BY value > 15 ORDER BY 1"
         )
-        #expect(try groups.step())
-        #expect(groups[0].int64 == 10)
-        #expect(try groups.step())
-        #expect(groups[0].int64 == 800)
-        #expect(try connection.firstInt64("SELECT product(value) FROM number WHERE id > 100") == 1)
+        try expect(groups.step())
+        expectEqual(groups[0].int64, 10)
+        try expect(groups.step())
+        expectEqual(groups[0].int64, 800)
+        try expectEqual(connection.firstInt64("SELECT product(value) FROM number WHERE id > 100"), 1)
     }
 
     @Test func `a statement that is given up lets its accumulators go`() throws {
@@ -102,11 +103,11 @@ struct ValueListTests {
         try connection.register(counted)
         do {
             let statement = try connection.statement("SELECT counted(value) FROM number GROUP BY id")
-            #expect(try statement.step())
+            try expect(statement.step())
         }
 
-        #expect(made.withLock { $0 } >= 1)
-        #expect(living.withLock { $0 } == 0)
+        expect(made.withLock { $0 } >= 1)
+        expectEqual(living.withLock { $0 }, 0)
     }
 
     private final class Product: AggregateFunction.Accumulator {

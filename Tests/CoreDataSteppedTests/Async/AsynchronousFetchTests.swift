@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,12 +11,12 @@ struct AsynchronousFetchTests {
     @Test func `a request holds its fetch request, needs no block, estimates 0, and is a fetch (CS-148)`() {
         let fetch = NSFetchRequest<City>(entityName: "City")
         let request = NSAsynchronousFetchRequest(fetchRequest: fetch)
-        #expect(request.fetchRequest === fetch)
-        #expect(request.completionBlock == nil)
-        #expect(request.estimatedResultCount == 0)
-        #expect(request.requestType == .fetchRequestType)
+        expect(request.fetchRequest === fetch)
+        expect(request.completionBlock == nil)
+        expectEqual(request.estimatedResultCount, 0)
+        expectEqual(request.requestType, .fetchRequestType)
         let other = NSAsynchronousFetchRequest(fetchRequest: fetch) { _ in }
-        #expect(other.completionBlock != nil)
+        expect(other.completionBlock != nil)
     }
 
     @Test func `a copied request has a fetch request of its own`() throws {
@@ -23,16 +24,16 @@ struct AsynchronousFetchTests {
         request.estimatedResultCount = 7
         let copy = try #require(request.copy() as? NSAsynchronousFetchRequest<City>)
         request.fetchRequest.fetchLimit = 3
-        #expect(copy.fetchRequest.fetchLimit == 0 && copy.fetchRequest.entityName == "City")
-        #expect(copy.estimatedResultCount == 7 && copy.completionBlock != nil)
+        expect(copy.fetchRequest.fetchLimit == 0 && copy.fetchRequest.entityName == "City")
+        expect(copy.estimatedResultCount == 7 && copy.completionBlock != nil)
     }
 
     @Test func `execute refuses what has a call of its own`() throws {
         let context = try Stack(.memory).context()
         context.performAndWait {
             let refused = #expect(throws: CocoaError.self) { try context.execute(citiesByName()) }
-            #expect(refused?.code.rawValue == 134070)
-            #expect(refused?.localizedDescription.contains("NSAsynchronousFetchRequest") == true)
+            expectEqual(refused?.code.rawValue, 134070)
+            expectEqual(refused?.localizedDescription.contains("NSAsynchronousFetchRequest"), true)
         }
     }
 
@@ -47,14 +48,14 @@ struct AsynchronousFetchTests {
         let returned = Shared<ObjectIdentifier?>(nil)
         let came = Shared(false)
         let given = try await stack.context().executed(citiesByName) { result in
-            #expect(result.finalResult == nil)
-            #expect(!came.current)
+            expectEqual(result.finalResult, nil)
+            expect(!came.current)
             returned.update { $0 = ObjectIdentifier(result) }
         } read: { result in
             came.update { $0 = true }
             return ObjectIdentifier(result)
         }
-        #expect(given == returned.current)
+        expectEqual(given, returned.current)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -70,9 +71,9 @@ struct AsynchronousFetchTests {
             City(context: result.managedObjectContext).name = "Braga"
             return inside.current
         }
-        #expect(!isInside)
+        expect(!isInside)
         context.performAndWait {}
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
     }
 
     @Test func `for a context of the main queue the block runs there (CS-151)`() async throws {
@@ -84,7 +85,7 @@ struct AsynchronousFetchTests {
             dispatchPrecondition(condition: .onQueue(.main))
             return (result.finalResult ?? []).map(\.name)
         }
-        #expect(names == ["Porto"])
+        expectEqual(names, ["Porto"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -103,12 +104,12 @@ struct AsynchronousFetchTests {
             request.fetchOffset = 1
             return request
         } read: { result in
-            #expect(result.managedObjectContext === context)
-            #expect(result.operationError == nil)
-            #expect(result.finalResult?.allSatisfy { $0.managedObjectContext === context } == true)
+            expect(result.managedObjectContext === context)
+            expect(result.operationError == nil)
+            expectEqual(result.finalResult?.allSatisfy { $0.managedObjectContext === context }, true)
             return result.finalResult?.map(\.name)
         }
-        #expect(found == ["Faro", "Lagos"])
+        expectEqual(found, ["Faro", "Lagos"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -121,7 +122,7 @@ struct AsynchronousFetchTests {
             return ObjectIdentifier(try context.existingObject(with: id))
         }
         let found = try await context.executed(citiesByName) { $0.finalResult?.map { ObjectIdentifier($0) } }
-        #expect(found == [known])
+        expectEqual(found, [known])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -136,7 +137,7 @@ struct AsynchronousFetchTests {
         } read: {
             $0.finalResult
         }
-        #expect(ids == [id])
+        expectEqual(ids, [id])
         let counts = try await context.executed {
             let request = NSFetchRequest<NSNumber>(entityName: "City")
             request.resultType = .countResultType
@@ -144,7 +145,7 @@ struct AsynchronousFetchTests {
         } read: {
             $0.finalResult?.map(\.intValue)
         }
-        #expect(counts == [1])
+        expectEqual(counts, [1])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -163,7 +164,7 @@ struct AsynchronousFetchTests {
         } read: {
             ($0.finalResult ?? []).compactMap { $0["name"] as? String }
         }
-        #expect(names == ["City 300", "City 299"])
+        expectEqual(names, ["City 300", "City 299"])
         let steps = Shared<[FetchProgress]>([])
         let request = NSFetchRequest<NSDictionary>(entityName: "City")
         request.resultType = .dictionaryResultType
@@ -172,8 +173,8 @@ struct AsynchronousFetchTests {
         } _: {
             $0.count
         }
-        #expect(count == 300)
-        #expect(steps.current.last == FetchProgress(completedRows: 300, expectedRows: 300))
+        expectEqual(count, 300)
+        expectEqual(steps.current.last, FetchProgress(completedRows: 300, expectedRows: 300))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -187,9 +188,9 @@ struct AsynchronousFetchTests {
         } read: {
             ($0.operationError, $0.finalResult != nil)
         }
-        #expect(error?.cocoaCode?.rawValue == 134070)
-        #expect(error?.localizedDescription.contains("altitude") == true)
-        #expect(!hasResult)
+        expectEqual(error?.cocoaCode?.rawValue, 134070)
+        expectEqual(error?.localizedDescription.contains("altitude"), true)
+        expect(!hasResult)
     }
 
     @Test func `an error that the store meets while it reads comes the same way (CS-157)`() async throws {
@@ -198,14 +199,14 @@ struct AsynchronousFetchTests {
         let (error, hasResult) = try await stack.context().executed(allTags) {
             ($0.operationError, $0.finalResult != nil)
         }
-        #expect(error?.cocoaCode?.rawValue == 134180)
-        #expect(!hasResult)
+        expectEqual(error?.cocoaCode?.rawValue, 134180)
+        expect(!hasResult)
     }
 
     @Test func `a context without a coordinator says so through the block`() async throws {
         let context = NSManagedObjectContext(.privateQueue)
         let error = try await context.executed(citiesByName) { $0.operationError }
-        #expect(error?.cocoaCode?.rawValue == 134070)
+        expectEqual(error?.cocoaCode?.rawValue, 134070)
     }
 
     @Test func `the request as it was when executed counts`() async throws {
@@ -216,7 +217,7 @@ struct AsynchronousFetchTests {
         } read: {
             $0.finalResult?.count
         }
-        #expect(count == 2)
+        expectEqual(count, 2)
     }
 
     // MARK: - Cancelling
@@ -230,12 +231,12 @@ struct AsynchronousFetchTests {
         let (count, error) = try await stack.context().executed(citiesByName) { result in
             result.cancel()
             result.cancel()
-            #expect(result.finalResult == nil)
+            expectEqual(result.finalResult, nil)
         } read: {
             ($0.finalResult?.count, $0.operationError)
         }
-        #expect(count == 0)
-        #expect(error == nil)
+        expectEqual(count, 0)
+        expect(error == nil)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -264,14 +265,14 @@ struct AsynchronousFetchTests {
                 return (result.finalResult?.count, result.operationError)
             }
             delays.append(try ContinuousClock.now - #require(cancelled.current))
-            #expect(count == 0)
-            #expect(error == nil)
+            expectEqual(count, 0)
+            expect(error == nil)
             context.performAndWait {}
-            #expect(calls.current == 1)
+            expectEqual(calls.current, 1)
         }
         // Milliseconds, when the machine does nothing else: the shortest of ten.
-        #expect(try #require(delays.min()) < .milliseconds(200), "\(delays)")
-        #expect(try await stack.becomesQuiet())
+        try expect(#require(delays.min()) < .milliseconds(200), "\(delays)")
+        try await expect(stack.becomesQuiet())
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -305,8 +306,8 @@ struct AsynchronousFetchTests {
             }
         }
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(try await stack.becomesQuiet())
-        #expect(rounds.current == 8)
+        try await expect(stack.becomesQuiet())
+        expectEqual(rounds.current, 8)
     }
 
     @Test func `cancelled after its end, a fetch keeps its result and calls nobody again`() async throws {
@@ -322,10 +323,10 @@ struct AsynchronousFetchTests {
         let result = try #require(kept.current).result
         result.cancel()
         context.performAndWait {
-            #expect(result.finalResult?.count == 1)
-            #expect(result.operationError == nil)
+            expectEqual(result.finalResult?.count, 1)
+            expect(result.operationError == nil)
         }
-        #expect(calls.current == 1)
+        expectEqual(calls.current, 1)
     }
 
     // MARK: - Progress
@@ -335,11 +336,11 @@ struct AsynchronousFetchTests {
         try stack.storeCities((1...1000).map { "City \($0)" })
         let context = stack.context()
         let none = try await context.executed(citiesByName) { $0.progress == nil }
-        #expect(none)
+        expect(none)
 
         let (whole, count) = try await executedUnderProgress(context, citiesByName, estimate: 0) { _ in }
-        #expect(count == 1000)
-        context.performAndWait { #expect(whole.result.isFinished && whole.result.fractionCompleted == 1) }
+        expectEqual(count, 1000)
+        context.performAndWait { expect(whole.result.isFinished && whole.result.fractionCompleted == 1) }
     }
 
     @Test func `cancelling the progress, or its parent, cancels the fetch (CS-155)`() async throws {
@@ -347,14 +348,14 @@ struct AsynchronousFetchTests {
         try stack.makeTagsEndless(givingRows: false)
         let context = stack.context()
         let (_, own) = try await executedUnderProgress(context, allTags, estimate: 5) { $0.progress?.cancel() }
-        #expect(own == 0)
+        expectEqual(own, 0)
         let (parent, count) = try await executedUnderProgress(context, allTags, estimate: 5) { _ in
         } whenStarted: {
             $0.cancel()
         }
-        #expect(count == 0)
-        #expect(parent.result.isCancelled)
-        #expect(try await stack.becomesQuiet())
+        expectEqual(count, 0)
+        expect(parent.result.isCancelled)
+        try await expect(stack.becomesQuiet())
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
@@ -372,11 +373,11 @@ struct AsynchronousFetchTests {
         } whenStarted: {
             if cancelsParent { $0.cancel() }
         } whenEnded: { result in
-            #expect(result.operationError == nil)
-            #expect(result.progress?.isCancelled == true)
+            expect(result.operationError == nil)
+            expectEqual(result.progress?.isCancelled, true)
         }
-        #expect(count == 0)
-        #expect(parent.result.isCancelled == cancelsParent)
+        expectEqual(count, 0)
+        expectEqual(parent.result.isCancelled, cancelsParent)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -396,7 +397,7 @@ struct AsynchronousFetchTests {
                 do { try context.execute(request) } catch { continuation.resume(throwing: error) }
             }
         }
-        #expect(count == 0)
+        expectEqual(count, 0)
     }
 
     @Test func `the total is the estimate, or else indeterminate until the store has counted (CS-156)`() async throws {
@@ -409,10 +410,10 @@ struct AsynchronousFetchTests {
                 totals.update { $0.append(result.progress?.totalUnitCount ?? 0) }
             } whenEnded: { result in
                 totals.update { $0.append(result.progress?.totalUnitCount ?? 0) }
-                #expect(result.progress?.completedUnitCount == result.progress?.totalUnitCount)
+                expectEqual(result.progress?.completedUnitCount, result.progress?.totalUnitCount)
             }
         }
-        #expect(totals.current == [50, 50, -1, 600])
+        expectEqual(totals.current, [50, 50, -1, 600])
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -429,12 +430,12 @@ struct AsynchronousFetchTests {
                 while context.performAndWait({ (result.progress?.completedUnitCount ?? 0) < 600 }) {
                     await Task.yield()
                 }
-                context.performAndWait { #expect(result.progress?.completedUnitCount ?? 700 < 700) }
+                context.performAndWait { expect(result.progress?.completedUnitCount ?? 700 < 700) }
                 result.cancel()
             }
         }
-        #expect(count == 0)
-        #expect(try await stack.becomesQuiet())
+        expectEqual(count, 0)
+        try await expect(stack.becomesQuiet())
     }
 
     /// Executes a request under a progress with one unit and gives that and the number of results.
@@ -493,9 +494,9 @@ struct AsynchronousFetchTests {
             seen += 1
             if seen == total { break }
         }
-        #expect(counts == [0: total / 3, 20: total - total / 3])
+        expectEqual(counts, [0: total / 3, 20: total - total / 3])
         context.performAndWait {}
-        if kind == .sqlite { #expect(try await stack.becomesQuiet()) }
+        if kind == .sqlite { try await expect(stack.becomesQuiet()) }
     }
 }
 

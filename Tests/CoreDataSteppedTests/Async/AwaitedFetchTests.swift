@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,10 +11,10 @@ struct AwaitedFetchTests {
         try stack.storeCities(["Porto", "Faro"])
         let context = stack.context()
         let names = try await context.fetch(citiesByName(), progress: nil) { $0.map(\.name) }
-        #expect(names == ["Faro", "Porto"])
+        expectEqual(names, ["Faro", "Porto"])
         let request = NSFetchRequest<NSManagedObjectID>(entityName: "City")
         request.resultType = .managedObjectIDResultType
-        #expect(try await context.fetch(request, progress: nil).count == 2)
+        try await expectEqual(context.fetch(request, progress: nil).count, 2)
         await #expect(throws: CocoaError.self) {
             let request = citiesByName()
             request.predicate = NSPredicate(format: "altitude > 3")
@@ -33,7 +34,7 @@ struct AwaitedFetchTests {
         let context = NSManagedObjectContext(.mainQueue)
         context.persistentStoreCoordinator = stack.coordinator
         let cities = try await context.fetch(citiesByName(), progress: nil)
-        #expect(cities.map(\.name) == ["Porto"])
+        expectEqual(cities.map(\.name), ["Porto"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -46,12 +47,12 @@ struct AwaitedFetchTests {
         } _: {
             $0.count
         }
-        #expect(count == 1000)
+        expectEqual(count, 1000)
         let steps = seen.current
-        #expect(steps.first?.completedRows == 0)
-        #expect(steps.last?.completedRows == 1000 && steps.last?.expectedRows == 1000)
-        #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.completedRows <= $1.completedRows })
-        #expect(kind == .memory || steps.count > 3)
+        expectEqual(steps.first?.completedRows, 0)
+        expect(steps.last?.completedRows == 1000 && steps.last?.expectedRows == 1000)
+        expect(zip(steps, steps.dropFirst()).allSatisfy { $0.completedRows <= $1.completedRows })
+        expect(kind == .memory || steps.count > 3)
     }
 
     @Test func `the count is of the snapshot that is read, whatever is saved in between`() async throws {
@@ -69,8 +70,8 @@ struct AwaitedFetchTests {
         } _: {
             $0.count
         }
-        #expect(count == 300)
-        #expect(seen.current?.expectedRows == 300 && seen.current?.completedRows == 300)
+        expectEqual(count, 300)
+        expect(seen.current?.expectedRows == 300 && seen.current?.completedRows == 300)
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: [true, false])
@@ -94,11 +95,11 @@ struct AwaitedFetchTests {
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
         }
-        #expect(waited < .seconds(5))
-        #expect(try await stack.becomesQuiet())
+        expect(waited < .seconds(5))
+        try await expect(stack.becomesQuiet())
         // The connection is as good as new.
         try stack.storeCities(["Porto"])
-        #expect(try await context.fetch(citiesByName(), progress: nil) { $0.count } == 1)
+        try await expectEqual(context.fetch(citiesByName(), progress: nil) { $0.count }, 1)
     }
 
     @Test func `a task that was cancelled before does not fetch`() async throws {
@@ -130,12 +131,12 @@ struct AwaitedFetchTests {
                     let task = Task { try await context.fetch(citiesByName(), progress: nil) { $0.map(\.name).count } }
                     if index % 2 == 0 { task.cancel() }
                     switch await task.result {
-                    case .success(let count): #expect((50...70).contains(count))
-                    case .failure(let error): #expect(error is CancellationError && index % 2 == 0)
+                    case .success(let count): expect((50...70).contains(count))
+                    case .failure(let error): expect(error is CancellationError && index % 2 == 0)
                     }
                 }
             }
         }
-        if kind == .sqlite { #expect(try await stack.becomesQuiet()) }
+        if kind == .sqlite { try await expect(stack.becomesQuiet()) }
     }
 }

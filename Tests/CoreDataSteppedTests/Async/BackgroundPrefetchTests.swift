@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -52,8 +53,8 @@ struct BackgroundPrefetchTests {
                 }
             }
         }
-        #expect(
-            try await task.value == [
+        try await expect(
+            task.value == [
                 #"A Porto ["A", "B"] [] []"#,
                 #"B Porto ["A", "B"] ["cheap"] ["Faro", "Porto"]"#,
                 #"C Faro ["C"] ["cheap", "late"] ["Faro", "Porto"]"#,
@@ -81,7 +82,7 @@ struct BackgroundPrefetchTests {
             try other.save()
         }
         gate.open()
-        #expect(try await task.value == ["A 3", "B 1", "C 2"])
+        try await expectEqual(task.value, ["A 3", "B 1", "C 2"])
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -94,7 +95,7 @@ struct BackgroundPrefetchTests {
         let other = stack.context("other")
         let (venue, tags) = try other.performAndWait {
             let venue = try other.all(Venue.self, sortedBy: "name")[0]
-            #expect(venue.tags.isEmpty)
+            expect(venue.tags.isEmpty)
             return (UncheckedSendable(venue), UncheckedSendable(Set(try other.all(Tag.self))))
         }
         let gate = Gate()
@@ -112,7 +113,7 @@ struct BackgroundPrefetchTests {
             try other.save()
         }
         gate.open()
-        #expect(try await task.value == ["A 3", "B 1", "C 2"])
+        try await expectEqual(task.value, ["A 3", "B 1", "C 2"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -133,8 +134,8 @@ struct BackgroundPrefetchTests {
                 venues.map { "\($0.name ?? "") \($0.city?.name ?? "") \($0.tags.compactMap(\.title).sorted())" }
             }
         }
-        #expect(
-            try await task.value == [
+        try await expect(
+            task.value == [
                 #"A Porto ["new"]"#, #"B Porto ["cheap"]"#, #"C Porto ["cheap", "late"]"#, "D  []",
             ]
         )
@@ -152,10 +153,10 @@ struct BackgroundPrefetchTests {
         }
         // The venues are there, so what goes on is the prefetching.
         while await context.perform({ context.identityMap.isEmpty }) { await Task.yield() }
-        #expect(try await context.perform { try context.count(for: citiesByName()) } == 2)
+        try await expectEqual(context.perform { try context.count(for: citiesByName()) }, 2)
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(try await stack.becomesQuiet())
+        try await expect(stack.becomesQuiet())
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -181,12 +182,12 @@ struct BackgroundPrefetchTests {
             let counts = try await context.fetch(Self.venues(["city", "tags.venues"]), progress: nil) { venues in
                 venues.map(\.tags.count)
             }
-            #expect(counts.count == 3)
+            expectEqual(counts.count, 3)
             await context.perform { context.reset() }
         }
         isDone.update { $0 = true }
         let added = try await writer.value
         let counts = try await context.fetch(Self.venues(["tags"]), progress: nil) { $0.map(\.tags.count) }
-        #expect(counts == [added, added + 1, added + 2])
+        expectEqual(counts, [added, added + 1, added + 2])
     }
 }

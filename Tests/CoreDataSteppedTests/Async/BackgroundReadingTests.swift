@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -34,9 +35,9 @@ struct BackgroundReadingTests {
         let names = names(context, gate)
         await gate.arrival()
         let count = try context.performAndWait { try context.count(for: citiesByName()) }
-        #expect(count == 1)
+        expectEqual(count, 1)
         gate.open()
-        #expect(try await names.value == ["Porto"])
+        try await expectEqual(names.value, ["Porto"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -58,7 +59,7 @@ struct BackgroundReadingTests {
             porto.name = "Cale"
         }
         gate.open()
-        #expect(try await names.value == ["Aveiro", "Cale", "Faro", "Zebreira"])
+        try await expectEqual(names.value, ["Aveiro", "Cale", "Faro", "Zebreira"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -76,7 +77,7 @@ struct BackgroundReadingTests {
         await gate.arrival()
         context.performAndWait { context.rollback() }
         gate.open()
-        #expect(try await names.value == ["Braga", "Faro", "Porto"])
+        try await expectEqual(names.value, ["Braga", "Faro", "Porto"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -93,7 +94,7 @@ struct BackgroundReadingTests {
             for city in try context.fetch(citiesByName()).prefix(4) { context.delete(city) }
         }
         gate.open()
-        #expect(try await names.value == ["E", "F"])
+        try await expectEqual(names.value, ["E", "F"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -117,7 +118,7 @@ struct BackgroundReadingTests {
             } read: {
                 $0.finalResult?.count
             }
-            #expect(ids == expected)
+            expectEqual(ids, expected)
             let count = try await context.executed { () -> NSFetchRequest<NSNumber> in
                 let request = NSFetchRequest<NSNumber>(entityName: "City")
                 request.resultType = .countResultType
@@ -126,7 +127,7 @@ struct BackgroundReadingTests {
             } read: {
                 $0.finalResult?.first?.intValue
             }
-            #expect(count == expected)
+            expectEqual(count, expected)
         }
     }
 
@@ -142,7 +143,7 @@ struct BackgroundReadingTests {
         // Pending when the fetch began, saved when it ends: it must not fall between the two.
         try context.performAndWait { try context.save() }
         gate.open()
-        #expect(try await names.value == ["Aveiro", "Porto"])
+        try await expectEqual(names.value, ["Aveiro", "Porto"])
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
@@ -155,7 +156,7 @@ struct BackgroundReadingTests {
         await gate.arrival()
         try stack.change(id, City.self) { city, _ in city.name = "Cale" }
         gate.open()
-        #expect(try await names.value == ["Cale"])
+        try await expectEqual(names.value, ["Cale"])
         // And a change made upon them finds no conflict.
         try context.performAndWait {
             try context.get(id, City.self).population = 7
@@ -187,7 +188,7 @@ struct BackgroundReadingTests {
         // The merge has run before the fetch ends, and found nothing to merge into.
         context.performAndWait {}
         gate.open()
-        #expect(try await task.value == ["Cale"])
+        try await expectEqual(task.value, ["Cale"])
     }
 
     /// What a fetch asks the stores for.
@@ -224,7 +225,7 @@ struct BackgroundReadingTests {
         await gate.arrival()
         try stack.delete(id)
         gate.open()
-        #expect(try await found.value == others)
+        try await expectEqual(found.value, others)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -246,8 +247,8 @@ struct BackgroundReadingTests {
         await gate.arrival()
         try stack.delete(id)
         gate.open()
-        #expect(try await found.value == 2)
-        #expect(last.current?.completedRows == 2 && last.current?.expectedRows == 2)
+        try await expectEqual(found.value, 2)
+        expect(last.current?.completedRows == 2 && last.current?.expectedRows == 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -267,8 +268,8 @@ struct BackgroundReadingTests {
         } _: {
             $0.count
         }
-        #expect(rounds.current > 1 && rounds.current < 10)
-        #expect(count == rounds.current + 1)
+        expect(rounds.current > 1 && rounds.current < 10)
+        expectEqual(count, rounds.current + 1)
     }
 
     @Test func `fetches from several stores are put together as ever`() async throws {
@@ -299,7 +300,7 @@ struct BackgroundReadingTests {
         } read: {
             ($0.finalResult ?? []).compactMap { $0.value(forKey: "name") as? String }
         }
-        #expect(names == ["A", "B", "C"])
+        expectEqual(names, ["A", "B", "C"])
     }
 
     @Test func `no more reads run at a time than the queue's limit, in the order of submission`() async {
@@ -324,8 +325,8 @@ struct BackgroundReadingTests {
             count += 1
             if count == 500 { break }
         }
-        #expect(running.current.most <= 3)
-        #expect(Set(order.current).count == 500)
+        expect(running.current.most <= 3)
+        expectEqual(Set(order.current).count, 500)
         // Those that went through one thread kept their order, so none was overtaken by more than the other threads
         // hold.
         let serial = ReadQueue(limit: 1)
@@ -340,6 +341,6 @@ struct BackgroundReadingTests {
             count += 1
             if count == 1000 { break }
         }
-        #expect(order.current == Array(0..<500))
+        expectEqual(order.current, Array(0..<500))
     }
 }

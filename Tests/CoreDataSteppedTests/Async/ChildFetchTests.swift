@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -30,10 +31,10 @@ struct ChildFetchTests {
         parent.performAndWait { City(context: parent).name = "Lagos" }
         child.performAndWait { City(context: child).name = "Aveiro" }
         let names = try await child.executed(citiesByName) { result in
-            #expect(result.finalResult?.allSatisfy { $0.managedObjectContext === child } == true)
+            expectEqual(result.finalResult?.allSatisfy { $0.managedObjectContext === child }, true)
             return result.finalResult?.map(\.name)
         }
-        #expect(names == ["Aveiro", "Braga", "Faro", "Lagos", "Porto"])
+        expectEqual(names, ["Aveiro", "Braga", "Faro", "Lagos", "Porto"])
         let count = try await child.executed { () -> NSFetchRequest<NSNumber> in
             let request = NSFetchRequest<NSNumber>(entityName: "City")
             request.resultType = .countResultType
@@ -41,7 +42,7 @@ struct ChildFetchTests {
         } read: {
             $0.finalResult?.map(\.intValue)
         }
-        #expect(count == [5])
+        expectEqual(count, [5])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -58,9 +59,9 @@ struct ChildFetchTests {
             }
         }
         await gate.arrival()
-        for context in [child, parent, root] { context.performAndWait { #expect(!context.hasChanges) } }
+        for context in [child, parent, root] { context.performAndWait { expect(!context.hasChanges) } }
         gate.open()
-        #expect(try await task.value == ["Porto"])
+        try await expectEqual(task.value, ["Porto"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -81,7 +82,7 @@ struct ChildFetchTests {
         await gate.arrival()
         for context in [child, parent, root] { try context.performAndWait { try context.save() } }
         gate.open()
-        #expect(try await task.value == ["Aveiro", "Braga", "Porto"])
+        try await expectEqual(task.value, ["Aveiro", "Braga", "Porto"])
     }
 
     /// Which one of a tree saves, with what is to be found then.
@@ -111,7 +112,7 @@ struct ChildFetchTests {
         await gate.arrival()
         try saving.saveAndWait()
         gate.open()
-        #expect(try await task.value == ["Braga", "Porto"])
+        try await expectEqual(task.value, ["Braga", "Porto"])
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -136,7 +137,7 @@ struct ChildFetchTests {
             }
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("\"child\" waits for private-queue context \"root\""), "\(text)")
-        #expect(text.contains("\"root\" waits for private-queue context \"child\""), "\(text)")
+        expect(text.contains("\"child\" waits for private-queue context \"root\""), "\(text)")
+        expect(text.contains("\"root\" waits for private-queue context \"child\""), "\(text)")
     }
 }

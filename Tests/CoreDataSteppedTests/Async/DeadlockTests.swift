@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,13 +20,13 @@ struct DeadlockTests {
 
     @Test func `only a way that leads back is a deadlock`() {
         let parties = (0..<5).map { _ in Party() }
-        #expect(way(parties, from: 1, backTo: [0], [:]) == nil)
-        #expect(way(parties, from: 1, backTo: [0], [1: 2, 2: 3]) == nil)
-        #expect(way(parties, from: 1, backTo: [0], [1: 0]) == [1])
-        #expect(way(parties, from: 1, backTo: [0], [1: 2, 2: 3, 3: 0]) == [1, 2, 3])
-        #expect(way(parties, from: 1, backTo: [4, 3, 0], [1: 2, 2: 3, 3: 0]) == [1, 2])
-        #expect(way(parties, from: 1, backTo: [0], [1: 2, 2: 1]) == nil)
-        #expect(way(parties, from: 0, backTo: [0], [:]) == [])
+        expectEqual(way(parties, from: 1, backTo: [0], [:]), nil)
+        expectEqual(way(parties, from: 1, backTo: [0], [1: 2, 2: 3]), nil)
+        expectEqual(way(parties, from: 1, backTo: [0], [1: 0]), [1])
+        expectEqual(way(parties, from: 1, backTo: [0], [1: 2, 2: 3, 3: 0]), [1, 2, 3])
+        expectEqual(way(parties, from: 1, backTo: [4, 3, 0], [1: 2, 2: 3, 3: 0]), [1, 2])
+        expectEqual(way(parties, from: 1, backTo: [0], [1: 2, 2: 1]), nil)
+        expectEqual(way(parties, from: 0, backTo: [0], [:]), [])
     }
 
     // MARK: - Rings
@@ -52,9 +53,9 @@ struct DeadlockTests {
             }
         }
         let text = text(result)
-        #expect(text.contains("CoreData: deadlock: "), "\(text)")
-        #expect(text.contains("private-queue context \"first\" waits for private-queue context \"second\""), "\(text)")
-        #expect(text.contains("private-queue context \"second\" waits for private-queue context \"first\""), "\(text)")
+        expect(text.contains("CoreData: deadlock: "), "\(text)")
+        expect(text.contains("private-queue context \"first\" waits for private-queue context \"second\""), "\(text)")
+        expect(text.contains("private-queue context \"second\" waits for private-queue context \"first\""), "\(text)")
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -86,7 +87,7 @@ struct DeadlockTests {
         }
         let text = text(result)
         for link in ["number 1", "number 2", "number 3", "coordinator \"archive\""] {
-            #expect(text.contains(link), "\(text)")
+            expect(text.contains(link), "\(text)")
         }
     }
 
@@ -109,7 +110,7 @@ struct DeadlockTests {
                 worker.performAndWait {}
             }
         }
-        #expect(text(result).contains("waits for the main queue") || text(result).contains("main-queue context"))
+        expect(text(result).contains("waits for the main queue") || text(result).contains("main-queue context"))
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -133,7 +134,7 @@ struct DeadlockTests {
                 }
             }
         }
-        #expect(text(result).contains("CoreData: deadlock: "))
+        expect(text(result).contains("CoreData: deadlock: "))
     }
 
     // MARK: - No false alarms
@@ -152,7 +153,7 @@ struct DeadlockTests {
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<200 { group.addTask { descend(index % 4) } }
         }
-        #expect(counts.current == [50, 100, 150, 200])
+        expectEqual(counts.current, [50, 100, 150, 200])
     }
 
     @Test func `once a wait has ended, the other direction is free`() async throws {
@@ -182,7 +183,7 @@ struct DeadlockTests {
                 first.performAndWait { second.performAndWait { stack.coordinator.performAndWait { 5 } } }
             }
         }
-        #expect(depth == 5)
+        expectEqual(depth, 5)
     }
 
     @Test func `an error thrown through two scopes leaves no wait behind`() throws {
@@ -190,6 +191,6 @@ struct DeadlockTests {
         let stack = try Stack(.memory)
         let (first, second) = (stack.context("first"), stack.context("second"))
         #expect(throws: Expected.self) { try first.performAndWait { try second.performAndWait { throw Expected() } } }
-        #expect(second.performAndWait { first.performAndWait { 1 } } == 1)
+        expectEqual(second.performAndWait { first.performAndWait { 1 } }, 1)
     }
 }

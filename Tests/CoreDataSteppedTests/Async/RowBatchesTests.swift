@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,8 +15,8 @@ struct RowBatchesTests {
             sizes.append(batch.count)
             names += batch.map { $0["name"] as? String ?? "" }
         }
-        #expect(sizes == [10, 10, 5])
-        #expect(names == (1...25).map { String(format: "%02d", $0) })
+        expectEqual(sizes, [10, 10, 5])
+        expectEqual(names, (1...25).map { String(format: "%02d", $0) })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -32,7 +33,7 @@ struct RowBatchesTests {
         for try await batch in stack.context().rows(for: request, batchSize: 3) {
             names += batch.map { $0["name"] as? String }
         }
-        #expect(names == ["C", "D"])
+        expectEqual(names, ["C", "D"])
         request.predicate = NSPredicate(format: "population > 100")
         for try await _ in stack.context().rows(for: request) { Issue.record("There is nothing to read.") }
     }
@@ -57,22 +58,22 @@ struct RowBatchesTests {
         var rows: [FetchedRow] = []
         for try await batch in stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue")) { rows += batch }
         let row = try #require(rows.first)
-        #expect(rows.count == 1)
-        #expect(row.objectID === id)
-        #expect(row.entity.name == "Bar")
-        #expect(row["name"] as? String == "Piolho")
-        #expect((row["price"] as? NSNumber)?.intValue == 12)
-        #expect((row["favorite"] as? NSNumber)?.boolValue == true)
-        #expect((row["beers"] as? NSNumber)?.intValue == 3)
-        #expect(row["code"] as? UUID == code)
-        #expect((row["colour"] as? NSArray)?.count == 2)
-        #expect((row["rating"] as? NSDecimalNumber)?.decimalValue == 4.5)
-        #expect(row["createdAt"] as? Date == Date(timeIntervalSinceReferenceDate: 1000))
-        #expect((row["city"] as? NSManagedObjectID)?.entity.name == "City")
-        #expect(row["licence"] == nil)
-        #expect(row.values.keys.contains("city") && !row.values.keys.contains("licence"))
+        expectEqual(rows.count, 1)
+        expect(row.objectID === id)
+        expectEqual(row.entity.name, "Bar")
+        expectEqual(row["name"] as? String, "Piolho")
+        expectEqual((row["price"] as? NSNumber)?.intValue, 12)
+        expectEqual((row["favorite"] as? NSNumber)?.boolValue, true)
+        expectEqual((row["beers"] as? NSNumber)?.intValue, 3)
+        expectEqual(row["code"] as? UUID, code)
+        expectEqual((row["colour"] as? NSArray)?.count, 2)
+        expectEqual((row["rating"] as? NSDecimalNumber)?.decimalValue, 4.5)
+        expectEqual(row["createdAt"] as? Date, Date(timeIntervalSinceReferenceDate: 1000))
+        expectEqual((row["city"] as? NSManagedObjectID)?.entity.name, "City")
+        expect(row["licence"] == nil)
+        expect(row.values.keys.contains("city") && !row.values.keys.contains("licence"))
         let cityID = try #require(row["city"] as? NSManagedObjectID)
-        #expect(try stack.read(cityID, City.self) { $0.name } == "Porto")
+        try expectEqual(stack.read(cityID, City.self) { $0.name }, "Porto")
     }
 
     @Test func `a name that rows do not have stops the program and is named`() async {
@@ -82,7 +83,7 @@ struct RowBatchesTests {
             for try await batch in stack.context().rows(for: citiesByName()) { _ = batch[0]["venues"] }
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("\"venues\"") && text.contains("City"))
+        expect(text.contains("\"venues\"") && text.contains("City"))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -104,8 +105,8 @@ struct RowBatchesTests {
                 try writer.save()
             }
         }
-        #expect(names == (1...20).map { String(format: "%02d", $0) })
-        #expect(try stack.count("City") == 20)
+        expectEqual(names, (1...20).map { String(format: "%02d", $0) })
+        try expectEqual(stack.count("City"), 20)
     }
 
     @Test func `unsaved changes do not count`() async throws {
@@ -115,7 +116,7 @@ struct RowBatchesTests {
         context.performAndWait { City(context: context).name = "Faro" }
         var count = 0
         for try await batch in context.rows(for: citiesByName()) { count += batch.count }
-        #expect(count == 1)
+        expectEqual(count, 1)
     }
 
     @Test(.timeLimit(.minutes(1))) func `a table without end is read in bounded memory, and left at any time`()
@@ -130,8 +131,8 @@ struct RowBatchesTests {
             count += batch.count
             if count == 50_000 { break }
         }
-        #expect(last == "tag 50000")
-        #expect(try await stack.becomesQuiet())
+        expectEqual(last, "tag 50000")
+        try await expect(stack.becomesQuiet())
     }
 
     @Test(.timeLimit(.minutes(1))) func `cancelling the task interrupts SQLite and throws`() async throws {
@@ -144,7 +145,7 @@ struct RowBatchesTests {
         await Task.yield()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(try await stack.becomesQuiet())
+        try await expect(stack.becomesQuiet())
     }
 
     @Test func `a loop over a request that makes no sense throws, and the next loop too`() async throws {
@@ -164,14 +165,14 @@ struct RowBatchesTests {
         try stack.storeCities(["A", "B"])
         let rows = stack.context().rows(for: citiesByName(), batchSize: 1)
         var open = (0..<16).map { _ in rows.makeAsyncIterator() }
-        for index in open.indices { #expect(try await open[index].next()?.count == 1) }
+        for index in open.indices { try await expectEqual(open[index].next()?.count, 1) }
         var another = rows.makeAsyncIterator()
         let error = await #expect(throws: CocoaError.self) { try await another.next() }
-        #expect(error?.code.rawValue == 134070)
-        #expect(error?.localizedDescription.contains("End a loop") == true)
+        expectEqual(error?.code.rawValue, 134070)
+        expectEqual(error?.localizedDescription.contains("End a loop"), true)
         open = []
-        #expect(try await stack.becomesQuiet())
-        #expect(try await rows.makeAsyncIterator().first() == 1)
+        try await expect(stack.becomesQuiet())
+        try await expectEqual(rows.makeAsyncIterator().first(), 1)
     }
 
     @Test func `several stores are read one after the other, but not sorted`() async throws {
@@ -199,7 +200,7 @@ struct RowBatchesTests {
         for try await batch in context.rows(for: request, batchSize: 3) {
             names.formUnion(batch.compactMap { $0["name"] as? String })
         }
-        #expect(names.count == 10)
+        expectEqual(names.count, 10)
         request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
         await #expect(throws: CocoaError.self) {
             for try await _ in context.rows(for: request) {}
@@ -207,7 +208,7 @@ struct RowBatchesTests {
         request.affectedStores = [second]
         var sorted: [String] = []
         for try await batch in context.rows(for: request) { sorted += batch.compactMap { $0["name"] as? String } }
-        #expect(sorted == ["0", "2", "4", "6", "8"])
+        expectEqual(sorted, ["0", "2", "4", "6", "8"])
     }
 }
 

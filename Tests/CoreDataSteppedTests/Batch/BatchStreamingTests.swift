@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -14,13 +15,13 @@ struct BatchStreamingTests {
         let request = NSBatchInsertRequest(entityName: "City", objects: (0..<1000).map { ["name": "c\($0)"] })
         request.resultType = .count
         let result = try await context.execute(request) { progress in told.update { $0.append(progress) } }
-        #expect(result.result as? Int == 1000)
+        expectEqual(result.result as? Int, 1000)
         let progress = told.current
         let end = BatchInsertProgress(preparedRows: 1000, completedRows: 1000, expectedRows: 1000)
-        #expect(progress.count > 2 && progress.last == end)
-        #expect(progress.map(\.completedRows) == progress.map(\.completedRows).sorted())
-        #expect(progress.map(\.preparedRows) == progress.map(\.preparedRows).sorted())
-        #expect(try stack.count("City") == 1000)
+        expect(progress.count > 2 && progress.last == end)
+        expectEqual(progress.map(\.completedRows), progress.map(\.completedRows).sorted())
+        expectEqual(progress.map(\.preparedRows), progress.map(\.preparedRows).sorted())
+        try expectEqual(stack.count("City"), 1000)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -37,11 +38,11 @@ struct BatchStreamingTests {
         }
         _ = try await stack.context().execute(request) { progress in told.update { $0.append(progress) } }
         let making = told.current.prefix { $0.expectedRows == nil }
-        #expect(making.count >= 3 && making.allSatisfy { $0.completedRows == 0 })
-        #expect(making.map(\.preparedRows).max() == 600)
+        expect(making.count >= 3 && making.allSatisfy { $0.completedRows == 0 })
+        expectEqual(making.map(\.preparedRows).max(), 600)
         let writing = told.current.dropFirst(making.count)
-        #expect(writing.allSatisfy { $0.preparedRows == 600 && $0.expectedRows == 600 })
-        #expect(writing.last?.completedRows == 600)
+        expect(writing.allSatisfy { $0.preparedRows == 600 && $0.expectedRows == 600 })
+        expectEqual(writing.last?.completedRows, 600)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -60,9 +61,9 @@ struct BatchStreamingTests {
         for await _ in started { break }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(try stack.count("City") == 0)
+        try expectEqual(stack.count("City"), 0)
         _ = try stack.storeCity()
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -87,10 +88,10 @@ struct BatchStreamingTests {
         beginning.yield()
         await #expect(throws: CancellationError.self) { try await task.value }
         // The next row has not come.
-        #expect(written.current.count == 1 && written.current[0] < 1000)
-        #expect(try stack.count("City") == 0)
+        expect(written.current.count == 1 && written.current[0] < 1000)
+        try expectEqual(stack.count("City"), 0)
         _ = try stack.storeCity()
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -106,8 +107,8 @@ struct BatchStreamingTests {
             seen.update { $0.append(count) }
         }
         // None is there before all are.
-        #expect(!seen.current.isEmpty && seen.current.allSatisfy { $0 == 0 })
-        #expect(try stack.count("City") == 1000)
+        expect(!seen.current.isEmpty && seen.current.allSatisfy { $0 == 0 })
+        try expectEqual(stack.count("City"), 1000)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -123,10 +124,10 @@ struct BatchStreamingTests {
                 codes.update { $0.append(error.code) }
             } catch {}
         }
-        #expect(codes.current == [kind == .sqlite ? CocoaError.Code.sqlite : .persistentStoreTimeout])
-        #expect(try stack.count("City") == 1000)
+        expectEqual(codes.current, [kind == .sqlite ? CocoaError.Code.sqlite : .persistentStoreTimeout])
+        try expectEqual(stack.count("City"), 1000)
         _ = try stack.storeCity("afterwards")
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -143,7 +144,7 @@ struct BatchStreamingTests {
             return try await context.execute(request, progress: nil).result as? Bool
         }
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(calls.current == 0)
+        expectEqual(calls.current, 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -165,13 +166,13 @@ struct BatchStreamingTests {
                     isDone.signal()
                 }
                 // The handler itself waits for who writes.
-                #expect(isDone.wait(timeout: .now() + 60) == .success)
-                #expect((try? other.current?.get()) == 1)
+                expectEqual(isDone.wait(timeout: .now() + 60), .success)
+                expectEqual((try? other.current?.get()), 1)
             }
             return number > 1000
         }
         try stack.execute(request)
-        #expect(try stack.count("City") == 1001)
+        try expectEqual(stack.count("City"), 1001)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -185,8 +186,8 @@ struct BatchStreamingTests {
             return false
         }
         try stack.execute(request)
-        #expect(try stack.all(Venue.self) { $0.city?.name ?? "-" } == ["city 0", "city 1", "city 2"])
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.all(Venue.self) { $0.city?.name ?? "-" }, ["city 0", "city 1", "city 2"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test
@@ -198,27 +199,27 @@ struct BatchStreamingTests {
         try stack.execute(
             NSBatchInsertRequest(entityName: "Document", objects: (0..<3).map { ["name": "d\($0)", "body": large] })
         )
-        #expect(files() == 3)
+        expectEqual(files(), 3)
         let broken: [[String: Any]] = [["body": large], ["nothing": 1]]
         #expect(throws: CocoaError.self) {
             try stack.execute(NSBatchInsertRequest(entityName: "Document", objects: broken))
         }
-        #expect(files() == 3)
+        expectEqual(files(), 3)
         let update = NSBatchUpdateRequest(entityName: "Document")
         update.predicate = NSPredicate(format: "name == 'd0'")
         update.propertiesToUpdate = ["body": large + large]
         try stack.execute(update)
-        #expect(files() == 2)
+        expectEqual(files(), 2)
         let sizes = try stack.all(NSManagedObject.self) { "\(($0.value(forKey: "body") as? Data)?.count ?? 0)" }
-        #expect(sizes == ["200000", "200000", "400000"])
+        expectEqual(sizes, ["200000", "200000", "400000"])
         try stack.execute(NSBatchDeleteRequest("Document", "name != 'd2'"))
-        #expect(files() == 1)
+        expectEqual(files(), 1)
         try stack.execute(
             NSBatchInsertRequest(entityName: "Document", objects: [["name": "d2", "body": Data([1])]]),
             .mergeByPropertyObjectTrump
         )
-        #expect(files() == 0)
-        #expect(try stack.problems() == [])
+        expectEqual(files(), 0)
+        try expectEqual(stack.problems(), [])
     }
 
     private static func documents() -> NSManagedObjectModel {

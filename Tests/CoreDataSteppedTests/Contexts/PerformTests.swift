@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,9 +15,9 @@ struct PerformTests {
     init() throws { stack = try Stack(.memory) }
 
     @Test func `the concurrency type is fixed when the context is made (CS-1)`() {
-        #expect(NSManagedObjectContext(.privateQueue).concurrencyType == .privateQueueConcurrencyType)
-        #expect(NSManagedObjectContext(.mainQueue).concurrencyType == .mainQueueConcurrencyType)
-        #expect(
+        expectEqual(NSManagedObjectContext(.privateQueue).concurrencyType, .privateQueueConcurrencyType)
+        expectEqual(NSManagedObjectContext(.mainQueue).concurrencyType, .mainQueueConcurrencyType)
+        expect(
             NSManagedObjectContext(concurrencyType: .mainQueueConcurrencyType).concurrencyType
                 == .mainQueueConcurrencyType
         )
@@ -30,7 +31,7 @@ struct PerformTests {
             order.update { $0.append(1) }
         }
         context.performAndWait {}
-        #expect(order.current == [1, 2])
+        expectEqual(order.current, [1, 2])
     }
 
     @Test func `perform runs no block inline for a context of the main queue on the main thread either (CS-3)`() async {
@@ -42,7 +43,7 @@ struct PerformTests {
             order.update { $0.append("caller") }
         }
         await context.perform(schedule: .enqueued) {}
-        #expect(order.current == ["caller", "block"])
+        expectEqual(order.current, ["caller", "block"])
     }
 
     @Test func `blocks run in the order of submission, and performAndWait waits for those before it (CS-5, 6)`() {
@@ -50,7 +51,7 @@ struct PerformTests {
         let order = Shared<[Int]>([])
         for index in 0..<200 { context.perform { order.update { $0.append(index) } } }
         context.performAndWait { order.update { $0.append(200) } }
-        #expect(order.current == Array(0...200))
+        expectEqual(order.current, Array(0...200))
     }
 
     @Test func `performAndWait runs inline inside the scope, at any depth (CS-7)`() {
@@ -58,21 +59,21 @@ struct PerformTests {
         let depth = context.performAndWait {
             context.performAndWait { context.performAndWait { context.registeredObjects.count + 3 } }
         }
-        #expect(depth == 3)
+        expectEqual(depth, 3)
         let done = DispatchSemaphore(value: 0)
         context.perform {
             context.performAndWait { _ = context.hasChanges }
             done.signal()
         }
-        #expect(done.wait(timeout: .now() + 10) == .success)
+        expectEqual(done.wait(timeout: .now() + 10), .success)
     }
 
     @Test func `a main-queue context is used on the main queue, with or without perform (CS-9, 10, 11)`() async {
         let context = NSManagedObjectContext(.mainQueue)
         context.persistentStoreCoordinator = stack.coordinator
         await MainActor.run {
-            #expect(!context.hasChanges)
-            context.performAndWait { #expect(context.registeredObjects.isEmpty) }
+            expect(!context.hasChanges)
+            context.performAndWait { expect(context.registeredObjects.isEmpty) }
         }
         let other = stack.context()
         await withCheckedContinuation { continuation in
@@ -94,8 +95,8 @@ struct PerformTests {
         let other = stack.context()
         await MainActor.run {
             other.performAndWait {
-                #expect(!main.hasChanges)
-                main.performAndWait { #expect(!main.hasChanges && !other.hasChanges) }
+                expect(!main.hasChanges)
+                main.performAndWait { expect(!main.hasChanges && !other.hasChanges) }
             }
         }
     }
@@ -106,8 +107,8 @@ struct PerformTests {
         let other = stack.context()
         await withCheckedContinuation { continuation in
             other.perform {
-                main.performAndWait { #expect(!main.hasChanges && !other.hasChanges) }
-                #expect(!other.hasChanges)
+                main.performAndWait { expect(!main.hasChanges && !other.hasChanges) }
+                expect(!other.hasChanges)
                 continuation.resume()
             }
         }
@@ -129,8 +130,8 @@ struct PerformTests {
             inBlock.update { $0 = false }
         }
         context.performAndWait {}
-        #expect(log.entries.map(\.probed) == ["after"])
-        #expect(log.entries.first?.objects(NSInsertedObjectsKey).count == 1)
+        expectEqual(log.entries.map(\.probed), ["after"])
+        expectEqual(log.entries.first?.objects(NSInsertedObjectsKey).count, 1)
     }
 
     @Test func `performAndWait does not end the event: the next perform, a save or processPendingChanges does (CS-13)`()
@@ -139,34 +140,34 @@ struct PerformTests {
         let context = stack.context()
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         context.performAndWait { City(context: context).name = "Braga" }
-        #expect(log.entries.isEmpty)
+        expect(log.entries.isEmpty)
         context.perform {}
         context.performAndWait {}
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
         context.performAndWait { City(context: context).name = "Faro" }
-        context.performAndWait { #expect(log.entries.count == 1) }
+        context.performAndWait { expectEqual(log.entries.count, 1) }
         context.performAndWait { context.processPendingChanges() }
-        #expect(log.entries.count == 2)
+        expectEqual(log.entries.count, 2)
         context.performAndWait { City(context: context).name = "Lagos" }
         try context.performAndWait { try context.save() }
-        #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 1, 1])
+        expectEqual(log.entries.map { $0.objects(NSInsertedObjectsKey).count }, [1, 1, 1])
     }
 
     @Test func `values and errors come back, and the queue stays usable (CS-15, 18)`() async throws {
         struct Expected: Error, Equatable {}
         let context = stack.context()
-        #expect(await context.perform { 7 } == 7)
-        #expect(context.performAndWait { 8 } == 8)
+        await expectEqual(context.perform { 7 }, 7)
+        expectEqual(context.performAndWait { 8 }, 8)
         await #expect(throws: Expected.self) { try await context.perform { throw Expected() } }
         #expect(throws: Expected.self) { try context.performAndWait { throw Expected() } }
-        #expect(await context.perform(schedule: .enqueued) { 9 } == 9)
+        await expectEqual(context.perform(schedule: .enqueued) { 9 }, 9)
     }
 
     @Test func `an asynchronous perform is one event too (CS-15)`() async {
         let context = stack.context()
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         await context.perform { City(context: context).name = "Braga" }
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
     }
 
     @Test @MainActor func `an immediate block runs at once inside the scope, an enqueued one in turn (CS-16, 17)`()
@@ -178,7 +179,7 @@ struct PerformTests {
         submit(context) { order.update { $0.append("submitted before") } }
         await context.perform(schedule: .immediate) { order.update { $0.append("immediate") } }
         await context.perform(schedule: .enqueued) { order.update { $0.append("enqueued") } }
-        #expect(order.current == ["immediate", "submitted before", "enqueued"])
+        expectEqual(order.current, ["immediate", "submitted before", "enqueued"])
     }
 
     @Test func `outside of the scope an immediate block is enqueued like any other (CS-16)`() async {
@@ -186,14 +187,14 @@ struct PerformTests {
         let order = Shared<[String]>([])
         for number in 0..<100 { submit(context) { order.update { $0.append("\(number)") } } }
         await context.perform(schedule: .immediate) { order.update { $0.append("immediate") } }
-        #expect(order.current == (0..<100).map { "\($0)" } + ["immediate"])
+        expectEqual(order.current, (0..<100).map { "\($0)" } + ["immediate"])
     }
 
     @Test func `the coordinator's perform queues, and its waiting form is re-entrant (CS-19)`() async throws {
         let coordinator = stack.coordinator
         let nested = coordinator.performAndWait { coordinator.performAndWait { coordinator.persistentStores.count } }
-        #expect(nested == 1)
-        #expect(await coordinator.perform { coordinator.performAndWait { 2 } } == 2)
+        expectEqual(nested, 1)
+        await expectEqual(coordinator.perform { coordinator.performAndWait { 2 } }, 2)
         struct Expected: Error {}
         await #expect(throws: Expected.self) { try await coordinator.perform { throw Expected() } }
     }
@@ -224,15 +225,15 @@ struct PerformTests {
             }
         }
         coordinator.performAndWait {}
-        #expect(inside.current.most == 1)
-        #expect(order.current.allSatisfy { $0 == Array(0..<100) })
+        expectEqual(inside.current.most, 1)
+        expect(order.current.allSatisfy { $0 == Array(0..<100) })
     }
 
     @Test func `the name is nil by default and stored as set, from any thread (CS-22)`() async {
         let context = NSManagedObjectContext(.privateQueue)
-        #expect(context.name == nil)
+        expectEqual(context.name, nil)
         await Task.detached { context.name = "importer" }.value
-        #expect(context.name == "importer")
+        expectEqual(context.name, "importer")
     }
 
     @Test func `an error thrown inside a block leaves the pending changes as they were (CS-23)`() {
@@ -244,7 +245,7 @@ struct PerformTests {
                 throw Expected()
             }
         }
-        context.performAndWait { #expect(context.insertedObjects.count == 1) }
+        context.performAndWait { expectEqual(context.insertedObjects.count, 1) }
     }
 
     @Test func `a submitted block keeps its context alive until it has run (CS-24)`() {
@@ -256,12 +257,12 @@ struct PerformTests {
             weakContext = context
             context.perform { [unowned context] in
                 gate.wait()
-                #expect(!context.hasChanges)
+                expect(!context.hasChanges)
                 done.signal()
             }
         }
         gate.signal()
-        #expect(done.wait(timeout: .now() + 10) == .success)
+        expectEqual(done.wait(timeout: .now() + 10), .success)
         while weakContext != nil { sched_yield() }
     }
 
@@ -276,6 +277,6 @@ struct PerformTests {
             }
             return await group.reduce(0, +)
         }
-        #expect(total == 200)
+        expectEqual(total, 200)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -37,7 +38,7 @@ struct PinnedProcessTests {
         pinned.persistentStoreCoordinator = unpinned.persistentStoreCoordinator
         try await pinned.perform {
             try pinned.setQueryGenerationFrom(.current)
-            #expect(try pinned.count(for: citiesByName()) == Self.cities)
+            try expectEqual(pinned.count(for: citiesByName()), Self.cities)
         }
 
         async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
@@ -46,16 +47,16 @@ struct PinnedProcessTests {
             for round in 1...Self.rounds {
                 store.wait(for: "begin")
                 try await context.perform { try Self.rewrite(context, "new \(round)") }
-                #expect(try !pool.checkpoint(.passive))
+                try expect(!pool.checkpoint(.passive))
                 for mode in [ConnectionPool.CheckpointMode.restart, .truncate] {
                     let error = #expect(throws: SQLiteError.self) { try pool.checkpoint(mode, timeout: 0.05) }
-                    #expect(error?.code == .busy)
+                    expectEqual(error?.code, .busy)
                 }
                 store.signal("written")
             }
             store.wait(for: "free")
-            #expect(try pool.checkpoint(.truncate, timeout: 60))
-            #expect(store.size("-wal") == 0)
+            try expect(pool.checkpoint(.truncate, timeout: 60))
+            expectEqual(store.size("-wal"), 0)
         }
         for round in 1...Self.rounds {
             store.signal("begin")
@@ -63,22 +64,22 @@ struct PinnedProcessTests {
             try await pinned.perform {
                 // In the first round nothing but the number of cities has been read.
                 let fault: Venue = try pinned.get(venue)
-                #expect(fault.isFault && fault.name?.hasPrefix("old") == true && fault.city != nil)
-                #expect(try Self.everything(pinned) == expected)
+                expect(fault.isFault && fault.name?.hasPrefix("old") == true && fault.city != nil)
+                try expectEqual(Self.everything(pinned), expected)
                 pinned.refreshAllObjects()
             }
             try await unpinned.perform { () throws in
                 unpinned.reset()
                 let newest = citiesByName()
                 newest.predicate = NSPredicate(format: "name BEGINSWITH %@", "new \(round)")
-                #expect(try unpinned.count(for: newest) == Self.cities)
-                #expect(try unpinned.count(for: citiesByName()) == Self.cities)
+                try expectEqual(unpinned.count(for: newest), Self.cities)
+                try expectEqual(unpinned.count(for: citiesByName()), Self.cities)
             }
         }
         try await pinned.perform {
             try pinned.setQueryGenerationFrom(.current)
             let newest = expected.map { $0.replacingOccurrences(of: "old", with: "new \(Self.rounds)") }
-            #expect(try Self.everything(pinned) == newest)
+            try expectEqual(Self.everything(pinned), newest)
             try pinned.setQueryGenerationFrom(nil)
         }
         store.signal("free")

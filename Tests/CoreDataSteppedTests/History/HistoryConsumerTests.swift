@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -9,22 +10,22 @@ struct HistoryConsumerTests {
     @Test
     func `a store keeps how far each consumer has read, for all processes`() throws {
         let stack = try Stack.recording()
-        #expect(try stack.coordinator.persistentHistoryConsumers().isEmpty)
-        #expect(try stack.coordinator.persistentHistoryToken(forConsumer: "search") == nil)
+        try expect(stack.coordinator.persistentHistoryConsumers().isEmpty)
+        try expectEqual(stack.coordinator.persistentHistoryToken(forConsumer: "search"), nil)
         try stack.saveCity()
         let token = try stack.currentToken
         let before = Date()
         try stack.coordinator.setPersistentHistoryToken(token, forConsumer: "search")
         try stack.saveCity()
         let second = try stack.secondStack()
-        #expect(try second.persistentHistoryToken(forConsumer: "search") == token)
+        try expectEqual(second.persistentHistoryToken(forConsumer: "search"), token)
         try second.setPersistentHistoryToken(try stack.currentToken, forConsumer: "mail")
         let consumers = try stack.coordinator.persistentHistoryConsumers()
-        #expect(consumers.map(\.name) == ["mail", "search"])
-        #expect(consumers.allSatisfy { $0.lastSeen >= before && $0.lastSeen <= Date() })
+        expectEqual(consumers.map(\.name), ["mail", "search"])
+        expect(consumers.allSatisfy { $0.lastSeen >= before && $0.lastSeen <= Date() })
         try second.removePersistentHistoryConsumer(named: "mail")
         try second.removePersistentHistoryConsumer(named: "nobody")
-        #expect(try stack.coordinator.persistentHistoryConsumers().map(\.name) == ["search"])
+        try expectEqual(stack.coordinator.persistentHistoryConsumers().map(\.name), ["search"])
     }
 
     @Test
@@ -35,15 +36,15 @@ struct HistoryConsumerTests {
         let later = try stack.currentToken
         try stack.coordinator.setPersistentHistoryToken(later, forConsumer: "a")
         try stack.coordinator.setPersistentHistoryToken(start, forConsumer: "a")
-        #expect(try stack.coordinator.persistentHistoryToken(forConsumer: "a") == later)
+        try expectEqual(stack.coordinator.persistentHistoryToken(forConsumer: "a"), later)
         let ahead = NSPersistentHistoryToken(transactionNumbers: later.transactionNumbers.mapValues { $0 + 1 })
         let error = historyError { try stack.coordinator.setPersistentHistoryToken(ahead, forConsumer: "a") }
-        #expect(error?.code.rawValue == NSPersistentHistoryTokenExpiredError)
+        expectEqual(error?.code.rawValue, NSPersistentHistoryTokenExpiredError)
         let fetch = historyError { _ = try stack.transactions(after: ahead) }
-        #expect(fetch?.code.rawValue == NSPersistentHistoryTokenExpiredError)
+        expectEqual(fetch?.code.rawValue, NSPersistentHistoryTokenExpiredError)
         let foreign = NSPersistentHistoryToken(transactionNumbers: [UUID().uuidString: 1])
         let other = historyError { try stack.coordinator.setPersistentHistoryToken(foreign, forConsumer: "a") }
-        #expect(other?.code.rawValue == NSPersistentHistoryTokenStoreNotFoundError)
+        expectEqual(other?.code.rawValue, NSPersistentHistoryTokenStoreNotFoundError)
     }
 
     @Test
@@ -53,17 +54,17 @@ struct HistoryConsumerTests {
         let all = try stack.transactions()
         let coordinator = stack.coordinator
         try coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "known")
-        #expect(try coordinator.purgePersistentHistory() == 2)
+        try expectEqual(coordinator.purgePersistentHistory(), 2)
         for expired in [all[0].token, all[1].token] {
             let error = historyError { try coordinator.setPersistentHistoryToken(expired, forConsumer: "new") }
-            #expect(error?.code.rawValue == NSPersistentHistoryTokenExpiredError)
-            #expect(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64 == 3)
-            #expect(try coordinator.persistentHistoryConsumers().map(\.name) == ["known"])
+            expectEqual(error?.code.rawValue, NSPersistentHistoryTokenExpiredError)
+            expectEqual(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 3)
+            try expectEqual(coordinator.persistentHistoryConsumers().map(\.name), ["known"])
             try coordinator.setPersistentHistoryToken(expired, forConsumer: "known")
-            #expect(try coordinator.persistentHistoryToken(forConsumer: "known") == all[2].token)
+            try expectEqual(coordinator.persistentHistoryToken(forConsumer: "known"), all[2].token)
         }
         try coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "new")
-        #expect(try coordinator.persistentHistoryConsumers().map(\.name) == ["known", "new"])
+        try expectEqual(coordinator.persistentHistoryConsumers().map(\.name), ["known", "new"])
     }
 
     @Test
@@ -71,16 +72,16 @@ struct HistoryConsumerTests {
         let stack = try Stack.recording()
         for _ in 0..<5 { try stack.saveCity() }
         let all = try stack.transactions()
-        #expect(try stack.coordinator.purgePersistentHistory() == 0)
+        try expectEqual(stack.coordinator.purgePersistentHistory(), 0)
         try stack.coordinator.setPersistentHistoryToken(all[1].token, forConsumer: "slow")
         try stack.coordinator.setPersistentHistoryToken(all[4].token, forConsumer: "fast")
-        #expect(try stack.coordinator.purgePersistentHistory() == 1)
-        #expect(try purgedAll(stack) == [2, 3, 4, 5])
+        try expectEqual(stack.coordinator.purgePersistentHistory(), 1)
+        try expectEqual(purgedAll(stack), [2, 3, 4, 5])
         let slow = try #require(try stack.coordinator.persistentHistoryToken(forConsumer: "slow"))
-        #expect(try stack.transactions(after: slow).count == 3)
+        try expectEqual(stack.transactions(after: slow).count, 3)
         try stack.coordinator.setPersistentHistoryToken(all[4].token, forConsumer: "slow")
-        #expect(try stack.coordinator.purgePersistentHistory() == 3)
-        #expect(try purgedAll(stack) == [5])
+        try expectEqual(stack.coordinator.purgePersistentHistory(), 3)
+        try expectEqual(purgedAll(stack), [5])
     }
 
     @Test
@@ -92,9 +93,9 @@ struct HistoryConsumerTests {
         try stack.coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "live")
         try stack.sql("UPDATE ASTRATACONSUMER SET ZTIMESTAMP = 0 WHERE ZNAME = 'dead'")
         let limit = Date(timeIntervalSinceReferenceDate: 1000)
-        #expect(try stack.coordinator.purgePersistentHistory(consumersLiveSince: limit) == 2)
-        #expect(try stack.coordinator.persistentHistoryToken(forConsumer: "dead") == nil)
-        #expect(try stack.coordinator.persistentHistoryConsumers().map(\.name) == ["live"])
+        try expectEqual(stack.coordinator.purgePersistentHistory(consumersLiveSince: limit), 2)
+        try expectEqual(stack.coordinator.persistentHistoryToken(forConsumer: "dead"), nil)
+        try expectEqual(stack.coordinator.persistentHistoryConsumers().map(\.name), ["live"])
         #expect(throws: CocoaError.self) { try stack.transactions(after: all[0].token) }
     }
 
@@ -123,8 +124,8 @@ struct HistoryConsumerTests {
             await Task.yield()
         }
         for writer in writers { try await writer.value }
-        #expect(seen == Array(1...Int64(count)))
+        expectEqual(seen, Array(1...Int64(count)))
         try coordinator.purgePersistentHistory()
-        #expect(try purgedAll(stack) == [Int64(count)])
+        try expectEqual(purgedAll(stack), [Int64(count)])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,7 +24,7 @@ struct FollowerPlaceTests {
             context.retainsRegisteredObjects = true
             context.stalenessInterval = -1
             let population = try context.city().population
-            #expect(population == 1)
+            expectEqual(population, 1)
         }
         try other.setPopulation(2)
 
@@ -32,7 +33,7 @@ struct FollowerPlaceTests {
         try await follower.catchUp()
 
         let seen = try context.population()
-        #expect(seen == 2)
+        expectEqual(seen, 2)
     }
 
     @Test func `rows that are told as new are read anew by whoever merges them from another coordinator`() throws {
@@ -48,13 +49,13 @@ struct FollowerPlaceTests {
             context.retainsRegisteredObjects = true
             context.stalenessInterval = -1
         }
-        #expect(try context.population() == 1)
+        try expectEqual(context.population(), 1)
         try other.setPopulation(2)
         NSManagedObjectContext.mergeChanges(
             fromRemoteContextSave: [NSInsertedObjectIDsKey: [id.uriRepresentation()]],
             into: [context]
         )
-        #expect(try context.population() == 2)
+        try expectEqual(context.population(), 2)
     }
 
     @Test func `an object that is inserted and changed by one save call shows the last values to another coordinator`()
@@ -76,7 +77,7 @@ struct FollowerPlaceTests {
         ) { _ in
             guard isFirst.current else { return }
             isFirst.update { $0 = false }
-            #expect((try? context.population()) == 1)
+            expectEqual((try? context.population()), 1)
             #expect(throws: Never.self) { try other.setPopulation(2) }
         }
         defer { NotificationCenter.default.removeObserver(observer) }
@@ -84,7 +85,7 @@ struct FollowerPlaceTests {
 
         try await other.save(mergingInto: [context])
 
-        #expect(try context.population() == 2)
+        try expectEqual(context.population(), 2)
     }
 
     // MARK: - Own transactions
@@ -106,18 +107,18 @@ struct FollowerPlaceTests {
         let commits = entry.cache.commits
         try await follower.catchUp()
         // An invalidation counts like a commit.
-        #expect(entry.cache.commits == commits)
-        #expect(try follower.token == stack.place())
-        #expect(try context.population() == 7)
+        expectEqual(entry.cache.commits, commits)
+        try expectEqual(follower.token, stack.place())
+        try expectEqual(context.population(), 7)
     }
 
     @Test func `own transactions of a file that was set back count for nothing`() {
         var own = OwnTransactions()
         for number in 1...9 as ClosedRange<Int64> { own.note(number) }
         own.note(4)
-        #expect((0...10).filter { own.contains($0) } == [4])
+        expectEqual((0...10).filter { own.contains($0) }, [4])
         own.note(5)
-        #expect((0...10).filter { own.contains($0) } == [4, 5])
+        expectEqual((0...10).filter { own.contains($0) }, [4, 5])
     }
 
     // MARK: - Stores that are set back
@@ -146,21 +147,21 @@ struct FollowerPlaceTests {
         for population in 2...9 as ClosedRange<Int64> { try before.setPopulation(population) }
         let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
         try await follower.catchUp()
-        #expect(try context.population() == 9)
+        try expectEqual(context.population(), 9)
 
         try backup.restore()
         try await follower.catchUp()
-        #expect(try context.population() == 1)
-        #expect(try follower.token == stack.place())
+        try expectEqual(context.population(), 1)
+        try expectEqual(follower.token, stack.place())
 
         try context.performAndWait {
             context.makeCity("Ulm")
             try context.save()
         }
-        #expect(try context.population() == 1)
+        try expectEqual(context.population(), 1)
         try stack.elsewhere().setPopulation(20)
         try await follower.catchUp()
-        #expect(try context.population() == 20)
+        try expectEqual(context.population(), 20)
     }
 
     @Test func `of a store that was set back nothing is missed, though others get further than before`() async throws {
@@ -181,7 +182,7 @@ struct FollowerPlaceTests {
             }
         }
         try await follower.catchUp()
-        #expect(try context.population() == 30)
+        try expectEqual(context.population(), 30)
     }
 
     @Test func `transactions of others with numbers that own ones had before are followed`() async throws {
@@ -191,10 +192,10 @@ struct FollowerPlaceTests {
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         try backup.restore()
         try await follower.catchUp()
-        #expect(try context.population() == 1)
+        try expectEqual(context.population(), 1)
         try stack.elsewhere().setPopulation(6)
         try await follower.catchUp()
-        #expect(try context.population() == 6)
+        try expectEqual(context.population(), 6)
     }
 
     @Test func `a store that is added again as an older copy is followed from where it is`() async throws {
@@ -206,11 +207,11 @@ struct FollowerPlaceTests {
         try stack.coordinator.remove(#require(stack.coordinator.persistentStores.first))
         try backup.restore()
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.following)
-        #expect(try follower.token == stack.place())
-        #expect(try follower.token.transactionNumbers.values.max() == 1)
+        try expectEqual(follower.token, stack.place())
+        try expectEqual(follower.token.transactionNumbers.values.max(), 1)
         // The context's objects are of the store that was removed.
         let reader = stack.context()
         reader.performAndWait { reader.retainsRegisteredObjects = true }
-        #expect(try reader.population() == 1)
+        try expectEqual(reader.population(), 1)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import TestSupport
@@ -38,7 +39,7 @@ struct FollowerTests {
         for await _ in merges where try await context.perform({ try context.city().population == 5 }) { break }
         try await context.perform {
             let city = try context.city()
-            #expect(city.population == 5 && !city.hasChanges)
+            expect(city.population == 5 && !city.hasChanges)
         }
         follower.stop()
     }
@@ -53,9 +54,9 @@ struct FollowerTests {
             try other.setPopulation(population)
             try await follower.catchUp()
             let seen = try await context.perform { try context.city().population }
-            #expect(seen == population)
+            expectEqual(seen, population)
         }
-        #expect(follower.token == stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        expectEqual(follower.token, stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
     }
 
     @Test func `unsaved changes stay on top, and the save that follows does not conflict`() async throws {
@@ -69,7 +70,7 @@ struct FollowerTests {
 
         try await context.perform {
             let city = try context.city()
-            #expect(city.population == 7 && city.name == "Bonn am Rhein")
+            expect(city.population == 7 && city.name == "Bonn am Rhein")
             try context.save()
         }
     }
@@ -101,11 +102,11 @@ struct FollowerTests {
         try await follower.catchUp()
 
         try await context.perform {
-            #expect(city.value.isDeleted)
+            expect(city.value.isDeleted)
             let names = try context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name).sorted()
-            #expect(names == ["Aachen", "Ulm"])
+            expectEqual(names, ["Aachen", "Ulm"])
             try controller.value.performFetch()
-            #expect(controller.value.fetchedObjects?.map(\.name) == ["Aachen", "Ulm"])
+            expectEqual(controller.value.fetchedObjects?.map(\.name), ["Aachen", "Ulm"])
         }
     }
 
@@ -116,7 +117,7 @@ struct FollowerTests {
             following.automaticallyMergesChangesFromParent = true
             following.retainsRegisteredObjects = true
             let population = try following.city().population
-            #expect(population == 1)
+            expectEqual(population, 1)
         }
         let other = try stack.elsewhere()
         let follower = try stack.coordinator.followRemoteChanges()
@@ -126,7 +127,7 @@ struct FollowerTests {
 
         let seen = try await following.perform { try following.city().population }
         let unseen = try await silent.perform { try silent.city().population }
-        #expect(seen == 9 && unseen == 1)
+        expect(seen == 9 && unseen == 1)
     }
 
     @Test func `a chosen context also shows what other contexts of its own coordinator save`() async throws {
@@ -138,7 +139,7 @@ struct FollowerTests {
         try await follower.catchUp()
 
         let seen = try await context.perform { try context.city().population }
-        #expect(seen == 4)
+        expectEqual(seen, 4)
     }
 
     @Test func `what the own coordinator has saved stays in the row cache`() async throws {
@@ -149,11 +150,11 @@ struct FollowerTests {
         let commits = entry.cache.commits
         try await follower.catchUp()
         // An invalidation counts like a commit.
-        #expect(entry.cache.commits == commits)
+        expectEqual(entry.cache.commits, commits)
 
         try stack.elsewhere().setPopulation(5)
         try await follower.catchUp()
-        #expect(entry.cache.commits > commits)
+        expect(entry.cache.commits > commits)
     }
 
     @Test func `a follower whose place was purged brings everything up to date, deletions included`() async throws {
@@ -180,11 +181,11 @@ struct FollowerTests {
 
         let names = try await context.perform {
             let population = try context.city().population
-            #expect(population == 8)
+            expectEqual(population, 8)
             return try context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name).sorted()
         }
-        #expect(names == ["Bonn", "Trier", "Worms"])
-        #expect(follower.token == stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        expectEqual(names, ["Bonn", "Trier", "Worms"])
+        expectEqual(follower.token, stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
     }
 
     @Test func `a stopped follower merges nothing`() async throws {
@@ -195,13 +196,13 @@ struct FollowerTests {
         try other.setPopulation(9)
         try await follower.catchUp()
         let seen = try await context.perform { try context.city().population }
-        #expect(seen == 1)
+        expectEqual(seen, 1)
     }
 
     @Test func `following needs a history and remote changes`() throws {
         let stack = try Stack(.sqlite)
         let error = #expect(throws: CocoaError.self) { _ = try stack.coordinator.followRemoteChanges() }
-        #expect(error?.code == .persistentStoreOperation)
+        expectEqual(error?.code, .persistentStoreOperation)
         let memory = try Stack(.memory)
         #expect(throws: CocoaError.self) { _ = try memory.coordinator.followRemoteChanges() }
     }
@@ -213,7 +214,7 @@ struct FollowerTests {
         container.followsRemoteChanges = true
         var failure: (any Error)?
         container.loadPersistentStores { _, error in failure = error }
-        #expect(failure == nil)
+        expect(failure == nil)
         let follower = try #require(container.remoteChangeFollower)
         let context = container.newBackgroundContext()
         try await context.perform {
@@ -226,7 +227,7 @@ struct FollowerTests {
         try other.setPopulation(2)
         try await follower.catchUp()
         let seen = try await context.perform { try context.city().population }
-        #expect(seen == 2)
+        expectEqual(seen, 2)
     }
 
     @Test func `remote changes carry the token of the newest transaction (CS-196)`() async throws {
@@ -253,8 +254,8 @@ struct FollowerTests {
     @Test func `own transactions are known as ranges, the newest of very many`() {
         var own = OwnTransactions()
         for number in [1, 2, 3, 7, 8, 20] as [Int64] { own.note(number) }
-        #expect((0...21).filter { own.contains($0) } == [1, 2, 3, 7, 8, 20])
+        expectEqual((0...21).filter { own.contains($0) }, [1, 2, 3, 7, 8, 20])
         for number in stride(from: Int64(100), to: 20_000, by: 2) { own.note(number) }
-        #expect(own.contains(19_998) && !own.contains(19_997) && !own.contains(1))
+        expect(own.contains(19_998) && !own.contains(19_997) && !own.contains(1))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
@@ -55,7 +56,7 @@ struct MigratingProcessesTests {
         async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
             store.signal("ready")
             let count = try MigratingProcessesTests.visit(store)
-            #expect(count == 50)
+            expectEqual(count, 50)
         }
         await store.arrival(of: "ready")
         // This process comes too, with two coordinators on threads of their own.
@@ -70,14 +71,14 @@ struct MigratingProcessesTests {
             }
         }
         let waiting = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store.url)
-        #expect(GuideModel.make().isConfiguration(withName: nil, compatibleWithStoreMetadata: waiting))
-        #expect(turn != nil)
+        expect(GuideModel.make().isConfiguration(withName: nil, compatibleWithStoreMetadata: waiting))
+        expect(turn != nil)
         turn = nil
         _ = await other
         await withCheckedContinuation { continuation in
             group.notify(queue: .global()) { continuation.resume() }
         }
-        #expect(counts.current == [50, 50])
+        expectEqual(counts.current, [50, 50])
 
         let model = Self.next()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
@@ -93,10 +94,10 @@ struct MigratingProcessesTests {
             let result = try context.execute(request) as? NSPersistentHistoryResult
             return (result?.result as? [NSPersistentHistoryTransaction])?.count ?? 0
         }
-        #expect(count == 2, "the save, and one migration")
-        #expect(try StoreVerifier(storeURL: store.url, model: model).problems() == [])
+        expectEqual(count, 2, "the save, and one migration")
+        try expectEqual(StoreVerifier(storeURL: store.url, model: model).problems(), [])
         let names = try FileManager.default.contentsOfDirectory(atPath: store.folder)
-        #expect(!names.contains { $0.contains("migration") }, "\(names)")
+        expect(!names.contains { $0.contains("migration") }, "\(names)")
     }
 
     @Test func `a turn ends with the process that has it`() async throws {

@@ -1,5 +1,6 @@
 #if os(Linux)
 
+import Expectations
 import CoreData
 import Foundation
 import StrataSQLite
@@ -33,9 +34,9 @@ struct OldestReaderTests {
         store.signal("release")
         _ = await reader
         let oldest = try #require(found)
-        #expect(oldest.frames < oldest.newestFrames)
-        #expect(oldest.holders.count == 1 && oldest.holders.first?.processID != getpid())
-        #expect(OldestReader.find(at: store.url.path) == nil)
+        expect(oldest.frames < oldest.newestFrames)
+        expect(oldest.holders.count == 1 && oldest.holders.first?.processID != getpid())
+        expectEqual(OldestReader.find(at: store.url.path), nil)
     }
 }
 

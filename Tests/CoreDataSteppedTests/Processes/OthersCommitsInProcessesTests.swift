@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ struct OthersCommitsInProcessesTests {
             new.persistentStoreCoordinator = context.persistentStoreCoordinator
             return try new.performAndWait { try new.get(id, City.self).name }
         }
-        #expect(try name() == "Ulm")
+        try expectEqual(name(), "Ulm")
         await #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let context = try store.context()
             try await context.perform {
@@ -27,6 +28,6 @@ struct OthersCommitsInProcessesTests {
                 try context.save()
             }
         }
-        #expect(try name() == "Bonn")
+        try expectEqual(name(), "Bonn")
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -29,23 +30,23 @@ struct ProcessLockingTests {
             let new = try #require(context.insertedObjects.first)
             let error = #expect(throws: CocoaError.self) { try context.save() }
 
-            #expect(error?.code == .persistentStoreTimeout)
+            expectEqual(error?.code, .persistentStoreTimeout)
             let text = error?.localizedDescription ?? ""
-            #expect(text.contains("context \"import\" of process \(getpid()) waited 0.1"), "\(text)")
+            expect(text.contains("context \"import\" of process \(getpid()) waited 0.1"), "\(text)")
             #if os(Linux)
             let wait = try #require((error?.userInfo[NSUnderlyingErrorKey] as? SQLiteError)?.wait)
             let holder = try #require(wait.holder)
-            #expect(holder.processID != getpid() && text.contains("for \(holder)"), "\(text)")
-            #expect(wait.seconds >= 0.1 && wait.seconds < 30)
+            expect(holder.processID != getpid() && text.contains("for \(holder)"), "\(text)")
+            expect(wait.seconds >= 0.1 && wait.seconds < 30)
             #endif
-            #expect(context.insertedObjects == [new] && new.objectID.isTemporaryID)
-            #expect(context.updatedObjects == [city] && city.population == 7)
+            expect(context.insertedObjects == [new] && new.objectID.isTemporaryID)
+            expect(context.updatedObjects == [city] && city.population == 7)
             store.signal("release")
         }
         _ = await holder
         try await context.perform {
             try context.save()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
     }
 
@@ -68,10 +69,10 @@ struct ProcessLockingTests {
 
         try await context.perform {
             let city = try context.storedCity()
-            #expect(city.population == 1)
+            expectEqual(city.population, 1)
             city.population = 2
             try context.save()
-            #expect(try context.count(for: NSFetchRequest<TestSupport.Tag>(entityName: "Tag")) == 0)
+            try expectEqual(context.count(for: NSFetchRequest<TestSupport.Tag>(entityName: "Tag")), 0)
         }
     }
 
@@ -95,7 +96,7 @@ struct ProcessLockingTests {
 
         let context = try store.context()
         let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
-        #expect(count == 4)
+        expectEqual(count, 4)
     }
 
     @Test func `a process that writes without a break lets another have its turn`() async throws {
@@ -129,9 +130,9 @@ struct ProcessLockingTests {
         _ = await other
 
         // By chance alone this one would see the lock free once in some hundred of the other's writes.
-        #expect(between < 20 * 25, "\(between) writes of the other to 20 here")
-        #expect(
-            try FileManager.default.contentsOfDirectory(atPath: store.folder).contains("store.sqlite-next") == false
+        expect(between < 20 * 25, "\(between) writes of the other to 20 here")
+        try expect(
+            FileManager.default.contentsOfDirectory(atPath: store.folder).contains("store.sqlite-next") == false
         )
     }
 
@@ -179,12 +180,12 @@ struct ProcessLockingTests {
         }
         let (waits, turns) = try #require(seen.current).get()
 
-        #expect(waits.allSatisfy { $0 <= Self.longestAbsence }, "turns of others before one now and then: \(waits)")
+        expect(waits.allSatisfy { $0 <= Self.longestAbsence }, "turns of others before one now and then: \(waits)")
         for process in 1...3 {
             let absences = turns.split(separator: process, omittingEmptySubsequences: false).map(\.count)
-            #expect((absences.max() ?? 0) <= Self.longestAbsence, "turns without process \(process): \(absences)")
+            expect((absences.max() ?? 0) <= Self.longestAbsence, "turns without process \(process): \(absences)")
             let share = turns.count { $0 == process }
-            #expect(share * 10 >= turns.count, "\(share) of \(turns.count) turns were of process \(process)")
+            expect(share * 10 >= turns.count, "\(share) of \(turns.count) turns were of process \(process)")
         }
     }
 
@@ -244,19 +245,19 @@ struct ProcessLockingTests {
             precondition(sign.isUp)
             kill(getpid(), SIGKILL)
         }
-        #expect(FileManager.default.fileExists(atPath: path))
+        expect(FileManager.default.fileExists(atPath: path))
         try pool.write { try $0.run("INSERT INTO number VALUES (1)") }
-        #expect(!FileManager.default.fileExists(atPath: path))
+        expect(!FileManager.default.fileExists(atPath: path))
 
         let stopped = WaitSign(database: store.url.path)
         stopped.putUp()
         let second = WaitSign(database: store.url.path)
         second.putUp()
-        #expect(stopped.isUp && !second.isUp)
+        expect(stopped.isUp && !second.isUp)
         try pool.write { try $0.run("INSERT INTO number VALUES (2)") }
-        #expect(FileManager.default.fileExists(atPath: path))
+        expect(FileManager.default.fileExists(atPath: path))
         stopped.takeDown()
-        #expect(!FileManager.default.fileExists(atPath: path))
+        expect(!FileManager.default.fileExists(atPath: path))
     }
 
     @Test func `of two processes that change one object the later save conflicts, and loses nothing`() async throws {
@@ -271,14 +272,14 @@ struct ProcessLockingTests {
                 store.signal("read")
                 store.wait(for: "saved")
                 let error = #expect(throws: CocoaError.self) { try context.save() }
-                #expect(error?.code == .managedObjectMerge)
+                expectEqual(error?.code, .managedObjectMerge)
                 let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
                 let conflict = try #require(conflicts?.first)
-                #expect(conflict.sourceObject === city && conflict.newVersionNumber == 2)
-                #expect(city.population == 15 && city.hasChanges)
+                expect(conflict.sourceObject === city && conflict.newVersionNumber == 2)
+                expect(city.population == 15 && city.hasChanges)
 
                 context.refresh(city, mergeChanges: false)
-                #expect(city.population == 11)
+                expectEqual(city.population, 11)
                 city.population += 5
                 try context.save()
             }
@@ -293,7 +294,7 @@ struct ProcessLockingTests {
 
         try await context.perform {
             let city = try context.storedCity()
-            #expect(city.population == 16)
+            expectEqual(city.population, 16)
         }
     }
 
@@ -309,10 +310,10 @@ struct ProcessLockingTests {
                 store.signal("read")
                 store.wait(for: "deleted")
                 let error = #expect(throws: CocoaError.self) { try context.save() }
-                #expect(error?.code == .managedObjectMerge)
+                expectEqual(error?.code, .managedObjectMerge)
                 context.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump
                 try context.save()
-                #expect(city.isDeleted || city.managedObjectContext == nil)
+                expect(city.isDeleted || city.managedObjectContext == nil)
             }
         }
         await store.arrival(of: "read")
@@ -323,7 +324,7 @@ struct ProcessLockingTests {
         store.signal("deleted")
         _ = await other
         let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
-        #expect(count == 0)
+        expectEqual(count, 0)
     }
 
     @Test func `no update is lost between processes with several contexts each`() async throws {
@@ -351,7 +352,7 @@ struct ProcessLockingTests {
 
         try await context.perform {
             let city = try context.storedCity()
-            #expect(city.population == 3 * 2 * 40)
+            expectEqual(city.population, 3 * 2 * 40)
         }
     }
 

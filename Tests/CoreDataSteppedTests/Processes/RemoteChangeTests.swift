@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import TestSupport
@@ -75,11 +76,11 @@ struct RemoteChangeTests {
 
         let posted = try recorder.next()
         let store = try #require(stack.coordinator.persistentStores.first)
-        #expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
-        #expect(posted.userInfo?[NSStoreUUIDKey] as? String == store.identifier)
-        #expect(posted.userInfo?[NSPersistentStoreURLKey] as? URL == stack.storeURL)
+        expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
+        expectEqual(posted.userInfo?[NSStoreUUIDKey] as? String, store.identifier)
+        expectEqual(posted.userInfo?[NSPersistentStoreURLKey] as? URL, stack.storeURL)
         // `performAndWait` has saved on this one.
-        #expect(!recorder.wasCalledHere)
+        expect(!recorder.wasCalledHere)
     }
 
     @Test func `a write of another process is posted when it can be read (CS-196, 197)`() async throws {
@@ -120,7 +121,7 @@ struct RemoteChangeTests {
         try Self.insertCity(stack.context())
 
         _ = try recorder.next()
-        #expect(silent.count == 0)
+        expectEqual(silent.count, 0)
     }
 
     @Test func `a database in memory tells of its own commits`() throws {
@@ -133,7 +134,7 @@ struct RemoteChangeTests {
 
         try Self.insertCity(context)
 
-        #expect(try recorder.next().userInfo?[NSPersistentStoreURLKey] as? URL == null)
+        try expectEqual(recorder.next().userInfo?[NSPersistentStoreURLKey] as? URL, null)
     }
 
     @Test func `an observer that takes long holds up no writer, and is told once of what came meanwhile`() throws {
@@ -159,11 +160,11 @@ struct RemoteChangeTests {
         try Self.insertCity(context)
         try #require(isInside.wait(timeout: .now() + 30) == .success)
         for _ in 0..<20 { try Self.insertCity(context) }
-        #expect(calls.withLock { $0 } == 1)
+        expectEqual(calls.withLock { $0 }, 1)
         mayLeave.signal()
 
         try #require(isInside.wait(timeout: .now() + 30) == .success)
-        #expect(calls.withLock { $0 } < 20)
+        expect(calls.withLock { $0 } < 20)
     }
 
     @Test func `a store may be removed inside of its own notification, and is silent then`() throws {
@@ -186,10 +187,10 @@ struct RemoteChangeTests {
         defer { NotificationCenter.default.removeObserver(token) }
         try Self.insertCity(stack.context())
         try #require(done.wait(timeout: .now() + 30) == .success)
-        #expect(coordinator.persistentStores.isEmpty)
+        expect(coordinator.persistentStores.isEmpty)
 
         let files = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path)
-        #expect(files == ["store.sqlite"])
+        expectEqual(files, ["store.sqlite"])
         let follower = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         try follower.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.option)
         let recorder = RemoteChangeRecorder(follower)
@@ -197,7 +198,7 @@ struct RemoteChangeTests {
         context.persistentStoreCoordinator = follower
         try Self.insertCity(context)
         _ = try recorder.next()
-        #expect(calls.withLock { $0 } == 1)
+        expectEqual(calls.withLock { $0 }, 1)
     }
 }
 
@@ -236,11 +237,11 @@ struct CommitWatcherTests {
 
         for number in 0..<5 {
             try foreign.execute("INSERT INTO number VALUES (\(number))")
-            #expect(calls.comes())
+            expect(calls.comes())
         }
         watcher.stop()
         try foreign.execute("INSERT INTO number VALUES (9)")
-        #expect(!calls.comes(within: 0.1))
+        expect(!calls.comes(within: 0.1))
     }
 
     @Test func `what is not committed is not told, though the log is written`() throws {
@@ -250,12 +251,12 @@ struct CommitWatcherTests {
         let before = folder.store.size("-wal")
         try foreign.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE")
         for _ in 0..<50 { try foreign.run("INSERT INTO number VALUES (zeroblob(4000))") }
-        #expect(folder.store.size("-wal") > before)
+        expect(folder.store.size("-wal") > before)
         try foreign.execute("ROLLBACK")
-        #expect(!calls.comes(within: 0.3))
+        expect(!calls.comes(within: 0.3))
 
         try foreign.execute("INSERT INTO number VALUES (1)")
-        #expect(calls.comes())
+        expect(calls.comes())
         watcher.stop()
     }
 
@@ -273,7 +274,7 @@ struct CommitWatcherTests {
         for number in 0..<300 { try pool.write { try $0.run(SQL("INSERT INTO number VALUES (\(number))")) } }
         while seen.withLock({ $0 }) < 300 { try #require(calls.comes()) }
 
-        #expect(calls.count.load(ordering: .sequentiallyConsistent) < 150)
+        expect(calls.count.load(ordering: .sequentiallyConsistent) < 150)
         watcher.stop()
     }
 
@@ -282,6 +283,6 @@ struct CommitWatcherTests {
         try pool.write { try $0.run("INSERT INTO number VALUES (1)") }
         watcher.stop()
         try pool.close()
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.store.folder) == ["store.sqlite"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.store.folder), ["store.sqlite"])
     }
 }

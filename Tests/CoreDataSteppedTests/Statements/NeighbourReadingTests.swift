@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,20 +19,20 @@ struct NeighbourReadingTests {
         try Neighbours.among(kind) { _, context, _, venueID in
             let venue = try context.get(venueID, Venue.self)
             let visits = venue.visits
-            #expect(venue.hasFault(forRelationshipNamed: "photos"))
-            #expect(venue.photos.count == 2 && !venue.hasFault(forRelationshipNamed: "photos"))
+            expect(venue.hasFault(forRelationshipNamed: "photos"))
+            expect(venue.photos.count == 2 && !venue.hasFault(forRelationshipNamed: "photos"))
             let request = request(Venue.self, "name == 'own'")
-            #expect(try context.fetch(request) == [venue])
-            #expect(venue.visits == visits)
+            try expectEqual(context.fetch(request), [venue])
+            expectEqual(venue.visits, visits)
             venue.seats = 9
             request.shouldRefreshRefetchedObjects = true
-            #expect(try context.fetch(request) == [venue])
-            #expect(venue.visits >= visits && venue.seats == 9 && venue.isUpdated)
+            try expectEqual(context.fetch(request), [venue])
+            expect(venue.visits >= visits && venue.seats == 9 && venue.isUpdated)
             let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
             context.reset()
-            #expect(log.entries.last?.notification.userInfo?[NSInvalidatedAllObjectsKey] != nil)
-            #expect(!context.hasChanges && context.registeredObjects.isEmpty && venue.managedObjectContext == nil)
-            #expect(try context.get(venueID, Venue.self).visits >= visits)
+            expect(log.entries.last?.notification.userInfo?[NSInvalidatedAllObjectsKey] != nil)
+            expect(!context.hasChanges && context.registeredObjects.isEmpty && venue.managedObjectContext == nil)
+            try expect(context.get(venueID, Venue.self).visits >= visits)
         }
     }
 
@@ -44,18 +45,18 @@ struct NeighbourReadingTests {
             ids.resultType = .managedObjectIDResultType
             for id in try context.fetch(ids) {
                 let venue = try context.get(id, Venue.self)
-                #expect(venue.isFault)
+                expect(venue.isFault)
                 let name = venue.name
-                #expect(venue.isDeleted ? name == nil : name == "own" || name == "passing")
+                expect(venue.isDeleted ? name == nil : name == "own" || name == "passing")
                 // Its relationships are as empty then, and complete otherwise.
                 let city = venue.city
                 if venue.isDeleted {
-                    #expect(city == nil && venue.photos.isEmpty)
+                    expect(city == nil && venue.photos.isEmpty)
                 } else {
-                    #expect(city != nil)
+                    expect(city != nil)
                 }
             }
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
     }
 
@@ -71,22 +72,22 @@ struct NeighbourReadingTests {
             }
             let request = request(City.self, "name == 'own' OR name BEGINSWITH 'added'")
             let own = try context.get(cityID, City.self)
-            #expect(try context.fetch(request) == added + [own])
-            #expect(try context.count(for: request) == 3)
+            try expectEqual(context.fetch(request), added + [own])
+            try expectEqual(context.count(for: request), 3)
             request.fetchBatchSize = 1
             let batched = try context.fetch(request)
-            #expect(batched.count == 3 && batched.map(\.name) == ["added a", "added b", "own"])
+            expect(batched.count == 3 && batched.map(\.name) == ["added a", "added b", "own"])
             request.fetchBatchSize = 0
             request.fetchOffset = 1
             request.fetchLimit = 2
-            #expect(try context.fetch(request) == [added[1], own])
+            try expectEqual(context.fetch(request), [added[1], own])
             let ids = NSFetchRequest<NSManagedObjectID>(entityName: "City")
             ids.predicate = request.predicate
             ids.sortDescriptors = request.sortDescriptors
             ids.resultType = .managedObjectIDResultType
             ids.fetchOffset = 1
             ids.fetchLimit = 2
-            #expect(try context.fetch(ids) == [added[1].objectID, cityID])
+            try expectEqual(context.fetch(ids), [added[1].objectID, cityID])
         }
     }
 
@@ -103,32 +104,32 @@ struct NeighbourReadingTests {
                 try writer.save()
                 return city.objectID
             }
-            #expect(
+            expect(
                 written.names == [
                     .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextWillSave,
                     .NSManagedObjectContextDidSave, .NSManagedObjectContextDidSaveObjectIDs,
                 ]
             )
             let saved = try #require(written.entries.last)
-            #expect(written.entries[1].notification.userInfo == nil && saved.ids(NSInsertedObjectIDsKey) == [newID])
+            expect(written.entries[1].notification.userInfo == nil && saved.ids(NSInsertedObjectIDsKey) == [newID])
             let city = try context.get(cityID, City.self)
             let before = city.population
             let log = NotificationLog(.ofContexts, of: context)
             context.mergeChanges(fromContextDidSave: saved.notification)
-            #expect(
+            expect(
                 log.names == [
                     .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
                 ]
             )
             let inserted = log.entries[0].objects(NSInsertedObjectsKey)
-            #expect(inserted.map(\.objectID) == [newID])
-            #expect(inserted.allSatisfy { $0.managedObjectContext === context && ($0 as? City)?.name == "merged" })
-            #expect(log.entries[1].ids(NSInsertedObjectIDsKey) == [newID])
-            #expect(!context.hasChanges)
+            expectEqual(inserted.map(\.objectID), [newID])
+            expect(inserted.allSatisfy { $0.managedObjectContext === context && ($0 as? City)?.name == "merged" })
+            expectEqual(log.entries[1].ids(NSInsertedObjectIDsKey), [newID])
+            expect(!context.hasChanges)
             let uris = [cityID.uriRepresentation()]
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: uris], into: [context])
-            #expect(city.population >= before && !context.hasChanges)
-            #expect(log.entries.last?.ids(NSUpdatedObjectIDsKey) == [cityID])
+            expect(city.population >= before && !context.hasChanges)
+            expectEqual(log.entries.last?.ids(NSUpdatedObjectIDsKey), [cityID])
             try writer.performAndWait {
                 writer.delete(try writer.existingObject(with: newID))
                 try writer.save()

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,18 +11,18 @@ struct NeighbourTests {
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in
             let city = context.object(with: cityID)
-            #expect(city.isFault)
-            #expect(try context.existingObject(with: cityID) === city && !city.isFault)
+            expect(city.isFault)
+            try expect(context.existingObject(with: cityID) === city && !city.isFault)
             let request = City.fetchRequest(named: "own")
-            #expect(try context.fetch(request) == [city])
+            try expectEqual(context.fetch(request), [city])
             let (first, second) = (Venue(context: context), Venue(context: context))
             let ids = [first.objectID, second.objectID]
             try context.obtainPermanentIDs(for: [first])
-            #expect(!ids[0].isTemporaryID && first.isInserted && ids[1].isTemporaryID)
+            expect(!ids[0].isTemporaryID && first.isInserted && ids[1].isTemporaryID)
             try context.save()
             for (venue, id) in zip([first, second], ids) {
-                #expect(venue.objectID === id && !id.isTemporaryID && context.object(with: id) === venue)
-                #expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
+                expect(venue.objectID === id && !id.isTemporaryID && context.object(with: id) === venue)
+                expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
                 context.delete(venue)
             }
             try context.save()
@@ -42,20 +43,20 @@ struct NeighbourTests {
             let newID = try child.performAndWait {
                 // CS-44, 45: what the parent has not saved, and what the store has.
                 let own = try child.get(cityID, City.self)
-                #expect(own.name == "unsaved" && own.venues.count == 1)
+                expect(own.name == "unsaved" && own.venues.count == 1)
                 own.name = name
                 let new = City(context: child)
                 new.name = "new"
-                #expect(try child.fetch(City.fetchRequest(named: "new")) == [new])
+                try expectEqual(child.fetch(City.fetchRequest(named: "new")), [new])
                 try child.save()
-                #expect(!child.hasChanges && new.objectID.isTemporaryID)
+                expect(!child.hasChanges && new.objectID.isTemporaryID)
                 return new.objectID
             }
-            #expect(city.name == name && city.isUpdated)
-            #expect(try stack.read(cityID, City.self) { $0.name } != name)
+            expect(city.name == name && city.isUpdated)
+            try expect(stack.read(cityID, City.self) { $0.name } != name)
             try parent.save()
-            #expect(!newID.isTemporaryID)
-            #expect(try stack.read(cityID, City.self) { $0.name } == name)
+            expect(!newID.isTemporaryID)
+            try expectEqual(stack.read(cityID, City.self) { $0.name }, name)
             try child.performAndWait {
                 child.delete(try child.existingObject(with: newID))
                 try child.save()
@@ -75,14 +76,14 @@ struct NeighbourTests {
             let first = city.population
             city.name = "edited"
             context.refresh(city, mergeChanges: true)
-            #expect(city.name == "edited" && city.population >= first && city.isUpdated)
+            expect(city.name == "edited" && city.population >= first && city.isUpdated)
             let second = city.population
             context.refreshAllObjects()
-            #expect(city.name == "edited" && city.population >= second)
+            expect(city.name == "edited" && city.population >= second)
             context.rollback()
-            #expect(city.name == "own" && !context.hasChanges)
+            expect(city.name == "own" && !context.hasChanges)
             context.refresh(city, mergeChanges: false)
-            #expect(city.isFault && city.population >= second && city.venues.map(\.objectID) == [venueID])
+            expect(city.isFault && city.population >= second && city.venues.map(\.objectID) == [venueID])
         }
     }
 
@@ -96,15 +97,15 @@ struct NeighbourTests {
             city.name = name
             let user = User(context: context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .validationMissingMandatoryProperty)
-            #expect(user.isInserted && city.isUpdated && city.name == name)
-            #expect(city.changedValues().keys.sorted() == ["name"])
-            #expect(try stack.read(cityID, City.self) { $0.name } != name)
+            expectEqual(error?.code, .validationMissingMandatoryProperty)
+            expect(user.isInserted && city.isUpdated && city.name == name)
+            expectEqual(city.changedValues().keys.sorted(), ["name"])
+            try expect(stack.read(cityID, City.self) { $0.name } != name)
             context.delete(user)
             let before = city.population
             try context.save()
-            #expect(!city.hasChanges && city.changedValues().isEmpty && city.population >= before)
-            #expect(try stack.read(cityID, City.self) { $0.name } == name)
+            expect(!city.hasChanges && city.changedValues().isEmpty && city.population >= before)
+            try expectEqual(stack.read(cityID, City.self) { $0.name }, name)
         }
     }
 
@@ -122,7 +123,7 @@ struct NeighbourTests {
                     try context.save()
                 }
             }
-            #expect(try stack.read(cityID, City.self) { $0.venues.isEmpty })
+            try expect(stack.read(cityID, City.self) { $0.venues.isEmpty })
             for id in photoIDs { #expect(throws: CocoaError.self) { _ = try stack.read(id, Photo.self) { $0.title } } }
         }
     }
@@ -142,22 +143,22 @@ struct NeighbourTests {
                     do {
                         try context.save()
                     } catch let error as CocoaError where error.code == .managedObjectMerge {
-                        #expect(policy.mergeType == .errorMergePolicyType)
+                        expectEqual(policy.mergeType, .errorMergePolicyType)
                         let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
                         let conflict = try #require(conflicts?.first)
-                        #expect(conflicts?.count == 1 && conflict.sourceObject === city)
-                        #expect(conflict.newVersionNumber > conflict.oldVersionNumber)
+                        expect(conflicts?.count == 1 && conflict.sourceObject === city)
+                        expect(conflict.newVersionNumber > conflict.oldVersionNumber)
                         context.refresh(city, mergeChanges: true)
                         continue
                     }
                     // Under rollback the name is lost if there was a conflict, and only then.
                     if city.name == name { break }
-                    #expect(policy.mergeType == .rollbackMergePolicyType)
+                    expectEqual(policy.mergeType, .rollbackMergePolicyType)
                 }
-                #expect(!context.hasChanges && city.population >= before)
+                expect(!context.hasChanges && city.population >= before)
                 let stored = try stack.read(cityID, City.self) { ($0.name, $0.population) }
-                #expect(stored.1 >= city.population)
-                if policy.mergeType != .rollbackMergePolicyType { #expect(stored.0 == name) }
+                expect(stored.1 >= city.population)
+                if policy.mergeType != .rollbackMergePolicyType { expectEqual(stored.0, name) }
             }
         }
     }
@@ -177,25 +178,25 @@ struct NeighbourTests {
             let held = try reader.performAndWait {
                 UncheckedSendable([try reader.get(cityID, City.self), try reader.get(id, City.self)])
             }
-            reader.performAndWait { #expect(held.value.map(\.name) == ["own", "doomed"]) }
+            reader.performAndWait { expectEqual(held.value.map(\.name), ["own", "doomed"]) }
             log.clear()
             city.name = "told"
             context.delete(doomed)
             try context.save()
             // What a conflict has brought to light may be told as well.
-            #expect(log.names.first == .NSManagedObjectContextObjectsDidChange)
-            #expect(
+            expectEqual(log.names.first, .NSManagedObjectContextObjectsDidChange)
+            expect(
                 log.names.filter { $0 != .NSManagedObjectContextObjectsDidChange } == [
                     .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
                     .NSManagedObjectContextDidSaveObjectIDs,
                 ]
             )
             let saved = try #require(log.entries.first { $0.name == .NSManagedObjectContextDidSave })
-            #expect(saved.objects(NSUpdatedObjectsKey) == [city] && saved.objects(NSDeletedObjectsKey) == [doomed])
+            expect(saved.objects(NSUpdatedObjectsKey) == [city] && saved.objects(NSDeletedObjectsKey) == [doomed])
             reader.performAndWait {
                 reader.mergeChanges(fromContextDidSave: saved.notification)
-                #expect(held.value[0].name == "told" && !reader.hasChanges)
-                #expect(held.value[1].isDeleted)
+                expect(held.value[0].name == "told" && !reader.hasChanges)
+                expect(held.value[1].isDeleted)
             }
             city.name = "own"
             try context.save()
@@ -210,15 +211,15 @@ struct NeighbourTests {
             let added = City(context: context)
             added.name = "own"
             let request = City.fetchRequest(named: "own")
-            #expect(try context.fetch(request) == [added])
-            #expect(try context.count(for: request) == 1)
+            try expectEqual(context.fetch(request), [added])
+            try expectEqual(context.count(for: request), 1)
             request.includesPendingChanges = false
-            #expect(try context.fetch(request) == [city])
+            try expectEqual(context.fetch(request), [city])
             let dictionaries = NSFetchRequest<NSDictionary>(entityName: "City")
             dictionaries.resultType = .dictionaryResultType
             dictionaries.predicate = NSPredicate(format: "name == 'own'")
             dictionaries.propertiesToFetch = ["name"]
-            #expect(try context.fetch(dictionaries).count == 1)
+            try expectEqual(context.fetch(dictionaries).count, 1)
         }
     }
 
@@ -253,7 +254,7 @@ struct NeighbourTests {
             if seen.count == Neighbours.rounds { break }
         }
         // A cancelled one gives nothing.
-        #expect(seen.count { $0 == "true false" } == 5 && seen.count { $0 == "false true" } == 10, "\(seen)")
+        expect(seen.count { $0 == "true false" } == 5 && seen.count { $0 == "false true" } == 10, "\(seen)")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -270,13 +271,13 @@ struct NeighbourTests {
             context.processPendingChanges()
             context.refresh(city, mergeChanges: true)
             context.undo()
-            #expect(city.name == "own" && venue.city === city && city.venues == [venue] && city.population >= before)
+            expect(city.name == "own" && venue.city === city && city.venues == [venue] && city.population >= before)
             context.redo()
-            #expect(city.name == "changed" && venue.city == nil)
+            expect(city.name == "changed" && venue.city == nil)
             try context.save()
             context.undo()
             try context.save()
-            #expect(city.name == "own" && venue.city === city && city.population >= before)
+            expect(city.name == "own" && venue.city === city && city.population >= before)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -28,13 +29,13 @@ struct NeighbourWritingTests {
                                 try context.save()
                                 saved.update { $0 += 1 }
                             } catch {
-                                #expect(error.cocoaCode == .managedObjectConstraintMerge)
+                                expectEqual(error.cocoaCode, .managedObjectConstraintMerge)
                                 let info = (error as? CocoaError)?.userInfo[NSPersistentStoreSaveConflictsErrorKey]
                                 let conflicts = info as? [NSConstraintConflict] ?? []
-                                #expect(conflicts.map(\.constraint) == [["email"]])
-                                #expect(conflicts.first?.databaseObject?.objectID.isTemporaryID == false)
-                                #expect(conflicts.first?.conflictingObjects == [user])
-                                #expect(user.isInserted && user.objectID.isTemporaryID)
+                                expectEqual(conflicts.map(\.constraint), [["email"]])
+                                expectEqual(conflicts.first?.databaseObject?.objectID.isTemporaryID, false)
+                                expectEqual(conflicts.first?.conflictingObjects, [user])
+                                expect(user.isInserted && user.objectID.isTemporaryID)
                                 told.update { $0 += 1 }
                             }
                         }
@@ -42,8 +43,8 @@ struct NeighbourWritingTests {
                 }
             }
         }
-        #expect(saved.current == Self.rounds && told.current == 3 * Self.rounds)
-        #expect(try stack.count("User") == Self.rounds)
+        expect(saved.current == Self.rounds && told.current == 3 * Self.rounds)
+        try expectEqual(stack.count("User"), Self.rounds)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -61,7 +62,7 @@ struct NeighbourWritingTests {
                             user.email = "\(round)@example.com"
                             user.name = "writer \(writer)"
                             #expect(throws: Never.self) { try context.save() }
-                            #expect(!context.hasChanges)
+                            expect(!context.hasChanges)
                         }
                     }
                 }
@@ -69,8 +70,8 @@ struct NeighbourWritingTests {
         }
         let reader = stack.context("reader")
         let users = try reader.performAndWait { try reader.all(User.self).map { "\($0.email) \($0.name ?? "")" } }
-        #expect(users.count == Self.rounds)
-        #expect(users.allSatisfy { $0.contains("writer") })
+        expectEqual(users.count, Self.rounds)
+        expect(users.allSatisfy { $0.contains("writer") })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -95,7 +96,7 @@ struct NeighbourWritingTests {
                                 context.detectConflicts(for: other)
                                 try context.save()
                             } catch {
-                                #expect(error.cocoaCode == .managedObjectMerge)
+                                expectEqual(error.cocoaCode, .managedObjectMerge)
                                 conflicts.update { $0 += 1 }
                             }
                         }
@@ -104,9 +105,9 @@ struct NeighbourWritingTests {
             }
             let onDuty = try doctors.map { try stack.read($0, City.self) { $0.population } }.reduce(0, +)
             // One of them is on duty, always.
-            #expect(onDuty == 1)
+            expectEqual(onDuty, 1)
             for id in doctors { try stack.change(id, City.self) { city, _ in city.population = 1 } }
         }
-        #expect(conflicts.current <= Self.rounds)
+        expect(conflicts.current <= Self.rounds)
     }
 }

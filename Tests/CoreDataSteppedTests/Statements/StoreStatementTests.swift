@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import Synchronization
 import TestSupport
@@ -28,7 +29,7 @@ struct StoreStatementTests {
         }
         let reader = stack.context()
         let names = try reader.performAndWait { Set(try reader.all(City.self).map(\.name)) }
-        #expect(names.count == 200)
+        expectEqual(names.count, 200)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -41,7 +42,7 @@ struct StoreStatementTests {
                 try writer.save()
             }
             let count = try await reader.perform { try reader.all(City.self).count }
-            #expect(count == round)
+            expectEqual(count, round)
         }
     }
 
@@ -67,7 +68,7 @@ struct StoreStatementTests {
             if reading.count == 2 { break }
         }
         let cityID = try stack.storeCity("Porto")
-        #expect(try stack.read(cityID, City.self) { $0.name } == "Porto")
+        try expectEqual(stack.read(cityID, City.self) { $0.name }, "Porto")
         for task in tasks {
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
@@ -83,14 +84,14 @@ struct StoreStatementTests {
         try stack.storeVenues(3)
         let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
         let pool = try store.openFile().pool
-        #expect(pool.options.maximumReaders == 3)
+        expectEqual(pool.options.maximumReaders, 3)
         // Two readers and the writer are inside SQLite at the same moment: each waits there for the others.
         let meeting = Meeting(3)
         struct Undo: Error {}
         let writer: @Sendable () throws -> Void = {
             try pool.write { connection in
                 try connection.execute("DELETE FROM ZVENUE")
-                #expect(meeting.attend())
+                expect(meeting.attend())
                 throw Undo()
             }
         }
@@ -98,8 +99,8 @@ struct StoreStatementTests {
             try pool.read { connection in
                 let statement = try connection.statement("SELECT COUNT(*) FROM ZVENUE")
                 defer { statement.reset() }
-                #expect(try statement.step())
-                #expect(meeting.attend())
+                try expect(statement.step())
+                expect(meeting.attend())
             }
         }
         let threads = DispatchGroup()
@@ -115,7 +116,7 @@ struct StoreStatementTests {
             }.start()
         }
         threads.wait()
-        #expect(try stack.count("Venue") == 3)
+        try expectEqual(stack.count("Venue"), 3)
     }
 
     /// Where a number of threads wait for each other.
@@ -150,9 +151,9 @@ struct StoreStatementTests {
             context.assign(assigned, to: parts.second)
             try context.obtainPermanentIDs(for: [note, person, label, assigned])
             let stores = [note, person, label, assigned].map(\.objectID.persistentStore)
-            #expect(stores == [parts.first, parts.second, parts.first, parts.second])
+            expectEqual(stores, [parts.first, parts.second, parts.first, parts.second])
             try context.save()
-            #expect([note, person, label, assigned].map(\.objectID.persistentStore) == stores)
+            expectEqual([note, person, label, assigned].map(\.objectID.persistentStore), stores)
         }
         // A store that may not be written is passed over.
         parts.first.isReadOnly = true
@@ -160,7 +161,7 @@ struct StoreStatementTests {
         try later.performAndWait {
             let label = parts.insert("Label", [:], later)
             try later.save()
-            #expect(label.objectID.persistentStore === parts.second)
+            expect(label.objectID.persistentStore === parts.second)
         }
     }
 
@@ -171,7 +172,7 @@ struct StoreStatementTests {
             context.performAndWait { context.assign(parts.insert("Note", [:], context), to: parts.second) }
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("cannot hold entity Note"), "\(text)")
+        expect(text.contains("cannot hold entity Note"), "\(text)")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -189,11 +190,11 @@ struct StoreStatementTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Label")
             request.sortDescriptors = [NSSortDescriptor(key: "title", ascending: true)]
             let found = try context.fetch(request)
-            #expect(found.map(\.objectID.persistentStore) == [parts.second, parts.first])
+            expectEqual(found.map(\.objectID.persistentStore), [parts.second, parts.first])
             let note = parts.insert("Note", [:], context)
             note.setValue(parts.insert("Person", [:], context), forKey: "author")
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectExternalRelationship)
+            expectEqual(error?.code, .managedObjectExternalRelationship)
         }
     }
 
@@ -207,24 +208,24 @@ struct StoreStatementTests {
         let (context, heeding) = (stack.context(), stack.context("heeding"))
         let cities = try context.performAndWait {
             let cities = [try context.get(loadedID, City.self), try context.get(faultID, City.self)]
-            #expect(cities[0].name == "loaded")
+            expectEqual(cities[0].name, "loaded")
             return cities
         }
         try stack.coordinator.remove(store)
         context.performAndWait {
-            #expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
+            expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
             let error = #expect(throws: CocoaError.self) { _ = try context.existingObject(with: faultID) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
             context.refresh(cities[0], mergeChanges: false)
-            #expect(cities[0].value(forKey: "name") == nil)
+            expect(cities[0].value(forKey: "name") == nil)
             #expect(throws: CocoaError.self) { _ = try context.fetch(City.fetchRequest()) }
         }
         heeding.performAndWait {
             heeding.shouldDeleteInaccessibleFaults = false
             var told: [NSManagedObjectID] = []
             heeding.inaccessibleFaultHandler = { told.append($0.objectID) }
-            #expect(heeding.object(with: loadedID).value(forKey: "name") == nil)
-            #expect(told == [loadedID])
+            expect(heeding.object(with: loadedID).value(forKey: "name") == nil)
+            expectEqual(told, [loadedID])
         }
     }
 
@@ -241,7 +242,7 @@ struct StoreStatementTests {
         // Somebody is reading, and goes on with what he has begun with; somebody else is writing, and is waited for.
         let reader = try Connection(path: url.path, access: .readOnly)
         try reader.execute("BEGIN")
-        #expect(try reader.firstString("SELECT ZNAME FROM ZCITY") == "old")
+        try expectEqual(reader.firstString("SELECT ZNAME FROM ZCITY"), "old")
         let writer = try Connection(path: url.path, access: .readWrite)
         try writer.execute("BEGIN IMMEDIATE")
         try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
@@ -255,21 +256,21 @@ struct StoreStatementTests {
             )
         }
         let error = #expect(throws: CocoaError.self) { try replace() }
-        #expect(error?.code == .persistentStoreTimeout)
+        expectEqual(error?.code, .persistentStoreTimeout)
         try writer.execute("COMMIT")
         writer.close()
         try replace()
-        #expect(try reader.firstString("SELECT ZNAME FROM ZCITY") == "old")
+        try expectEqual(reader.firstString("SELECT ZNAME FROM ZCITY"), "old")
         try reader.execute("COMMIT")
-        #expect(try reader.firstString("SELECT ZNAME FROM ZCITY") == "new")
-        #expect(try inode() == before)
+        try expectEqual(reader.firstString("SELECT ZNAME FROM ZCITY"), "new")
+        try expectEqual(inode(), before)
         let opened = try free.addPersistentStore(type: .sqlite, at: url)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = free
-        #expect(try context.performAndWait { try context.all(City.self).map(\.name) } == ["new"])
+        try expectEqual(context.performAndWait { try context.all(City.self).map(\.name) }, ["new"])
         try free.remove(opened)
         try free.destroyPersistentStore(at: url, type: .sqlite)
-        #expect(try inode() == before)
+        try expectEqual(inode(), before)
     }
 
     @Test func `a model with other hashes is refused with 134100, unless versioning is ignored by option (CS-218)`()
@@ -285,7 +286,7 @@ struct StoreStatementTests {
         let error = #expect(throws: CocoaError.self) {
             try other().addPersistentStore(type: .sqlite, at: stack.storeURL)
         }
-        #expect(error?.code.rawValue == 134100)
+        expectEqual(error?.code.rawValue, 134100)
         let lenient = try other()
         try lenient.addPersistentStore(
             type: .sqlite,
@@ -294,7 +295,7 @@ struct StoreStatementTests {
         )
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = lenient
-        #expect(try context.performAndWait { try context.all(City.self).map(\.name) } == ["Porto"])
+        try expectEqual(context.performAndWait { try context.all(City.self).map(\.name) }, ["Porto"])
     }
 
     @Test func `a store of another type is refused (CS-219)`() throws {
@@ -311,10 +312,10 @@ struct StoreStatementTests {
             let error = #expect(throws: CocoaError.self) {
                 try coordinator.addPersistentStore(ofType: type, configurationName: nil, at: stack.storeURL)
             }
-            #expect(error?.code == code)
+            expectEqual(error?.code, code)
         }
-        #expect(coordinator.persistentStores.isEmpty)
-        #expect(try Data(contentsOf: url).count == 5000)
+        expect(coordinator.persistentStores.isEmpty)
+        try expectEqual(Data(contentsOf: url).count, 5000)
     }
 
     @Test func `a store at the null device is a private database in memory with constraints and batches (CS-224)`()
@@ -334,15 +335,15 @@ struct StoreStatementTests {
             User(context: contexts[0]).email = "a@b"
             try contexts[0].save()
             User(context: contexts[0]).email = "a@b"
-            #expect(try contexts[0].constraintConflictsOfSave().count == 1)
+            try expectEqual(contexts[0].constraintConflictsOfSave().count, 1)
             contexts[0].rollback()
             let insert = NSBatchInsertRequest(entityName: "User", objects: [["email": "c@d"], ["email": "e@f"]])
             try contexts[0].execute(insert)
             let others = NSFetchRequest<User>(entityName: "User")
             others.predicate = NSPredicate(format: "email != 'c@d'")
             try contexts[0].execute(NSBatchDeleteRequest(fetchRequest: others))
-            #expect(try contexts[0].all(User.self).map(\.email) == ["c@d"])
+            try expectEqual(contexts[0].all(User.self).map(\.email), ["c@d"])
         }
-        #expect(try contexts[1].performAndWait { try contexts[1].all(User.self).count } == 0)
+        try expectEqual(contexts[1].performAndWait { try contexts[1].all(User.self).count }, 0)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -40,17 +41,17 @@ struct TreeConcurrencyTests {
             do {
                 switch what {
                 case "save": try child.save()
-                case "fetch": #expect(try child.all(City.self).count == 2)
-                default: #expect(try child.get(id, City.self).name == "Porto")
+                case "fetch": try expectEqual(child.all(City.self).count, 2)
+                default: try expectEqual(child.get(id, City.self).name, "Porto")
                 }
             } catch { Issue.record(error) }
             order.update { $0.append("child") }
             isDone.signal()
         }
-        #expect(order.current.isEmpty)
+        expect(order.current.isEmpty)
         mayEnd.signal()
-        #expect(isDone.wait(timeout: .now() + 10) == .success)
-        #expect(order.current == ["parent", "child"])
+        expectEqual(isDone.wait(timeout: .now() + 10), .success)
+        expectEqual(order.current, ["parent", "child"])
     }
 
     @Test func `a busy parent does not keep a child from what it has loaded`() throws {
@@ -67,10 +68,10 @@ struct TreeConcurrencyTests {
         isBusy.wait()
         child.performAndWait {
             // A fault that was fetched just now, too: nothing above has changed since.
-            #expect(fetched.first?.name == "Faro")
+            expectEqual(fetched.first?.name, "Faro")
             fetched.first?.population = 3
             _ = City(context: child)
-            #expect(child.hasChanges && child.registeredObject(for: id) === fetched.first)
+            expect(child.hasChanges && child.registeredObject(for: id) === fetched.first)
         }
         mayEnd.signal()
         parent.performAndWait {}
@@ -98,14 +99,14 @@ struct TreeConcurrencyTests {
                 failures.update { $0.append("\(error)") }
             }
         }
-        #expect(failures.current.isEmpty)
-        parent.performAndWait { #expect(parent.insertedObjects.count == children * saves) }
+        expect(failures.current.isEmpty)
+        parent.performAndWait { expectEqual(parent.insertedObjects.count, children * saves) }
         try parent.saveAndWait()
         let reader = stack.context()
         try reader.performAndWait {
             let city = try reader.get(cityID, City.self)
-            #expect(city.venues.count == children * saves)
-            #expect(Set(city.venues.map { $0.name ?? "" }).count == children * saves)
+            expectEqual(city.venues.count, children * saves)
+            expectEqual(Set(city.venues.map { $0.name ?? "" }).count, children * saves)
         }
     }
 
@@ -137,8 +138,8 @@ struct TreeConcurrencyTests {
                 }
             }
         }
-        #expect(failures.current.isEmpty)
-        #expect(try parent.look(id, City.self) { $0.population } == Int64(children * rounds))
+        expect(failures.current.isEmpty)
+        try expectEqual(parent.look(id, City.self) { $0.population }, Int64(children * rounds))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -177,18 +178,18 @@ struct TreeConcurrencyTests {
                 if number >= workers { return }
             }
         }
-        #expect(failures.current.isEmpty, "\(failures.current)")
+        expect(failures.current.isEmpty, "\(failures.current)")
         for context in [middle, root] { try context.saveAndWait() }
         let reader = stack.context()
         try reader.performAndWait {
-            #expect(try reader.all(City.self).count == workers * rounds)
+            try expectEqual(reader.all(City.self).count, workers * rounds)
             let venues = try reader.all(Venue.self)
-            #expect(venues.count == workers * rounds)
+            expectEqual(venues.count, workers * rounds)
             for venue in venues {
-                #expect(venue.city?.name == venue.name && venue.licence?.number == venue.name)
-                #expect(venue.photos.map(\.title) == ["a", "b"] && venue.tags.count == 1)
+                expect(venue.city?.name == venue.name && venue.licence?.number == venue.name)
+                expect(venue.photos.map(\.title) == ["a", "b"] && venue.tags.count == 1)
             }
-            for city in try reader.all(City.self) { #expect(city.venues.count == 1 && city.population == 1) }
+            for city in try reader.all(City.self) { expect(city.venues.count == 1 && city.population == 1) }
         }
     }
 

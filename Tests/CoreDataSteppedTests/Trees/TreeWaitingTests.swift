@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -41,7 +42,7 @@ private struct Family: Sendable {
             child.automaticallyMergesChangesFromParent = true
             child.retainsRegisteredObjects = true
             let name = try child.get(id, City.self).name
-            #expect(name == "before")
+            expectEqual(name, "before")
         }
     }
 
@@ -83,9 +84,9 @@ struct TreeWaitingTests {
                 family.childWaits()
                 return try family.child.performAndWait { try family.name() }
             }
-            #expect(name == "\(round)")
+            expectEqual(name, "\(round)")
         }
-        #expect(family.waitsNow.isEmpty)
+        expect(family.waitsNow.isEmpty)
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
@@ -112,9 +113,9 @@ struct TreeWaitingTests {
             City(context: parent).name = "unsaved"
             return try child.performAndWait { try family.name() }
         }
-        #expect(name == "after")
-        #expect(found.current == ["before", "pending", "unsaved"])
-        #expect(family.waitsNow.isEmpty)
+        expectEqual(name, "after")
+        expectEqual(found.current, ["before", "pending", "unsaved"])
+        expect(family.waitsNow.isEmpty)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -125,7 +126,7 @@ struct TreeWaitingTests {
             // Waits for nobody: the child's queue comes to it after the merge.
             return Task { try await family.child.perform { try family.name() } }
         }
-        #expect(try await name.value == "after")
+        try await expectEqual(name.value, "after")
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -133,8 +134,8 @@ struct TreeWaitingTests {
         let family = try Family(parent: .mainQueue)
         try family.rename("after")
         family.childWaits()
-        #expect(try family.child.performAndWait { try family.name() } == "after")
-        #expect(family.waitsNow.isEmpty)
+        try expectEqual(family.child.performAndWait { try family.name() }, "after")
+        expect(family.waitsNow.isEmpty)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -145,8 +146,8 @@ struct TreeWaitingTests {
             family.childWaits()
             return try family.child.performAndWait { try family.name() }
         }
-        #expect(name == "after")
-        #expect(family.waitsNow.isEmpty)
+        expectEqual(name, "after")
+        expect(family.waitsNow.isEmpty)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -165,8 +166,8 @@ struct TreeWaitingTests {
                     return city.name
                 }
             }
-            #expect(name == "\(round)")
-            #expect(try middle.performAndWait { try family.name() } == "\(round)")
+            expectEqual(name, "\(round)")
+            try expectEqual(middle.performAndWait { try family.name() }, "\(round)")
         }
     }
 
@@ -182,7 +183,7 @@ struct TreeWaitingTests {
                 child.automaticallyMergesChangesFromParent = true
                 child.retainsRegisteredObjects = true
                 let name = try child.get(id, City.self).name
-                #expect(name == "before")
+                expectEqual(name, "before")
             }
             return child
         }
@@ -194,7 +195,7 @@ struct TreeWaitingTests {
         }
         for child in children {
             let name = try child.performAndWait { try child.get(id, City.self).name }
-            #expect(name == "after")
+            expectEqual(name, "after")
         }
     }
 
@@ -229,9 +230,9 @@ struct TreeWaitingTests {
             // Its turn comes before this, and it wants to ask this context.
             child.performAndWait {}
         }
-        #expect(isDone.wait(timeout: .now() + 30) == .success)
-        #expect(found.current == ["before", "unsaved"])
-        #expect(family.waitsNow.isEmpty)
+        expectEqual(isDone.wait(timeout: .now() + 30), .success)
+        expectEqual(found.current, ["before", "unsaved"])
+        expect(family.waitsNow.isEmpty)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -248,8 +249,8 @@ struct TreeWaitingTests {
             child.performAndWait {}
             return count
         }
-        #expect(try await count.value == 1)
-        #expect(family.waitsNow.isEmpty)
+        try await expectEqual(count.value, 1)
+        expect(family.waitsNow.isEmpty)
     }
 
     @Test(.timeLimit(.minutes(2)))
@@ -297,15 +298,15 @@ struct TreeWaitingTests {
                 try family.rename("\(round)")
                 return try child.performAndWait { try family.name() }
             }
-            #expect(name == "\(round)")
+            expectEqual(name, "\(round)")
         }
         saving.wait()
         mayEnd.update { $0 = true }
         fetching.wait()
-        #expect(trouble.current.isEmpty)
-        #expect(fetches.current > 0)
-        #expect(try child.performAndWait { try child.all(City.self).count } == 301)
-        #expect(family.waitsNow.isEmpty)
+        expect(trouble.current.isEmpty)
+        expect(fetches.current > 0)
+        try expectEqual(child.performAndWait { try child.all(City.self).count }, 301)
+        expect(family.waitsNow.isEmpty)
     }
 
     // MARK: - More children than threads
@@ -344,10 +345,10 @@ struct TreeWaitingTests {
         // Before some of the children that wait, and after others.
         parent.perform { City(context: parent).name = "Braga" }
         parentMayLeave.signal()
-        #expect(finished.wait(timeout: .now() + 60) == .success)
-        #expect(counts.current.count == 300)
-        #expect(counts.current.allSatisfy { $0 == 1 || $0 == 2 })
-        #expect(try parent.performAndWait { try parent.all(City.self).count } == 2)
+        expectEqual(finished.wait(timeout: .now() + 60), .success)
+        expectEqual(counts.current.count, 300)
+        expect(counts.current.allSatisfy { $0 == 1 || $0 == 2 })
+        try expectEqual(parent.performAndWait { try parent.all(City.self).count }, 2)
     }
 
     // MARK: - A child whose user waits
@@ -371,8 +372,8 @@ struct TreeWaitingTests {
             }
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("CoreData: deadlock: "), "\(text)")
-        #expect(text.contains("private-queue context \"child\" waits for private-queue context \"parent\""), "\(text)")
-        #expect(text.contains("private-queue context \"parent\" waits for private-queue context \"child\""), "\(text)")
+        expect(text.contains("CoreData: deadlock: "), "\(text)")
+        expect(text.contains("private-queue context \"child\" waits for private-queue context \"parent\""), "\(text)")
+        expect(text.contains("private-queue context \"parent\" waits for private-queue context \"child\""), "\(text)")
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -13,11 +14,11 @@ struct ConfinementRuleTests {
             contexts[0].performAndWait {
                 City(context: contexts[0]).name = "Porto"
                 contexts[1].performAndWait {
-                    #expect(!contexts[1].hasChanges)
-                    #expect(contexts[0].hasChanges)
+                    expect(!contexts[1].hasChanges)
+                    expect(contexts[0].hasChanges)
                 }
                 // The other one needs no perform: both belong to the main queue.
-                #expect(contexts[1].registeredObjects.isEmpty)
+                expect(contexts[1].registeredObjects.isEmpty)
             }
         }
     }
@@ -29,7 +30,7 @@ struct ConfinementRuleTests {
         let names = try await stack.context().executed(citiesByName) { result in
             result.managedObjectContext.hasChanges ? [] : result.finalResult?.map { "\($0.name) \($0.venues.count)" }
         }
-        #expect(names == ["Porto 0"])
+        expectEqual(names, ["Porto 0"])
     }
 
     @Test func `names, IDs, userInfo and references on any thread (CS-20, 21, 25)`() async throws {
@@ -42,13 +43,13 @@ struct ConfinementRuleTests {
                 group.addTask {
                     // Passed on, stored, compared: a reference that nobody looks into.
                     let references = [city.object, city.object]
-                    #expect(references[0] === references[1])
-                    #expect(city.object.objectID == id)
-                    #expect(city.object.managedObjectContext === context)
-                    #expect(context.name == "reader")
-                    #expect(context.concurrencyType == .privateQueueConcurrencyType)
-                    #expect(context.persistentStoreCoordinator === stack.coordinator)
-                    #expect(context.userInfo["stack"] != nil)
+                    expect(references[0] === references[1])
+                    expectEqual(city.object.objectID, id)
+                    expect(city.object.managedObjectContext === context)
+                    expectEqual(context.name, "reader")
+                    expectEqual(context.concurrencyType, .privateQueueConcurrencyType)
+                    expect(context.persistentStoreCoordinator === stack.coordinator)
+                    expect(context.userInfo["stack"] != nil)
                 }
             }
         }
@@ -64,7 +65,7 @@ struct ConfinementRuleTests {
             await Task.detached { await Task.yield() }.value
             names.insert(try context.performAndWait { try context.get(id, City.self).name })
         }
-        #expect(names == ["Porto"])
+        expectEqual(names, ["Porto"])
     }
 
     @Test func `a block that waits for another context's block is inside both (CS-25)`() async throws {
@@ -76,7 +77,7 @@ struct ConfinementRuleTests {
             second.performAndWait {
                 let copy = City(context: second)
                 copy.name = porto.name
-                #expect(first.hasChanges && second.hasChanges)
+                expect(first.hasChanges && second.hasChanges)
             }
         }
     }
@@ -89,7 +90,7 @@ struct ConfinementRuleTests {
             City(context: context).name = "Porto"
             try context.save()
         }
-        #expect(log.names.contains(.NSManagedObjectContextDidSave))
+        expect(log.names.contains(.NSManagedObjectContextDidSave))
     }
 }
 

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -54,11 +55,11 @@ struct ExecutorTests {
         let importer = Importer(stack.context("importer"))
         for name in ["Porto", "Faro", "Braga"] { await importer.add(name) }
         try await importer.save()
-        #expect(try await importer.stored() == ["Braga", "Faro", "Porto"])
-        #expect(await importer.addAwaiting("Lagos") == "Lagos")
-        #expect(try await importer.awaited() == ["Braga", "Faro", "Lagos", "Porto"])
-        #expect(await importer.nested() == [true, true])
-        #expect(try stack.count("City") == 3)
+        try await expectEqual(importer.stored(), ["Braga", "Faro", "Porto"])
+        await expectEqual(importer.addAwaiting("Lagos"), "Lagos")
+        try await expectEqual(importer.awaited(), ["Braga", "Faro", "Lagos", "Porto"])
+        await expectEqual(importer.nested(), [true, true])
+        try expectEqual(stack.count("City"), 3)
     }
 
     @Test func `the actor's jobs and the context's blocks take turns`() async throws {
@@ -75,8 +76,8 @@ struct ExecutorTests {
                 }
             }
         }
-        #expect(await importer.count == 50)
-        #expect(context.performAndWait { context.insertedObjects.count } == 100)
+        await expectEqual(importer.count, 50)
+        expectEqual(context.performAndWait { context.insertedObjects.count }, 100)
     }
 
     @Test func `inside perform and performAndWait the actor's isolation may be assumed`() async throws {
@@ -84,9 +85,9 @@ struct ExecutorTests {
         let importer = Importer(context)
         await importer.add("Porto")
         let waited = context.performAndWait { importer.assumeIsolated { $0.context.insertedObjects.count } }
-        #expect(waited == 1)
+        expectEqual(waited, 1)
         let performed = await context.perform { importer.assumeIsolated { $0.context.insertedObjects.count } }
-        #expect(performed == 1)
+        expectEqual(performed, 1)
         context.performAndWait { importer.preconditionIsolated() }
     }
 
@@ -103,7 +104,7 @@ struct ExecutorTests {
             other.performAndWait { importer.preconditionIsolated() }
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("private-queue context \"importer\""), "\(text)")
+        expect(text.contains("private-queue context \"importer\""), "\(text)")
     }
 
     @Test func `each job is one event`() async throws {
@@ -113,7 +114,7 @@ struct ExecutorTests {
         await importer.add("Porto")
         await importer.add("Faro")
         context.performAndWait {}
-        #expect(log.entries.count == 2)
+        expectEqual(log.entries.count, 2)
     }
 
     @Test @MainActor func `for a context of the main queue it is the main actor's executor`() async throws {
@@ -122,8 +123,8 @@ struct ExecutorTests {
         let importer = Importer(context)
         await importer.add("Porto")
         MainActor.assertIsolated()
-        #expect(context.insertedObjects.count == 1)
-        #expect(countAssumingIsolation(importer) == 1)
+        expectEqual(context.insertedObjects.count, 1)
+        expectEqual(countAssumingIsolation(importer), 1)
     }
 
     @Test func `the executor does not keep its context alive`() async throws {
@@ -145,11 +146,11 @@ struct ExecutorTests {
             Issue.record("It throws.")
         } catch {
             let free: Int = error.free
-            #expect(free == 3)
+            expectEqual(free, 3)
         }
         // And without an error there is nothing to try.
         let count: Int = await context.perform { context.registeredObjects.count }
-        #expect(count == 0)
+        expectEqual(count, 0)
     }
 
     @Test func `what a block makes and does not keep may leave it (user demand 5)`() async throws {
@@ -161,6 +162,6 @@ struct ExecutorTests {
             return report
         }
         report.names.append("Faro")
-        #expect(report.names == ["Porto", "Faro"])
+        expectEqual(report.names, ["Porto", "Faro"])
     }
 }

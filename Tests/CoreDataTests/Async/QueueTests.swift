@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -12,12 +13,12 @@ struct QueueTests {
         }
         var count = 0
         for await isMain in ends {
-            #expect(!isMain)
+            expect(!isMain)
             count += 1
             if count == 200 { break }
         }
         let awaited = await Task { @MainActor in await context.perform { Thread.isMainThread } }.value
-        #expect(!awaited)
+        expect(!awaited)
     }
 
     @Test func `blocks that many threads submit run one at a time, each thread's in its order (CS-5, 6)`() async throws
@@ -40,8 +41,8 @@ struct QueueTests {
             }
         }
         context.performAndWait {}
-        #expect(inside.current.most == 1)
-        #expect(order.current.allSatisfy { $0 == Array(0..<200) })
+        expectEqual(inside.current.most, 1)
+        expect(order.current.allSatisfy { $0 == Array(0..<200) })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -54,16 +55,16 @@ struct QueueTests {
             context.persistentStoreCoordinator = stack.coordinator
             let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
             City(context: context).name = "Porto"
-            #expect(log.entries.isEmpty)
+            expect(log.entries.isEmpty)
             context.processPendingChanges()
-            #expect(log.entries.count == 1)
+            expectEqual(log.entries.count, 1)
             City(context: context).name = "Faro"
-            #expect(try context.fetch(citiesByName()).count == 2)
-            #expect(log.entries.count == 2)
+            try expectEqual(context.fetch(citiesByName()).count, 2)
+            expectEqual(log.entries.count, 2)
             City(context: context).name = "Braga"
             try context.save()
             return log
         }
-        #expect(log.entries.count == 3)
+        expectEqual(log.entries.count, 3)
     }
 }

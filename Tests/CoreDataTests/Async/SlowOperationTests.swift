@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,7 +24,7 @@ final class SlowOperationTests {
     }
 
     @Test func `it is off by default`() throws {
-        #expect(SlowOperationLog.threshold == nil)
+        expectEqual(SlowOperationLog.threshold, nil)
         SlowOperationLog.handler = { _ in Issue.record("Nobody asked.") }
         try Stack(.memory).context("quiet").performAndWait {}
     }
@@ -41,13 +42,13 @@ final class SlowOperationTests {
         }
         await context.perform { City(context: context).name = "Faro" }
         let operations = told("counting slowly")
-        #expect(operations.map(\.kind) == [.performAndWait, .perform])
+        expectEqual(operations.map(\.kind), [.performAndWait, .perform])
         let first = try #require(operations.first)
-        #expect(first.rows == 101)
-        #expect(first.faults >= 1)
-        #expect(first.storeTime > .zero && first.storeTime <= first.duration)
-        #expect(operations.last?.rows == 0)
-        #expect(first.description.contains("101 rows"))
+        expectEqual(first.rows, 101)
+        expect(first.faults >= 1)
+        expect(first.storeTime > .zero && first.storeTime <= first.duration)
+        expectEqual(operations.last?.rows, 0)
+        expect(first.description.contains("101 rows"))
     }
 
     @Test func `it tells how long a block waited for the queue`() async throws {
@@ -65,9 +66,9 @@ final class SlowOperationTests {
         for await _ in ends { break }
         context.performAndWait {}
         let operations = told("waiting")
-        #expect(operations.map(\.kind) == [.perform, .perform, .performAndWait])
-        #expect(operations[0].duration >= .milliseconds(60))
-        #expect(operations[1].queueWait >= .milliseconds(60))
+        expectEqual(operations.map(\.kind), [.perform, .perform, .performAndWait])
+        expect(operations[0].duration >= .milliseconds(60))
+        expect(operations[1].queueWait >= .milliseconds(60))
     }
 
     @Test func `it leaves out what is faster than the threshold`() throws {
@@ -75,7 +76,7 @@ final class SlowOperationTests {
         let stack = try Stack(.memory)
         let context = stack.context("fast")
         context.performAndWait { _ = context.hasChanges }
-        #expect(told("fast").isEmpty)
+        expect(told("fast").isEmpty)
     }
 
     @Test func `a block that is waited for is told of by itself`() async throws {
@@ -88,8 +89,8 @@ final class SlowOperationTests {
             // Inline: part of the operation that is under way.
             try outer.performAndWait { _ = try outer.fetch(citiesByName()) }
         }
-        #expect(told("inner").map(\.rows) == [2])
-        #expect(told("outer").map(\.rows) == [2])
+        expectEqual(told("inner").map(\.rows), [2])
+        expectEqual(told("outer").map(\.rows), [2])
     }
 
     @Test func `the environment switches it on, and lines go to standard error`() async throws {
@@ -99,7 +100,7 @@ final class SlowOperationTests {
             stack.context("told").performAndWait {}
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("CoreData: slow performAndWait in private-queue context \"told\""), "\(text)")
+        expect(text.contains("CoreData: slow performAndWait in private-queue context \"told\""), "\(text)")
     }
 
     // MARK: - Waiting for the main queue
@@ -116,7 +117,7 @@ final class SlowOperationTests {
         SlowOperationLog.waitThreshold = .milliseconds(20)
         DispatchQueue.main.async {
             isBusy.signal()
-            #expect(isTold.wait(timeout: .now() + 60) == .success)
+            expectEqual(isTold.wait(timeout: .now() + 60), .success)
         }
         isBusy.wait()
         try work()
@@ -130,8 +131,8 @@ final class SlowOperationTests {
     }
 
     @Test func `a wait for the main queue is told of after 5 seconds by default, with the log off`() {
-        #expect(SlowOperationLog.waitThreshold == .seconds(5))
-        #expect(SlowOperationLog.threshold == nil)
+        expectEqual(SlowOperationLog.waitThreshold, .seconds(5))
+        expectEqual(SlowOperationLog.threshold, nil)
     }
 
     @Test func `who waits for a context of the main queue that nobody serves is told of, once, while it waits`() throws
@@ -141,11 +142,11 @@ final class SlowOperationTests {
         let worker = stack.context("worker")
         try waitInVain(named: "unserved") { worker.performAndWait { context.performAndWait {} } }
         let operation = try #require(told("unserved").first)
-        #expect(told("unserved").count == 1)
-        #expect(operation.kind == .waiting)
-        #expect(operation.queueWait >= .milliseconds(20))
-        #expect(operation.waiter?.contains("private-queue context \"worker\"") == true)
-        #expect(operation.description.contains("has waited for main-queue context \"unserved\""))
+        expectEqual(told("unserved").count, 1)
+        expectEqual(operation.kind, .waiting)
+        expect(operation.queueWait >= .milliseconds(20))
+        expectEqual(operation.waiter?.contains("private-queue context \"worker\""), true)
+        expect(operation.description.contains("has waited for main-queue context \"unserved\""))
     }
 
     @Test func `a child that asks a context of the main queue is told of`() throws {
@@ -153,7 +154,7 @@ final class SlowOperationTests {
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = mainContext(stack, "unserved parent")
         try waitInVain(named: "unserved parent") { try child.performAndWait { _ = try child.fetch(citiesByName()) } }
-        #expect(told("unserved parent").map(\.kind) == [.waiting])
+        expectEqual(told("unserved parent").map(\.kind), [.waiting])
     }
 
     @Test func `a wait that ends in time is not told of`() throws {
@@ -164,6 +165,6 @@ final class SlowOperationTests {
         context.performAndWait {}
         SlowOperationLog.waitThreshold = nil
         context.performAndWait {}
-        #expect(told("served").isEmpty)
+        expect(told("served").isEmpty)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -21,22 +22,22 @@ struct BatchCacheTests {
         let first = cache.beginRead()
         var old = rows()
         cache.offer(&old, root: root, read: first)
-        #expect(cache.row(1, root: root) != nil && cache.count == 1)
+        expect(cache.row(1, root: root) != nil && cache.count == 1)
         let commits = cache.commits
         cache.invalidateAll(root: root)
-        #expect(cache.row(1, root: root) == nil && cache.count == 0 && cache.commits > commits)
+        expect(cache.row(1, root: root) == nil && cache.count == 0 && cache.commits > commits)
         var late = rows()
         cache.offer(&late, root: root, read: first)
-        #expect(cache.row(1, root: root) == nil)
-        #expect(!cache.renew(&late, root: root, read: first))
+        expect(cache.row(1, root: root) == nil)
+        expect(!cache.renew(&late, root: root, read: first))
         // Other hierarchies are not concerned, nor is what was read afterwards.
-        #expect(cache.renew(&late, root: root + 1, read: first))
+        expect(cache.renew(&late, root: root + 1, read: first))
         cache.endRead(first)
         let second = cache.beginRead()
         var new = rows()
         cache.offer(&new, root: root, read: second)
-        #expect(cache.row(1, root: root) != nil)
-        #expect(cache.renew(&new, root: root, read: second))
+        expect(cache.row(1, root: root) != nil)
+        expect(cache.renew(&new, root: root, read: second))
         cache.endRead(second)
     }
 
@@ -55,24 +56,24 @@ struct BatchCacheTests {
         let read = cache.beginRead()
         let commits = cache.commits
         cache.removeAll()
-        #expect(cache.commits > commits)
+        expect(cache.commits > commits)
         var old = rows(1)
         cache.offer(&old, root: root, read: read)
-        #expect(cache.row(1, root: root) == nil && cache.count == 0)
-        #expect(!cache.renew(&old, root: root, read: read))
+        expect(cache.row(1, root: root) == nil && cache.count == 0)
+        expect(!cache.renew(&old, root: root, read: read))
         // A removal from before is not forgotten with the rows.
         let save = cache.beginRead()
         cache.publish(written: [], removed: [(root, 1, 1)], by: save)
         cache.endRead(save)
         cache.removeAll()
         cache.offer(&old, root: root, read: read)
-        #expect(cache.row(1, root: root) == nil)
+        expect(cache.row(1, root: root) == nil)
         cache.endRead(read)
         let second = cache.beginRead()
         var new = rows(2)
         cache.offer(&new, root: root, read: second)
-        #expect(cache.row(1, root: root) != nil)
-        #expect(cache.renew(&new, root: root, read: second))
+        expect(cache.row(1, root: root) != nil)
+        expect(cache.renew(&new, root: root, read: second))
         cache.endRead(second)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -88,7 +89,7 @@ struct BatchDeleteRuleTests {
             ("Licence", "venue.price > 5"), ("Tag", "title ENDSWITH '2'"), ("User", "email ENDSWITH '3'"),
         ]
         let (byObjects, byBatch) = (try randomGuide(kind, seed: seed), try randomGuide(kind, seed: seed))
-        #expect(try everything(byObjects) == everything(byBatch))
+        try expectEqual(everything(byObjects), everything(byBatch))
         for (entity, predicate) in deletions {
             let context = byObjects.context()
             try context.performAndWait {
@@ -99,8 +100,8 @@ struct BatchDeleteRuleTests {
             }
             try byBatch.execute(NSBatchDeleteRequest(entity, predicate))
             let (expected, found) = (try everything(byObjects), try everything(byBatch))
-            #expect(found == expected, "after the deletion of \(entity)")
-            #expect(try byBatch.problems() == [])
+            expectEqual(found, expected, "after the deletion of \(entity)")
+            try expectEqual(byBatch.problems(), [])
         }
     }
 
@@ -170,12 +171,12 @@ struct BatchDeleteRuleTests {
         let error = #expect(throws: CocoaError.self) {
             try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
         }
-        #expect(error?.code == .validationMissingMandatoryProperty)
-        #expect(error?.localizedDescription.contains("\"owner\" of p1 of Thing") == true)
+        expectEqual(error?.code, .validationMissingMandatoryProperty)
+        expectEqual(error?.localizedDescription.contains("\"owner\" of p1 of Thing"), true)
         try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
         try stack.execute(NSBatchDeleteRequest("Thing"))
         try stack.execute(NSBatchDeleteRequest("Owner"))
-        #expect(try [stack.count("Owner"), stack.count("Thing")] == [0, 0])
+        try expectEqual([stack.count("Owner"), stack.count("Thing")], [0, 0])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -188,16 +189,16 @@ struct BatchDeleteRuleTests {
             request.predicate = NSPredicate(format: "owner != nil")
             return try context.count(for: request)
         }
-        #expect(left == 2)
+        expectEqual(left, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
     func `a relationship that is its own inverse is left by both sides`(_ kind: StoreKind) throws {
         let stack = try stackOfOwners(kind, model(.cascadeDeleteRule))
         try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
-        #expect(try names(stack, "Owner", "friends") == ["o1: o2", "o2: o1"])
-        #expect(try stack.count("Thing") == 0)
-        #expect(try stack.problems() == [])
+        try expectEqual(names(stack, "Owner", "friends"), ["o1: o2", "o2: o1"])
+        try expectEqual(stack.count("Thing"), 0)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -205,10 +206,10 @@ struct BatchDeleteRuleTests {
         let stack = try stackOfOwners(kind, model(.nullifyDeleteRule)) { owners, things in
             owners[1].setValue(Set(things), forKey: "loose")
         }
-        #expect(try names(stack, "Owner", "loose") == ["o0: ", "o1: t0,t1", "o2: "])
+        try expectEqual(names(stack, "Owner", "loose"), ["o0: ", "o1: t0,t1", "o2: "])
         try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
-        #expect(try names(stack, "Thing", "owner") == ["t0: o0", "t1: o0"])
-        #expect(try stack.problems() == [])
+        try expectEqual(names(stack, "Thing", "owner"), ["t0: o0", "t1: o0"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -219,13 +220,13 @@ struct BatchDeleteRuleTests {
         let error = #expect(throws: CocoaError.self) {
             try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
         }
-        #expect(error?.code == .validationRelationshipDeniedDelete)
-        #expect(error?.localizedDescription.contains("\"keeper\" of p1 of Thing") == true)
-        #expect(try stack.count("Owner") == 3)
+        expectEqual(error?.code, .validationRelationshipDeniedDelete)
+        expectEqual(error?.localizedDescription.contains("\"keeper\" of p1 of Thing"), true)
+        try expectEqual(stack.count("Owner"), 3)
         // With the one who keeps it goes what led there.
         try stack.execute(NSBatchDeleteRequest("Owner", "name IN {'o0', 'o1'}"))
-        #expect(try names(stack, "Owner", "friends") == ["o2: "])
-        #expect(try stack.problems() == [])
+        try expectEqual(names(stack, "Owner", "friends"), ["o2: "])
+        try expectEqual(stack.problems(), [])
     }
 
     // MARK: - Through cascades
@@ -299,17 +300,17 @@ struct BatchDeleteRuleTests {
         let stack = try stackOfShelves(kind)
         func counts() throws -> [Int] { try ["Shelf", "Box", "Seal"].map { try stack.count($0) } }
         let error = #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
-        #expect(error?.code == .validationRelationshipDeniedDelete)
-        #expect(error?.localizedDescription.contains("\"seals\" of Box") == true)
-        #expect(try counts() == [2, 4, 2])
-        #expect(try names(stack, "Box", "outer").prefix(2) == ["inner 0: outer 0", "inner 1: outer 1"])
+        expectEqual(error?.code, .validationRelationshipDeniedDelete)
+        expectEqual(error?.localizedDescription.contains("\"seals\" of Box"), true)
+        try expectEqual(counts(), [2, 4, 2])
+        try expectEqual(names(stack, "Box", "outer").prefix(2), ["inner 0: outer 0", "inner 1: outer 1"])
         try stack.execute(NSBatchDeleteRequest("Shelf", "name == 's1'"))
-        #expect(try counts() == [1, 2, 1])
+        try expectEqual(counts(), [1, 2, 1])
         #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
         try stack.execute(NSBatchDeleteRequest("Seal"))
         try stack.execute(NSBatchDeleteRequest("Shelf"))
-        #expect(try counts() == [0, 0, 0])
-        #expect(try stack.problems() == [])
+        try expectEqual(counts(), [0, 0, 0])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test func `files of rows that cascades lead to go once the batch is committed, and stay if it is not`() throws {
@@ -317,7 +318,7 @@ struct BatchDeleteRuleTests {
         let all = ["inner 0: 200000", "inner 1: 200001", "outer 0: 200000", "outer 1: 200001"]
         // Refused by a rule.
         #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
-        #expect(fileCount(stack) == 4)
+        expectEqual(fileCount(stack), 4)
         try stack.execute(NSBatchDeleteRequest("Seal"))
         // Fails among the last rows, when others are deleted already.
         try stack.pool.write { connection in
@@ -329,24 +330,24 @@ struct BatchDeleteRuleTests {
             )
         }
         #expect(throws: (any Error).self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
-        #expect(fileCount(stack) == 4)
-        #expect(try boxes(stack.context()) == all)
+        expectEqual(fileCount(stack), 4)
+        try expectEqual(boxes(stack.context()), all)
 
         try stack.execute(NSBatchDeleteRequest("Shelf", "name == 's0'"))
-        #expect(fileCount(stack) == 2)
+        expectEqual(fileCount(stack), 2)
         try stack.pool.write { try $0.execute("DROP TRIGGER stop") }
         let pinned = stack.context("pinned")
         try pinned.inside { () throws in
             try pinned.setQueryGenerationFrom(.current)
-            #expect(try pinned.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box")) == 2)
+            try expectEqual(pinned.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box")), 2)
         }
         try stack.execute(NSBatchDeleteRequest("Shelf"))
-        #expect(try stack.count("Box") == 0)
+        try expectEqual(stack.count("Box"), 0)
         // Who holds the version before the batch still reads them.
-        #expect(try boxes(pinned) == ["inner 1: 200001", "outer 1: 200001"])
-        #expect(fileCount(stack) == 2)
+        try expectEqual(boxes(pinned), ["inner 1: 200001", "outer 1: 200001"])
+        expectEqual(fileCount(stack), 2)
         try pinned.inside { () throws in try pinned.setQueryGenerationFrom(nil) }
-        #expect(fileCount(stack) == 0)
-        #expect(try stack.problems() == [])
+        expectEqual(fileCount(stack), 0)
+        try expectEqual(stack.problems(), [])
     }
 }

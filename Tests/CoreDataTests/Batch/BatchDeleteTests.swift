@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -8,19 +9,19 @@ struct BatchDeleteTests {
     func `what a fetch would find is deleted, with status, count or IDs (CS-167)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let ids = try stack.storeNumberedVenues(6)
-        #expect(try stack.execute(NSBatchDeleteRequest("Venue", "price == 0")).value as? Bool == true)
+        try expectEqual(stack.execute(NSBatchDeleteRequest("Venue", "price == 0")).value as? Bool, true)
         let counting = NSBatchDeleteRequest("Venue", "price < %@", 3)
         counting.resultType = .resultTypeCount
-        #expect(try stack.execute(counting).value as? Int == 2)
+        try expectEqual(stack.execute(counting).value as? Int, 2)
         let fetch = NSFetchRequest<Venue>(entityName: "Venue")
         fetch.sortDescriptors = [NSSortDescriptor(key: "price", ascending: false)]
         fetch.fetchLimit = 1
         fetch.fetchOffset = 1
         let listing = NSBatchDeleteRequest(fetchRequest: fetch)
         listing.resultType = .resultTypeObjectIDs
-        #expect(try stack.execute(listing).value as? [NSManagedObjectID] == [ids[4]])
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["v3 3", "v5 5"])
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.execute(listing).value as? [NSManagedObjectID], [ids[4]])
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["v3 3", "v5 5"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -33,17 +34,17 @@ struct BatchDeleteTests {
         try stack.delete(ids[0])
         let request = NSBatchDeleteRequest(objectIDs: [ids[0], ids[1], ids[3]])
         request.resultType = .resultTypeCount
-        #expect(try stack.execute(request).value as? Int == 2)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["v2 2"])
+        try expectEqual(stack.execute(request).value as? Int, 2)
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["v2 2"])
         let none = NSBatchDeleteRequest(objectIDs: [])
         none.resultType = .resultTypeObjectIDs
-        #expect(try (stack.execute(none).value as? [NSManagedObjectID])?.isEmpty == true)
+        try expectEqual((stack.execute(none).value as? [NSManagedObjectID])?.isEmpty, true)
         let mixed = NSBatchDeleteRequest(objectIDs: [ids[2], try stack.storeCity()])
         #expect(throws: CocoaError.self) { try stack.execute(mixed) }
         let context = stack.context()
         let temporary = context.performAndWait { Venue(context: context).objectID }
         #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest(objectIDs: [temporary])) }
-        #expect(try stack.count("Venue") == 1)
+        try expectEqual(stack.count("Venue"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -63,14 +64,14 @@ struct BatchDeleteTests {
         }
         let version = try stack.version(of: user)
         try stack.execute(NSBatchDeleteRequest("Venue", "name == 'v1'"))
-        #expect(try stack.read(city, City.self) { $0.venues.count } == 2)
-        #expect(try stack.read(tag, TestSupport.Tag.self) { $0.venues.count } == 2)
-        #expect(try stack.read(user, User.self) { $0.favourites.compactMap(\.name) } == ["v0", "v2"])
-        #expect(try stack.version(of: user) == version + 1)
+        try expectEqual(stack.read(city, City.self) { $0.venues.count }, 2)
+        try expectEqual(stack.read(tag, TestSupport.Tag.self) { $0.venues.count }, 2)
+        try expectEqual(stack.read(user, User.self) { $0.favourites.compactMap(\.name) }, ["v0", "v2"])
+        try expectEqual(stack.version(of: user), version + 1)
         try stack.execute(NSBatchDeleteRequest("City"))
-        #expect(try stack.all(Venue.self) { $0.city?.name ?? "nil" } == ["nil", "nil"])
-        #expect(try stack.version(of: venues[0]) == 2)
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.all(Venue.self) { $0.city?.name ?? "nil" }, ["nil", "nil"])
+        try expectEqual(stack.version(of: venues[0]), 2)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -85,14 +86,14 @@ struct BatchDeleteTests {
         let request = NSBatchDeleteRequest("Venue", "price > 0")
         request.resultType = .resultTypeObjectIDs
         let ids = try #require(try stack.execute(request).value as? [NSManagedObjectID])
-        #expect(
+        expect(
             Dictionary(grouping: ids) { $0.entity.name ?? "" }.mapValues(\.count) == [
                 "Venue": 2, "Photo": 4, "Licence": 2,
             ]
         )
-        #expect(try ["Venue", "Photo", "Licence"].map { try stack.count($0) } == [1, 2, 1])
-        #expect(try stack.all(Licence.self) { "\($0.number ?? "") \($0.venue?.name ?? "")" } == ["0 v0"])
-        #expect(try stack.problems() == [])
+        try expectEqual(["Venue", "Photo", "Licence"].map { try stack.count($0) }, [1, 2, 1])
+        try expectEqual(stack.all(Licence.self) { "\($0.number ?? "") \($0.venue?.name ?? "")" }, ["0 v0"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -112,11 +113,11 @@ struct BatchDeleteTests {
         let error = #expect(throws: CocoaError.self) {
             try stack.execute(NSBatchDeleteRequest("User", "email == 'boss' OR email == 'report 0'"))
         }
-        #expect(error?.code == .validationRelationshipDeniedDelete)
-        #expect(error?.localizedDescription.contains("\"reports\" of User") == true)
-        #expect(try stack.count("User") == 3)
+        expectEqual(error?.code, .validationRelationshipDeniedDelete)
+        expectEqual(error?.localizedDescription.contains("\"reports\" of User"), true)
+        try expectEqual(stack.count("User"), 3)
         try stack.execute(NSBatchDeleteRequest("User"))
-        #expect(try stack.count("User") == 0)
+        try expectEqual(stack.count("User"), 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -141,20 +142,20 @@ struct BatchDeleteTests {
             try context.save()
         }
         try stack.execute(NSBatchDeleteRequest("Node", "number == 100"))
-        #expect(try stack.count("Node") == 100)
+        try expectEqual(stack.count("Node"), 100)
         let all = try stack.all(NSManagedObject.self) { "\($0.value(forKey: "number") ?? "")" }
-        #expect(all.compactMap { Int($0) }.max() == 99)
+        expectEqual(all.compactMap { Int($0) }.max(), 99)
         try context.performAndWait {
             context.reset()
             let request = NSFetchRequest<NSManagedObject>(entityName: "Node")
             request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: true)]
             let nodes = try context.fetch(request)
-            #expect(nodes.last?.value(forKey: "next") == nil)
+            expect(nodes.last?.value(forKey: "next") == nil)
             nodes[0].setValue(nodes[99], forKey: "previous")
             try context.save()
         }
         try stack.execute(NSBatchDeleteRequest("Node", "number == 50"))
-        #expect(try stack.count("Node") == 0)
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.count("Node"), 0)
+        try expectEqual(stack.problems(), [])
     }
 }

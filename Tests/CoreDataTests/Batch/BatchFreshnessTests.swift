@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -22,7 +23,7 @@ struct BatchFreshnessTests {
         }
         try reader.performAndWait { () throws in
             // In the row cache, and realised here.
-            #expect((try reader.existingObject(with: id) as? City)?.name == "Porto")
+            expectEqual((try reader.existingObject(with: id) as? City)?.name, "Porto")
         }
         try batches.performAndWait {
             let request = NSBatchUpdateRequest(entityName: "City")
@@ -31,11 +32,11 @@ struct BatchFreshnessTests {
             try batches.execute(request)
         }
         let fresh = stack.context()
-        fresh.performAndWait { #expect((fresh.object(with: id) as? City)?.name == "Rome") }
+        fresh.performAndWait { expectEqual((fresh.object(with: id) as? City)?.name, "Rome") }
         reader.performAndWait {
             let city = reader.object(with: id) as? City
             if let city { reader.refresh(city, mergeChanges: false) }
-            #expect(city?.name == "Rome")
+            expectEqual(city?.name, "Rome")
         }
     }
 }

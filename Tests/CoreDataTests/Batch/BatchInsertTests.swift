@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,16 +20,16 @@ struct BatchInsertTests {
                 ]
             )
             let result = try context.execute(request) as? NSBatchInsertResult
-            #expect(result?.result as? Bool == true && result?.resultType == .statusOnly)
-            #expect(!context.hasChanges && context.insertedObjects.isEmpty && context.registeredObjects.isEmpty)
-            #expect(request.entity?.name == "Bar")
+            expect(result?.result as? Bool == true && result?.resultType == .statusOnly)
+            expect(!context.hasChanges && context.insertedObjects.isEmpty && context.registeredObjects.isEmpty)
+            expectEqual(request.entity?.name, "Bar")
         }
         let bars = try stack.all(Bar.self) { "\($0.name ?? "nil") \($0.price) \($0.beers) \($0.favorite)" }
-        #expect(bars == ["a 3 3 false", "b 0 9 false", "nil 0 3 false"])
+        expectEqual(bars, ["a 3 3 false", "b 0 9 false", "nil 0 3 false"])
         // Keys go on where the batch has ended.
         let id = try stack.store(Bar.self) { bar, _ in bar.name = "next" }
-        #expect(id.key == 4)
-        #expect(try stack.problems() == [])
+        expectEqual(id.key, 4)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -37,11 +38,11 @@ struct BatchInsertTests {
         let request = NSBatchInsertRequest(entityName: "City", objects: (0..<3).map { ["name": "c\($0)"] })
         request.resultType = .objectIDs
         let ids = try #require(try stack.execute(request).value as? [NSManagedObjectID])
-        #expect(ids.count == 3 && !ids.contains { $0.isTemporaryID })
-        #expect(try ids.map { try stack.read($0, City.self) { $0.name } } == ["c0", "c1", "c2"])
+        expect(ids.count == 3 && !ids.contains { $0.isTemporaryID })
+        try expectEqual(ids.map { try stack.read($0, City.self) { $0.name } }, ["c0", "c1", "c2"])
         request.resultType = .count
-        #expect(try stack.execute(request).value as? Int == 3)
-        #expect(try stack.count("City") == 6)
+        try expectEqual(stack.execute(request).value as? Int, 3)
+        try expectEqual(stack.count("City"), 6)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -49,17 +50,17 @@ struct BatchInsertTests {
         let stack = try Stack(kind)
         var number = 0
         let request = NSBatchInsertRequest(entityName: "Venue") { (values: NSMutableDictionary) -> Bool in
-            #expect(values.count == 0)
+            expectEqual(values.count, 0)
             values["name"] = "h\(number)"
             values["price"] = number
             number += 1
             return number > 1000
         }
         request.resultType = .count
-        #expect(try stack.execute(request).value as? Int == 1000)
-        #expect(number == 1001)
-        #expect(try stack.count("Venue") == 1000)
-        #expect(try stack.all(Venue.self, nameAndPrice).contains("h999 999"))
+        try expectEqual(stack.execute(request).value as? Int, 1000)
+        expectEqual(number, 1001)
+        try expectEqual(stack.count("Venue"), 1000)
+        try expect(stack.all(Venue.self, nameAndPrice).contains("h999 999"))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -73,7 +74,7 @@ struct BatchInsertTests {
             var number = 0
             let request = NSBatchInsertRequest(entityName: "Bar") { (object: NSManagedObject) -> Bool in
                 guard let bar = object as? Bar, number < 4 else { return true }
-                #expect(bar.beers == 3 && bar.name == nil && bar.city == nil && bar.colour == nil && bar.note == nil)
+                expect(bar.beers == 3 && bar.name == nil && bar.city == nil && bar.colour == nil && bar.note == nil)
                 bar.name = "o\(number)"
                 bar.colour = ["red", number] as NSArray
                 bar.note = "transient"
@@ -84,16 +85,16 @@ struct BatchInsertTests {
                 number += 1
                 return false
             }
-            #expect(try context.execute(request) is NSBatchInsertResult)
-            #expect(porto.venues.isEmpty || !context.hasChanges)
+            try expect(context.execute(request) is NSBatchInsertResult)
+            expect(porto.venues.isEmpty || !context.hasChanges)
         }
         let bars = try stack.all(Bar.self) {
             "\($0.name ?? "") \($0.price) \($0.beers) \($0.city?.name ?? "-") \($0.colour?.count ?? 0)"
         }
-        #expect(bars == ["o0 0 3 Porto 2", "o1 2 1 - 2", "o2 4 2 Porto 2", "o3 6 3 - 2"])
-        #expect(kept.first?.name == "o1" && kept.first?.managedObjectContext == nil)
-        #expect(try stack.read(city, City.self) { $0.venues.count } == 2)
-        #expect(try stack.problems() == [])
+        expectEqual(bars, ["o0 0 3 Porto 2", "o1 2 1 - 2", "o2 4 2 Porto 2", "o3 6 3 - 2"])
+        expect(kept.first?.name == "o1" && kept.first?.managedObjectContext == nil)
+        try expectEqual(stack.read(city, City.self) { $0.venues.count }, 2)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -108,9 +109,9 @@ struct BatchInsertTests {
         try stack.execute(
             NSBatchInsertRequest(entityName: "Photo", objects: ["b", "a"].map { ["title": $0, "venue": venue] })
         )
-        #expect(try stack.read(venue, Venue.self) { $0.photos.compactMap(\.title) } == ["first", "b", "a"])
-        #expect(try stack.version(of: venue) == version + 1)
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.read(venue, Venue.self) { $0.photos.compactMap(\.title) }, ["first", "b", "a"])
+        try expectEqual(stack.version(of: venue), version + 1)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -128,10 +129,10 @@ struct BatchInsertTests {
         for (entity, name, value, code) in cases {
             let request = NSBatchInsertRequest(entityName: entity, objects: [[:], [name: value]])
             let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
-            #expect(error?.code == code && error?.localizedDescription.contains("\"\(name)\"") == true, "\(name)")
+            expect(error?.code == code && error?.localizedDescription.contains("\"\(name)\"") == true, "\(name)")
         }
         let unknown = NSBatchInsertRequest(entityName: "Nothing", objects: [[:]])
         #expect(throws: CocoaError.self) { try stack.execute(unknown) }
-        #expect(try [stack.count("Venue"), stack.count("Licence")] == [1, 0])
+        try expectEqual([stack.count("Venue"), stack.count("Licence")], [1, 0])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,7 +24,7 @@ struct BatchMergingTests {
                 UncheckedSendable(
                     try ids.map { id in
                         let venue = try context.get(id, Venue.self)
-                        #expect(venue.price < 3)
+                        expect(venue.price < 3)
                         return venue
                     }
                 )
@@ -33,22 +34,22 @@ struct BatchMergingTests {
         try own.performAndWait {
             venues[0].value[0].name = "mine"
             try own.execute(update(["price": 7, "name": "theirs"]))
-            #expect(venues[0].value.map(\.price) == [7, 7, 7])
+            expectEqual(venues[0].value.map(\.price), [7, 7, 7])
             // Unsaved changes stay on top.
-            #expect(venues[0].value.map(\.name) == ["mine", "theirs", "theirs"])
+            expectEqual(venues[0].value.map(\.name), ["mine", "theirs", "theirs"])
         }
-        other.performAndWait { #expect(venues[1].value.map(\.price) == [7, 7, 7]) }
-        still.performAndWait { #expect(venues[2].value.map(\.price) == [0, 1, 2]) }
-        #expect(log.entries.count == 1)
-        #expect(log.entries.first?.ids(NSUpdatedObjectIDsKey) == Set(ids))
+        other.performAndWait { expectEqual(venues[1].value.map(\.price), [7, 7, 7]) }
+        still.performAndWait { expectEqual(venues[2].value.map(\.price), [0, 1, 2]) }
+        expectEqual(log.entries.count, 1)
+        expectEqual(log.entries.first?.ids(NSUpdatedObjectIDsKey), Set(ids))
         try own.performAndWait {
             own.rollback()
             try own.execute(NSBatchDeleteRequest("Venue", "name == 'theirs'"))
-            #expect(venues[0].value.allSatisfy { $0.isDeleted || $0.managedObjectContext == nil })
-            #expect(!own.hasChanges)
+            expect(venues[0].value.allSatisfy { $0.isDeleted || $0.managedObjectContext == nil })
+            expect(!own.hasChanges)
         }
         let left = try other.performAndWait { try other.all(Venue.self).count }
-        #expect(left == 0)
+        expectEqual(left, 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -64,18 +65,18 @@ struct BatchMergingTests {
         context.automaticallyMergesChangesFromParent = true
         try context.performAndWait {
             let (city, tag) = (try context.get(city, City.self), try context.get(tag, TestSupport.Tag.self))
-            #expect(city.venues.count == 3 && tag.venues.count == 2)
+            expect(city.venues.count == 3 && tag.venues.count == 2)
             let objects = [["name": "new", "city": city.objectID as Any]]
             try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: objects))
-            #expect(city.venues.count == 4)
+            expectEqual(city.venues.count, 4)
             try context.execute(NSBatchDeleteRequest("Venue", "price == 1"))
-            #expect(city.venues.count == 3 && tag.venues.count == 1)
+            expect(city.venues.count == 3 && tag.venues.count == 1)
             try context.execute(update(["city": NSNull()], "name == 'new'"))
-            #expect(city.venues.count == 2)
+            expectEqual(city.venues.count, 2)
             try context.execute(update(["city": city], "name == 'new'"))
-            #expect(city.venues.count == 3)
+            expectEqual(city.venues.count, 3)
             try context.execute(NSBatchDeleteRequest("Venue"))
-            #expect(city.venues.isEmpty && tag.venues.isEmpty)
+            expect(city.venues.isEmpty && tag.venues.isEmpty)
         }
     }
 
@@ -88,20 +89,20 @@ struct BatchMergingTests {
         let context = stack.context()
         try context.performAndWait {
             let venues = try ids.map { try context.get($0, Venue.self) }
-            #expect(venues.map(\.price) == [0, 1])
+            expectEqual(venues.map(\.price), [0, 1])
             let request = update(["price": 5])
             request.resultType = .updatedObjectIDsResultType
             let updated = (try context.execute(request) as? NSBatchUpdateResult)?.result as? [NSManagedObjectID] ?? []
-            #expect(venues.map(\.price) == [0, 1])
+            expectEqual(venues.map(\.price), [0, 1])
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: updated], into: [context])
-            #expect(venues.map(\.price) == [5, 5])
+            expectEqual(venues.map(\.price), [5, 5])
             let deletion = NSBatchDeleteRequest("Venue", "name == 'v0'")
             deletion.resultType = .resultTypeObjectIDs
             let deleted = (try context.execute(deletion) as? NSBatchDeleteResult)?.result as? [NSManagedObjectID] ?? []
-            #expect(!venues[0].isDeleted)
+            expect(!venues[0].isDeleted)
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: deleted], into: [context])
-            #expect(venues.map { $0.managedObjectContext == nil || $0.isDeleted } == [true, false])
-            #expect(try context.all(Venue.self) == [venues[1]])
+            expectEqual(venues.map { $0.managedObjectContext == nil || $0.isDeleted }, [true, false])
+            try expectEqual(context.all(Venue.self), [venues[1]])
         }
     }
 
@@ -114,12 +115,12 @@ struct BatchMergingTests {
         try stack.execute(update(["price": 77]))
         let context = stack.context()
         try context.performAndWait {
-            #expect((context.object(with: id) as? Venue)?.price == 77)
+            expectEqual((context.object(with: id) as? Venue)?.price, 77)
             try context.execute(NSBatchDeleteRequest("Venue", "name == 'v7'"))
         }
         let last = stack.context()
         let error = last.performAndWait { #expect(throws: CocoaError.self) { try last.existingObject(with: id) } }
-        #expect(error?.code == .managedObjectReferentialIntegrity)
+        expectEqual(error?.code, .managedObjectReferentialIntegrity)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -131,7 +132,7 @@ struct BatchMergingTests {
         request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
         request.predicate = NSPredicate(format: "price < 10")
         var live = context.results(for: request).makeAsyncIterator()
-        #expect(try await live.next()?.objectIDs.count == 3)
+        try await expectEqual(live.next()?.objectIDs.count, 3)
         try await context.perform {
             context.automaticallyMergesChangesFromParent = true
             let request = NSFetchRequest<Venue>(entityName: "Venue")
@@ -148,22 +149,22 @@ struct BatchMergingTests {
             controller.delegate = listener
             try controller.performFetch()
             func names() -> [String] { controller.fetchedObjects?.compactMap(\.name) ?? [] }
-            #expect(names() == ["v0", "v1", "v2"])
+            expectEqual(names(), ["v0", "v1", "v2"])
             try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: [["name": "a"], ["name": "z"]]))
-            #expect(names() == ["a", "v0", "v1", "v2", "z"])
+            expectEqual(names(), ["a", "v0", "v1", "v2", "z"])
             let change = NSBatchUpdateRequest(entityName: "Venue")
             change.predicate = NSPredicate(format: "name == 'v1'")
             change.propertiesToUpdate = ["price": 50]
             try context.execute(change)
-            #expect(names() == ["a", "v0", "v2", "z"])
+            expectEqual(names(), ["a", "v0", "v2", "z"])
             try context.execute(NSBatchDeleteRequest("Venue", "name == 'v0'"))
-            #expect(names() == ["a", "v2", "z"])
+            expectEqual(names(), ["a", "v2", "z"])
             withExtendedLifetime(listener) {}
         }
         // The commits in between may have come as one.
-        #expect(try await live.next() != nil)
+        try await expect(live.next() != nil)
         let last = try await context.perform { try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
-        #expect(last == 4)
+        expectEqual(last, 4)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -177,12 +178,12 @@ struct BatchMergingTests {
         child.automaticallyMergesChangesFromParent = true
         let venue = try child.performAndWait { () throws -> UncheckedSendable<Venue> in
             let venue = try child.get(id, Venue.self)
-            #expect(venue.price == 0)
+            expectEqual(venue.price, 0)
             try child.execute(update(["price": 3]))
             return UncheckedSendable(venue)
         }
         parent.performAndWait {}
-        child.performAndWait { #expect(venue.value.price == 3) }
+        child.performAndWait { expectEqual(venue.value.price, 3) }
     }
 }
 

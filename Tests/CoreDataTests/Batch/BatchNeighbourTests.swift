@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -34,7 +35,7 @@ struct BatchNeighbourTests {
         let loaded = try follower.performAndWait {
             follower.automaticallyMergesChangesFromParent = true
             let all = try follower.all(City.self)
-            #expect(all.allSatisfy { $0.population == 0 })
+            expect(all.allSatisfy { $0.population == 0 })
             return UncheckedBox(all)
         }
         let batches: @Sendable () throws -> Void = {
@@ -43,7 +44,7 @@ struct BatchNeighbourTests {
                 request.propertiesToUpdate = ["population": NSExpression(format: "population + 1")]
                 request.resultType = .updatedObjectsCountResultType
                 let count = try stack.execute(request).value as? Int
-                #expect(count == Self.cities)
+                expectEqual(count, Self.cities)
             }
         }
         let saves: @Sendable () throws -> Void = {
@@ -72,20 +73,20 @@ struct BatchNeighbourTests {
                 try stack.execute(NSBatchDeleteRequest("Venue", "price > 1 AND city == %@", city))
             }
         }
-        #expect(atOnce([batches, saves, batches, saves, comings]).isEmpty)
+        expect(atOnce([batches, saves, batches, saves, comings]).isEmpty)
         let expected = 2 * Self.rounds * Self.cities + 2 * Self.rounds
         let stored = try stack.all(City.self) { "\($0.population)" }.compactMap(Int.init).reduce(0, +)
-        #expect(stored == expected)
-        #expect(try stack.count("Venue") == 2 * Self.rounds)
+        expectEqual(stored, expected)
+        try expectEqual(stack.count("Venue"), 2 * Self.rounds)
         // Merges lie before this block in the context's queue.
         follower.performAndWait {
-            #expect(loaded.value.map { Int($0.population) }.reduce(0, +) == expected)
-            #expect(loaded.value.map(\.venues.count).reduce(0, +) == 2 * Self.rounds)
+            expectEqual(loaded.value.map { Int($0.population) }.reduce(0, +), expected)
+            expectEqual(loaded.value.map(\.venues.count).reduce(0, +), 2 * Self.rounds)
         }
         guard kind == .sqlite else { return }
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.verificationProblems(), [])
         let numbers = try stack.transactions().map(\.transactionNumber)
-        #expect(numbers == (1...Int64(numbers.count)).map { $0 })
-        #expect(numbers.count == Self.cities + 2 * Self.rounds * 2 + 2 * Self.rounds)
+        expectEqual(numbers, (1...Int64(numbers.count)).map { $0 })
+        expectEqual(numbers.count, Self.cities + 2 * Self.rounds * 2 + 2 * Self.rounds)
     }
 }

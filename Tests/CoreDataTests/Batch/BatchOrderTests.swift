@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -59,9 +60,9 @@ struct BatchOrderTests {
             book.setValue(NSOrderedSet(array: pages), forKey: "pages")
         }
         try insert([("z", ids[0]), ("y", ids[1]), ("x", ids[0]), ("w", ids[1])], in: stack)
-        #expect(try pages(of: ids[0], stack) == ["b", "a", "z", "x"])
-        #expect(try pages(of: ids[1], stack) == ["y", "w"])
-        #expect(try stack.problems() == [])
+        try expectEqual(pages(of: ids[0], stack), ["b", "a", "z", "x"])
+        try expectEqual(pages(of: ids[1], stack), ["y", "w"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -82,7 +83,7 @@ struct BatchOrderTests {
         update.predicate = NSPredicate(format: "number == 'a'")
         update.propertiesToUpdate = ["book": ids[1]]
         try stack.execute(update)
-        #expect(try pages(of: ids[1], stack) == ["B", "a"])
+        try expectEqual(pages(of: ids[1], stack), ["B", "a"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -96,9 +97,9 @@ struct BatchOrderTests {
             .mergeByPropertyObjectTrump
         )
         let (first, second) = (try pages(of: ids[0], stack), try pages(of: ids[1], stack))
-        #expect(first.first == "c" && Set(first.dropFirst()) == ["a", "d"], "\(first)")
-        #expect(second == ["b"])
-        #expect(try stack.problems() == [])
+        expect(first.first == "c" && Set(first.dropFirst()) == ["a", "d"], "\(first)")
+        expectEqual(second, ["b"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -113,17 +114,17 @@ struct BatchOrderTests {
         update.predicate = NSPredicate(format: "number IN {'b', 'e'}")
         update.propertiesToUpdate = ["book": ids[1]]
         try stack.execute(update)
-        #expect(try pages(of: ids[0], stack) == ["a", "c", "d", "f"])
-        #expect(try pages(of: ids[1], stack) == ["b", "e"])
-        #expect(try ids.map { try stack.version(of: $0) } == versions.map { $0 + 1 })
+        try expectEqual(pages(of: ids[0], stack), ["a", "c", "d", "f"])
+        try expectEqual(pages(of: ids[1], stack), ["b", "e"])
+        try expectEqual(ids.map { try stack.version(of: $0) }, versions.map { $0 + 1 })
         try stack.execute(NSBatchDeleteRequest("Page", "number IN {'c', 'b'}"))
-        #expect(try pages(of: ids[0], stack) == ["a", "d", "f"])
-        #expect(try pages(of: ids[1], stack) == ["e"])
+        try expectEqual(pages(of: ids[0], stack), ["a", "d", "f"])
+        try expectEqual(pages(of: ids[1], stack), ["e"])
         update.predicate = NSPredicate(format: "number == 'a'")
         try stack.execute(update)
         update.propertiesToUpdate = ["book": ids[0]]
         try stack.execute(update)
-        #expect(try pages(of: ids[0], stack) == ["d", "f", "a"])
-        #expect(try stack.problems() == [])
+        try expectEqual(pages(of: ids[0], stack), ["d", "f", "a"])
+        try expectEqual(stack.problems(), [])
     }
 }

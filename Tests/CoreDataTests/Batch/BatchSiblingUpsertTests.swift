@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -62,16 +63,16 @@ struct BatchSiblingUpsertTests {
             let error = #expect(throws: CocoaError.self) {
                 try context.execute(NSBatchInsertRequest(entityName: "Customer", objects: rows))
             }
-            #expect(error?.code == .managedObjectConstraintMerge)
+            expectEqual(error?.code, .managedObjectConstraintMerge)
             let text = error?.localizedDescription ?? ""
-            #expect(text.contains("row 1 (email) with the stored p1, a Supplier, which has no discount"))
-            #expect(!text.contains("ObjectTrump") && text.contains("mergeByPropertyStoreTrump"))
+            expect(text.contains("row 1 (email) with the stored p1, a Supplier, which has no discount"))
+            expect(!text.contains("ObjectTrump") && text.contains("mergeByPropertyStoreTrump"))
             let conflicts = try #require(
                 error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
             )
-            #expect(conflicts.map { $0.databaseObject?.entity.name } == ["Supplier"])
+            expectEqual(conflicts.map { $0.databaseObject?.entity.name }, ["Supplier"])
         }
-        #expect(try parties(stack) == ["Supplier 7 a stored nil"])
+        try expectEqual(parties(stack), ["Supplier 7 a stored nil"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -79,13 +80,13 @@ struct BatchSiblingUpsertTests {
         let stack = try stack(kind)
         _ = try insert("Supplier", [["email": "a", "name": "stored", "code": 7]], in: stack)
         let rows: [[String: Any]] = [["email": "a", "name": "new", "discount": NSNull()]]
-        #expect(try insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack) == 1)
-        #expect(try parties(stack) == ["Supplier 7 a new nil"])
+        try expectEqual(insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack), 1)
+        try expectEqual(parties(stack), ["Supplier 7 a new nil"])
         // The default of a customer's level would be lost.
         #expect(throws: CocoaError.self) { try insert("Customer", rows, .overwrite, in: stack) }
-        #expect(try insert("Customer", rows, .mergeByPropertyStoreTrump, in: stack) == 0)
-        #expect(try parties(stack) == ["Supplier 7 a new nil"])
-        #expect(try stack.problems() == [])
+        try expectEqual(insert("Customer", rows, .mergeByPropertyStoreTrump, in: stack), 0)
+        try expectEqual(parties(stack), ["Supplier 7 a new nil"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -94,7 +95,7 @@ struct BatchSiblingUpsertTests {
         _ = try insert("Supplier", [["email": "a", "code": 7]], in: stack)
         let rows: [[String: Any]] = [["email": "a", "code": "seven"]]
         #expect(throws: CocoaError.self) { try insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack) }
-        #expect(try parties(stack) == ["Supplier 7 a nil nil"])
+        try expectEqual(parties(stack), ["Supplier 7 a nil nil"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -104,12 +105,12 @@ struct BatchSiblingUpsertTests {
         let stack = try stack(kind)
         _ = try insert("Wholesaler", [["email": "w", "minimum": 5, "region": 1]], in: stack)
         let rows: [[String: Any]] = [["email": "w", "region": 2, "code": 3]]
-        #expect(try insert("Supplier", rows, .overwrite, in: stack) == 1)
-        #expect(try parties(stack) == ["Wholesaler 3 w 5 nil 2"])
+        try expectEqual(insert("Supplier", rows, .overwrite, in: stack), 1)
+        try expectEqual(parties(stack), ["Wholesaler 3 w 5 nil 2"])
         _ = try insert("Party", [["email": "p"]], in: stack)
         #expect(throws: CocoaError.self) {
             try insert("Supplier", [["email": "p", "region": 2]], .mergeByPropertyObjectTrump, in: stack)
         }
-        #expect(try parties(stack) == ["Party p nil", "Wholesaler 3 w 5 nil 2"])
+        try expectEqual(parties(stack), ["Party p nil", "Wholesaler 3 w 5 nil 2"])
     }
 }

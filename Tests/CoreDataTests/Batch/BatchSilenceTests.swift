@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -48,16 +49,16 @@ struct BatchSilenceTests {
                     }
                 )
                 let loaded = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Note"))
-                #expect(loaded.compactMap { $0.value(forKey: "number") as? Int }.sorted() == [0, 1, 2, 3, 4])
+                expectEqual(loaded.compactMap { $0.value(forKey: "number") as? Int }.sorted(), [0, 1, 2, 3, 4])
                 posted.withLock { $0 = [] }
                 let update = NSBatchUpdateRequest(entityName: "Note")
                 update.propertiesToUpdate = ["text": NSNull(), "number": NSExpression(format: "number + 10")]
                 try context.execute(update)
                 try context.execute(NSBatchDeleteRequest("Note", "number < 12"))
-                #expect(try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Note")) == 3)
+                try expectEqual(context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Note")), 3)
                 context.processPendingChanges()
-                #expect(CountingNote.calls.withLock { $0 } == 0)
-                #expect(posted.withLock { $0 } == [])
+                expectEqual(CountingNote.calls.withLock { $0 }, 0)
+                expectEqual(posted.withLock { $0 }, [])
             }
         }
         // Which a save does, so that all of it could be seen here.
@@ -66,7 +67,7 @@ struct BatchSilenceTests {
             _ = NSEntityDescription.insertNewObject(forEntityName: "Note", into: context)
             #expect(throws: CocoaError.self) { try context.save() }
         }
-        #expect(CountingNote.calls.withLock { $0 } > 0)
+        expect(CountingNote.calls.withLock { $0 } > 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -95,8 +96,8 @@ struct BatchSilenceTests {
             context.rollback()
         }
         try stack.execute(NSBatchDeleteRequest("Thing"))
-        #expect(try [stack.count("Owner"), stack.count("Thing")] == [1, 0])
-        #expect(try stack.problems() == [])
+        try expectEqual([stack.count("Owner"), stack.count("Thing")], [1, 0])
+        try expectEqual(stack.problems(), [])
     }
 }
 

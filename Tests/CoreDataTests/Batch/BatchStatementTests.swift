@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -32,10 +33,10 @@ struct BatchStatementTests {
         request.predicate = NSPredicate(format: "price > 10 AND city == nil")
         request.propertiesToUpdate = ["name": "secret", "price": NSExpression(format: "price + 1")]
         let plain = try statements(stack) { try stack.execute(request) }
-        #expect(plain.count == 1 && plain[0].hasPrefix("UPDATE ZVENUE AS t0 SET ") && !plain[0].contains("secret"))
+        expect(plain.count == 1 && plain[0].hasPrefix("UPDATE ZVENUE AS t0 SET ") && !plain[0].contains("secret"))
         request.resultType = .updatedObjectIDsResultType
         let listing = try statements(stack) { try stack.execute(request) }
-        #expect(listing == [plain[0] + " RETURNING Z_PK, Z_ENT"])
+        expectEqual(listing, [plain[0] + " RETURNING Z_PK, Z_ENT"])
     }
 
     @Test
@@ -44,11 +45,11 @@ struct BatchStatementTests {
         try stack.execute(NSBatchInsertRequest(entityName: "Tag", objects: (0..<100).map { ["title": "t\($0)"] }))
         let request = NSBatchDeleteRequest("Tag", "title ENDSWITH '0'")
         let plain = try statements(stack) { try stack.execute(request) }
-        #expect(plain.count == 1 && plain[0].hasPrefix("DELETE FROM ZTAG AS t0 WHERE "))
+        expect(plain.count == 1 && plain[0].hasPrefix("DELETE FROM ZTAG AS t0 WHERE "))
         request.resultType = .resultTypeObjectIDs
         let listing = try statements(stack) { try stack.execute(request) }
-        #expect(listing == [plain[0] + " RETURNING Z_PK, Z_ENT"])
-        #expect(try stack.count("Tag") == 90)
+        expectEqual(listing, [plain[0] + " RETURNING Z_PK, Z_ENT"])
+        try expectEqual(stack.count("Tag"), 90)
     }
 
     @Test
@@ -60,8 +61,8 @@ struct BatchStatementTests {
             counts.append(try statements(stack) { try stack.execute(NSBatchDeleteRequest("Venue")) }.count)
         }
         // The first time the tables are made; else both take the same.
-        #expect(counts[0] >= counts[1] && counts[1] < 60)
-        #expect(try stack.count("Photo") == 0)
+        expect(counts[0] >= counts[1] && counts[1] < 60)
+        try expectEqual(stack.count("Photo"), 0)
     }
 
     @Test
@@ -84,17 +85,17 @@ struct BatchStatementTests {
             func counted() -> Int? { city.value(forKey: "count") as? Int }
             let rows = (0..<3).map { ["name": "v\($0)", "city": city.objectID as Any] }
             try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: rows))
-            #expect(counted() == 3)
+            expectEqual(counted(), 3)
             try context.execute(NSBatchDeleteRequest("Venue", "name == 'v1'"))
-            #expect(counted() == 2)
+            expectEqual(counted(), 2)
             let move = NSBatchUpdateRequest(entityName: "Venue")
             move.propertiesToUpdate = ["city": NSNull()]
             try context.execute(move)
-            #expect(counted() == 0)
+            expectEqual(counted(), 0)
             let derived = NSBatchUpdateRequest(entityName: "City")
             derived.propertiesToUpdate = ["count": 7]
             #expect(throws: CocoaError.self) { try context.execute(derived) }
         }
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.problems(), [])
     }
 }

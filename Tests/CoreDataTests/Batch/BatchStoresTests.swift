@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -35,24 +36,24 @@ struct BatchStoresTests {
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["price": 1]
         request.resultType = .updatedObjectsCountResultType
-        #expect(try stack.execute(request).value as? Int == 2)
+        try expectEqual(stack.execute(request).value as? Int, 2)
         request.affectedStores = [second]
         request.propertiesToUpdate = ["price": 2]
-        #expect(try stack.execute(request).value as? Int == 1)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["in 0 1", "in 1 2"])
+        try expectEqual(stack.execute(request).value as? Int, 1)
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["in 0 1", "in 1 2"])
         let insert = NSBatchInsertRequest(entityName: "Venue", objects: [["name": "new"]])
         try stack.execute(insert)
         insert.affectedStores = [second]
         insert.resultType = .objectIDs
         let ids = try stack.execute(insert).value as? [NSManagedObjectID]
-        #expect(ids?.first?.persistentStore === second)
+        expect(ids?.first?.persistentStore === second)
         let delete = NSBatchDeleteRequest("Venue")
         delete.affectedStores = [first]
         delete.resultType = .resultTypeCount
-        #expect(try stack.execute(delete).value as? Int == 2)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["in 1 2", "new 0"])
+        try expectEqual(stack.execute(delete).value as? Int, 2)
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["in 1 2", "new 0"])
         delete.affectedStores = []
-        #expect(try stack.execute(delete).value as? Int == 0)
+        try expectEqual(stack.execute(delete).value as? Int, 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -68,7 +69,7 @@ struct BatchStoresTests {
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "clash"]
         #expect(throws: CocoaError.self) { try stack.execute(request) }
-        #expect(try stack.all(User.self) { $0.email } == ["clash", "other", "same"])
+        try expectEqual(stack.all(User.self) { $0.email }, ["clash", "other", "same"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -85,7 +86,7 @@ struct BatchStoresTests {
             let fetch = NSFetchRequest<User>(entityName: "User")
             fetch.affectedStores = [first]
             let user = try #require(try reader.fetch(fetch).first)
-            #expect(user.email == "same")
+            expectEqual(user.email, "same")
             return (UncheckedSendable(user), user.objectID)
         }
         let request = NSBatchUpdateRequest(entityName: "User")
@@ -93,14 +94,14 @@ struct BatchStoresTests {
         request.resultType = .updatedObjectIDsResultType
         let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
         let error = try #require(refusal)
-        #expect(error.code == .managedObjectConstraintMerge)
-        #expect(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore] == [first])
+        expectEqual(error.code, .managedObjectConstraintMerge)
+        expectEqual(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore], [first])
         let ids = error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID]
-        #expect(ids == [id])
-        #expect(error.userInfo[NSInsertedObjectsKey] == nil && error.userInfo[NSDeletedObjectsKey] == nil)
-        reader.performAndWait { #expect(user.value.email == "same") }
+        expectEqual(ids, [id])
+        expect(error.userInfo[NSInsertedObjectsKey] == nil && error.userInfo[NSDeletedObjectsKey] == nil)
+        reader.performAndWait { expectEqual(user.value.email, "same") }
         NSManagedObjectContext.mergeChanges(fromRemoteContextSave: error.userInfo, into: [reader])
-        reader.performAndWait { #expect(user.value.email == "clash") }
+        reader.performAndWait { expectEqual(user.value.email, "clash") }
     }
 
     @Test
@@ -117,16 +118,16 @@ struct BatchStoresTests {
         request.propertiesToUpdate = ["email": "clash"]
         let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
         let error = try #require(refusal)
-        #expect(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore] == [first])
-        #expect(error.userInfo[NSUpdatedObjectsKey] == nil)
+        expectEqual(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore], [first])
+        expect(error.userInfo[NSUpdatedObjectsKey] == nil)
         request.affectedStores = [second]
         let alone = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        #expect(alone?.userInfo[NSBatchChangedStoresErrorKey] == nil)
+        expect(alone?.userInfo[NSBatchChangedStoresErrorKey] == nil)
     }
 
     @Test(arguments: StoreKind.allCases)
     func `beside a store that takes no batches nothing is changed`(_ kind: StoreKind) throws {
-        #expect(PlainAtomicStore.isRegistered)
+        expect(PlainAtomicStore.isRegistered)
         let stack = try Stack(kind)
         _ = try stack.storeCity("Porto")
         let url = stack.folder.appendingPathComponent("plain")
@@ -135,18 +136,18 @@ struct BatchStoresTests {
         request.propertiesToUpdate = ["name": "changed"]
         let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
         let error = try #require(refusal)
-        #expect(error.code == .persistentStoreUnsupportedRequestType)
-        #expect(error.localizedDescription.contains("NSBatchUpdateRequest"))
-        #expect(error.userInfo[NSAffectedStoresErrorKey] as? [NSPersistentStore] == [plain])
-        #expect(try stack.all(City.self) { $0.name } == ["Porto"])
+        expectEqual(error.code, .persistentStoreUnsupportedRequestType)
+        expect(error.localizedDescription.contains("NSBatchUpdateRequest"))
+        expectEqual(error.userInfo[NSAffectedStoresErrorKey] as? [NSPersistentStore], [plain])
+        try expectEqual(stack.all(City.self) { $0.name }, ["Porto"])
         request.affectedStores = [stack.coordinator.persistentStores[0]]
         try stack.execute(request)
-        #expect(try stack.all(City.self) { $0.name } == ["changed"])
+        try expectEqual(stack.all(City.self) { $0.name }, ["changed"])
     }
 
     @Test
     func `an error of a store of one's own keeps its domain and code, and tells of the stores before`() throws {
-        #expect(BatchServerStore.isRegistered)
+        expect(BatchServerStore.isRegistered)
         let stack = try Stack(.memory)
         let city = try stack.storeCity("Porto")
         let store = try stack.coordinator.addPersistentStore(
@@ -160,10 +161,10 @@ struct BatchStoresTests {
         request.resultType = .updatedObjectIDsResultType
         let thrown = #expect(throws: (any Error).self) { try stack.execute(request) }
         let (error, plain) = (try #require(thrown) as NSError, ServerFailure() as NSError)
-        #expect(error.domain == plain.domain && error.code == plain.code)
-        #expect(error.userInfo[NSUnderlyingErrorKey] is ServerFailure)
-        #expect(error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID] == [city])
-        #expect(try #require(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore]).count == 1)
+        expect(error.domain == plain.domain && error.code == plain.code)
+        expect(error.userInfo[NSUnderlyingErrorKey] is ServerFailure)
+        expectEqual(error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID], [city])
+        try expectEqual(#require(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore]).count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -180,13 +181,13 @@ struct BatchStoresTests {
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["city": city]
         let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        #expect(error?.code == .managedObjectExternalRelationship)
+        expectEqual(error?.code, .managedObjectExternalRelationship)
         request.affectedStores = [second]
         try stack.execute(request)
         let insert = NSBatchInsertRequest(entityName: "Venue", objects: [["city": city]])
         insert.affectedStores = [first]
         #expect(throws: CocoaError.self) { try stack.execute(insert) }
-        #expect(try stack.read(city, City.self) { $0.venues.count } == 1)
+        try expectEqual(stack.read(city, City.self) { $0.venues.count }, 1)
     }
 
     @Test
@@ -206,8 +207,8 @@ struct BatchStoresTests {
         try context.performAndWait {
             try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: [["name": "memory"]]))
             let error = #expect(throws: CocoaError.self) { try context.execute(NSBatchDeleteRequest("Venue")) }
-            #expect(error?.localizedDescription.contains("read-only") == true)
-            #expect(try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 2)
+            expectEqual(error?.localizedDescription.contains("read-only"), true)
+            try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 2)
         }
     }
 
@@ -218,7 +219,7 @@ struct BatchStoresTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        #expect(PlainAtomicStore.isRegistered && BatchServerStore.isRegistered)
+        expect(PlainAtomicStore.isRegistered && BatchServerStore.isRegistered)
         for type in [PlainAtomicStore.storeType, BatchServerStore.storeType] {
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
             try coordinator.addPersistentStore(type: type, at: folder.appendingPathComponent(type.rawValue))
@@ -228,15 +229,15 @@ struct BatchStoresTests {
                 let error = #expect(throws: CocoaError.self) {
                     try context.execute(NSBatchInsertRequest(entityName: "City", objects: []))
                 }
-                #expect(error?.code == .persistentStoreUnsupportedRequestType)
-                #expect(error?.localizedDescription.contains("NSBatchInsertRequest") == true)
+                expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
+                expectEqual(error?.localizedDescription.contains("NSBatchInsertRequest"), true)
             }
         }
     }
 
     @Test
     func `an incremental store is handed the request itself, and its answer is the result`() throws {
-        #expect(BatchServerStore.isRegistered)
+        expect(BatchServerStore.isRegistered)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(
             type: BatchServerStore.storeType,
@@ -249,17 +250,17 @@ struct BatchStoresTests {
             let request = NSBatchUpdateRequest(entityName: "City")
             request.propertiesToUpdate = ["name": "x"]
             server.answer.withLock { $0 = .count(3) }
-            #expect((try context.execute(request) as? NSBatchUpdateResult)?.result as? Bool == true)
+            expectEqual((try context.execute(request) as? NSBatchUpdateResult)?.result as? Bool, true)
             request.resultType = .updatedObjectsCountResultType
-            #expect((try context.execute(request) as? NSBatchUpdateResult)?.result as? Int == 3)
+            expectEqual((try context.execute(request) as? NSBatchUpdateResult)?.result as? Int, 3)
             request.resultType = .updatedObjectIDsResultType
             #expect(throws: CocoaError.self) { try context.execute(request) }
             server.answer.withLock { $0 = .ids }
             let ids = (try context.execute(request) as? NSBatchUpdateResult)?.result as? [NSManagedObjectID]
-            #expect(ids?.map { "\(server.referenceObject(for: $0))" } == ["porto"])
+            expectEqual(ids?.map { "\(server.referenceObject(for: $0))" }, ["porto"])
             server.answer.withLock { $0 = .failure }
             #expect(throws: ServerFailure.self) { try context.execute(request) }
-            #expect(server.asked.withLock { $0 }.allSatisfy { $0 == "NSBatchUpdateRequest" })
+            expect(server.asked.withLock { $0 }.allSatisfy { $0 == "NSBatchUpdateRequest" })
         }
     }
 
@@ -267,7 +268,7 @@ struct BatchStoresTests {
     func `of a window over several incremental stores, each is handed what is its own, and who has nothing no request`()
         throws
     {
-        #expect(BatchServerStore.isRegistered)
+        expect(BatchServerStore.isRegistered)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let servers = try (0..<2).map { _ in
             let url = URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
@@ -283,9 +284,9 @@ struct BatchStoresTests {
             let request = NSBatchDeleteRequest(fetchRequest: fetch)
             request.resultType = .resultTypeObjectIDs
             let ids = (try context.execute(request) as? NSBatchDeleteResult)?.result as? [NSManagedObjectID]
-            #expect(ids?.map(\.persistentStore) == [servers[0]])
+            expectEqual(ids?.map(\.persistentStore), [servers[0]])
             let asked = servers.map { server in server.asked.withLock { $0.map { String($0.prefix { $0 != "<" }) } } }
-            #expect(asked == [["NSFetchRequest", "NSBatchDeleteRequest"], ["NSFetchRequest"]])
+            expectEqual(asked, [["NSFetchRequest", "NSBatchDeleteRequest"], ["NSFetchRequest"]])
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -8,24 +9,24 @@ struct BatchUpdateTests {
     func `requests, entity names and default result types are as declared (CS-160)`() {
         let entity = GuideModel.make().entitiesByName["Venue"]!  // The model has it.
         let update = NSBatchUpdateRequest(entityName: "Venue")
-        #expect(update.entityName == "Venue" && update.requestType == .batchUpdateRequestType)
-        #expect(update.resultType == .statusOnlyResultType && update.includesSubentities)
-        #expect(NSBatchUpdateRequest(entity: entity).entity === entity)
+        expect(update.entityName == "Venue" && update.requestType == .batchUpdateRequestType)
+        expect(update.resultType == .statusOnlyResultType && update.includesSubentities)
+        expect(NSBatchUpdateRequest(entity: entity).entity === entity)
         let insert = NSBatchInsertRequest(entityName: "Venue", objects: [])
-        #expect(insert.entityName == "Venue" && insert.entity == nil && insert.requestType == .batchInsertRequestType)
-        #expect(insert.resultType == .statusOnly && insert.objectsToInsert?.isEmpty == true)
-        #expect(NSBatchInsertRequest(entity: entity, objects: []).entity === entity)
+        expect(insert.entityName == "Venue" && insert.entity == nil && insert.requestType == .batchInsertRequestType)
+        expect(insert.resultType == .statusOnly && insert.objectsToInsert?.isEmpty == true)
+        expect(NSBatchInsertRequest(entity: entity, objects: []).entity === entity)
         let fetch = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
         fetch.fetchLimit = 3
         let delete = NSBatchDeleteRequest(fetchRequest: fetch)
-        #expect(delete.requestType == .batchDeleteRequestType && delete.resultType == .resultTypeStatusOnly)
+        expect(delete.requestType == .batchDeleteRequestType && delete.resultType == .resultTypeStatusOnly)
         fetch.fetchLimit = 4
-        #expect(delete.fetchRequest.fetchLimit == 3 && delete.fetchRequest !== fetch)
-        #expect(NSBatchUpdateRequestResultType.updatedObjectIDsResultType.rawValue == 1)
-        #expect(NSBatchDeleteRequestResultType(rawValue: 2) == .resultTypeCount)
-        #expect(NSBatchInsertRequestResultType(rawValue: 1) == .objectIDs)
+        expect(delete.fetchRequest.fetchLimit == 3 && delete.fetchRequest !== fetch)
+        expectEqual(NSBatchUpdateRequestResultType.updatedObjectIDsResultType.rawValue, 1)
+        expectEqual(NSBatchDeleteRequestResultType(rawValue: 2), .resultTypeCount)
+        expectEqual(NSBatchInsertRequestResultType(rawValue: 1), .objectIDs)
         let copy = update.copy() as? NSBatchUpdateRequest
-        #expect(copy?.entityName == "Venue" && copy !== update)
+        expect(copy?.entityName == "Venue" && copy !== update)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -37,19 +38,19 @@ struct BatchUpdateTests {
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.predicate = NSPredicate(format: "price >= 3")
         request.propertiesToUpdate = ["name": "new", "price": NSExpression(format: "price * 10 + 1")]
-        #expect(try stack.execute(request).value as? Bool == true)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["new 31", "new 41", "v0 0", "v1 1", "v2 2"])
+        try expectEqual(stack.execute(request).value as? Bool, true)
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["new 31", "new 41", "v0 0", "v1 1", "v2 2"])
         request.predicate = NSPredicate(format: "name BEGINSWITH 'v'")
         request.propertiesToUpdate = ["price": NSNull()]
         request.resultType = .updatedObjectsCountResultType
-        #expect(try stack.execute(request).value as? Int == 3)
+        try expectEqual(stack.execute(request).value as? Int, 3)
         request.predicate = nil
         request.propertiesToUpdate = ["favorite": true]
         request.resultType = .updatedObjectIDsResultType
         let updated = try #require(try stack.execute(request).value as? [NSManagedObjectID])
-        #expect(Set(updated) == Set(ids) && updated.count == 5)
-        #expect(try stack.all(Venue.self) { "\($0.favorite)" } == Array(repeating: "true", count: 5))
-        #expect(try stack.problems() == [])
+        expect(Set(updated) == Set(ids) && updated.count == 5)
+        try expectEqual(stack.all(Venue.self) { "\($0.favorite)" }, Array(repeating: "true", count: 5))
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -67,7 +68,7 @@ struct BatchUpdateTests {
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["price": NSExpression(format: "city.venues.@sum.price")]
         _ = try stack.execute(request)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["v1 6", "v2 6", "v3 6"])
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["v1 6", "v2 6", "v3 6"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -90,7 +91,7 @@ struct BatchUpdateTests {
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["age": NSExpression(format: "reports.@sum.age")]
         _ = try stack.execute(request)
-        #expect(try stack.all(User.self) { "\($0.name ?? "") \($0.age)" } == ["boss 2", "leaf 0", "mid 4"])
+        try expectEqual(stack.all(User.self) { "\($0.name ?? "") \($0.age)" }, ["boss 2", "leaf 0", "mid 4"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -116,10 +117,10 @@ struct BatchUpdateTests {
             """
         }
         let all = try stack.read(id, Venue.self, described)
-        #expect(all == "n 7 2.5 99.0 true 12.5 \(code.uuidString) https://a.b 2 70000 \(Int64.max) 1.5 red")
+        expectEqual(all, "n 7 2.5 99.0 true 12.5 \(code.uuidString) https://a.b 2 70000 \(Int64.max) 1.5 red")
         request.propertiesToUpdate = values.mapValues { _ in NSNull() }
         try stack.execute(request)
-        #expect(try stack.read(id, Venue.self, described) == "- 0 0.0 0.0 false 0 - - 0 0 0 0.0 -")
+        try expectEqual(stack.read(id, Venue.self, described), "- 0 0.0 0.0 false 0 - - 0 0 0 0.0 -")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -131,15 +132,15 @@ struct BatchUpdateTests {
         request.propertiesToUpdate = ["price": 5]
         request.includesSubentities = false
         try stack.execute(request)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["bar 0", "v0 5"])
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["bar 0", "v0 5"])
         request.includesSubentities = true
         request.propertiesToUpdate = ["price": 6]
         try stack.execute(request)
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["bar 6", "v0 6"])
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["bar 6", "v0 6"])
         let bars = NSBatchUpdateRequest(entityName: "Bar")
         bars.propertiesToUpdate = ["beers": NSExpression(format: "beers + price")]
         try stack.execute(bars)
-        #expect(try stack.all(Bar.self) { "\($0.beers)" } == ["9"])
+        try expectEqual(stack.all(Bar.self) { "\($0.beers)" }, ["9"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -155,9 +156,9 @@ struct BatchUpdateTests {
             "price": NSExpression(format: "SUBQUERY(city.venues, $v, $v.price > 0).@count"),
         ]
         request.resultType = .updatedObjectsCountResultType
-        #expect(try stack.execute(request).value as? Int == 3)
+        try expectEqual(stack.execute(request).value as? Int, 3)
         let found = try stack.all(Venue.self) { "\($0.name ?? "") \($0.visits) \($0.distance) \($0.price)" }
-        #expect(found == ["v0 100 4.5 2", "v1 101 4.5 2", "v2 102 4.5 2"])
+        expectEqual(found, ["v0 100 4.5 2", "v1 101 4.5 2", "v2 102 4.5 2"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -170,19 +171,19 @@ struct BatchUpdateTests {
         let context = stack.context()
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            #expect(venue.price == 0)
+            expectEqual(venue.price, 0)
             let request = NSBatchUpdateRequest(entityName: "Venue")
             request.propertiesToUpdate = ["price": 9]
             try context.execute(request)
-            #expect(venue.price == 0 && !context.hasChanges)
+            expect(venue.price == 0 && !context.hasChanges)
             venue.name = "mine"
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [venue])
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [venue])
             context.refresh(venue, mergeChanges: true)
-            #expect(venue.price == 9 && venue.name == "mine")
+            expect(venue.price == 9 && venue.name == "mine")
             try context.save()
         }
-        #expect(try stack.version(of: id) == version + 2)
-        #expect(try stack.read(id, Venue.self, nameAndPrice) == "mine 9")
+        try expectEqual(stack.version(of: id), version + 2)
+        try expectEqual(stack.read(id, Venue.self, nameAndPrice), "mine 9")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -193,20 +194,20 @@ struct BatchUpdateTests {
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["city": faro]
         try stack.execute(request)
-        #expect(try stack.read(faro, City.self) { $0.venues.count } == 2)
-        #expect(try stack.read(porto, City.self) { $0.venues.count } == 0)
+        try expectEqual(stack.read(faro, City.self) { $0.venues.count }, 2)
+        try expectEqual(stack.read(porto, City.self) { $0.venues.count }, 0)
         let context = stack.context()
         try context.performAndWait {
             request.predicate = NSPredicate(format: "name == 'v1'")
             request.propertiesToUpdate = ["city": try context.get(porto, City.self)]
             try context.execute(request)
         }
-        #expect(try stack.all(Venue.self) { $0.city?.name ?? "" } == ["Faro", "Porto"])
+        try expectEqual(stack.all(Venue.self) { $0.city?.name ?? "" }, ["Faro", "Porto"])
         request.predicate = nil
         request.propertiesToUpdate = ["city": NSNull()]
         try stack.execute(request)
-        #expect(try stack.all(Venue.self) { $0.city?.name ?? "nil" } == ["nil", "nil"])
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.all(Venue.self) { $0.city?.name ?? "nil" }, ["nil", "nil"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -226,10 +227,10 @@ struct BatchUpdateTests {
         request.predicate = NSPredicate(format: "title BEGINSWITH '0'")
         request.propertiesToUpdate = ["venue": venues[1]]
         try stack.execute(request)
-        #expect(try stack.read(venues[1], Venue.self) { $0.photos.compactMap(\.title) } == ["10", "11", "00", "01"])
-        #expect(try stack.read(venues[0], Venue.self) { $0.photos.count } == 0)
-        #expect(try venues.map { try stack.version(of: $0) } == versions.map { $0 + 1 })
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.read(venues[1], Venue.self) { $0.photos.compactMap(\.title) }, ["10", "11", "00", "01"])
+        try expectEqual(stack.read(venues[0], Venue.self) { $0.photos.count }, 0)
+        try expectEqual(venues.map { try stack.version(of: $0) }, versions.map { $0 + 1 })
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -244,8 +245,8 @@ struct BatchUpdateTests {
         request.predicate = NSPredicate(format: "licence.number == '1'")
         request.propertiesToUpdate = ["licence": NSNull()]
         try stack.execute(request)
-        #expect(try stack.all(Licence.self) { "\($0.number ?? "") \($0.venue?.name ?? "nil")" } == ["0 v0", "1 nil"])
-        #expect(try stack.problems() == [])
+        try expectEqual(stack.all(Licence.self) { "\($0.number ?? "") \($0.venue?.name ?? "nil")" }, ["0 v0", "1 nil"])
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -273,15 +274,19 @@ struct BatchUpdateTests {
             let request = NSBatchUpdateRequest(entityName: "Venue")
             request.propertiesToUpdate = [name: value, "distance": 5.0]
             let error = #expect(throws: CocoaError.self, "\(name)") { try stack.execute(request) }
-            #expect(error?.code == code, "\(name) \(value)")
-            #expect(error?.localizedDescription.contains("\"\(name)\"") == true, "\(error?.localizedDescription ?? "")")
+            expectEqual(error?.code, code, "\(name) \(value)")
+            expectEqual(
+                error?.localizedDescription.contains("\"\(name)\""),
+                true,
+                "\(error?.localizedDescription ?? "")"
+            )
         }
         let empty = NSBatchUpdateRequest(entityName: "Venue")
         #expect(throws: CocoaError.self) { try stack.execute(empty) }
         let range = NSBatchUpdateRequest(entityName: "Venue")
         range.propertiesToUpdate = ["price": NSExpression(format: "price + 40000"), "distance": 5.0]
         #expect(throws: CocoaError.self) { try stack.execute(range) }
-        #expect(try stack.all(Venue.self) { "\($0.price) \($0.distance)" } == ["0 0.0"])
+        try expectEqual(stack.all(Venue.self) { "\($0.price) \($0.distance)" }, ["0 0.0"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -291,9 +296,9 @@ struct BatchUpdateTests {
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "c", "age": 3]
         let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        #expect(error?.code == .managedObjectConstraintMerge)
-        #expect(error?.localizedDescription.contains("email") == true)
-        #expect(try stack.all(User.self) { "\($0.email) \($0.age)" } == ["a 0", "b 0"])
+        expectEqual(error?.code, .managedObjectConstraintMerge)
+        expectEqual(error?.localizedDescription.contains("email"), true)
+        try expectEqual(stack.all(User.self) { "\($0.email) \($0.age)" }, ["a 0", "b 0"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -311,16 +316,16 @@ struct BatchUpdateTests {
         request.predicate = NSPredicate(format: "number > 3")
         request.propertiesToUpdate = ["number": NSExpression(format: "number + 1")]
         request.resultType = .updatedObjectIDsResultType
-        #expect((try stack.execute(request).value as? [NSManagedObjectID])?.count == 6)
+        expectEqual((try stack.execute(request).value as? [NSManagedObjectID])?.count, 6)
         func numbers() throws -> [Int] {
             try stack.all(NSManagedObject.self) { "\($0.value(forKey: "number") ?? "")" }.compactMap { Int($0) }
                 .sorted()
         }
-        #expect(try numbers() == [1, 2, 3, 5, 6, 7, 8, 9, 10])
+        try expectEqual(numbers(), [1, 2, 3, 5, 6, 7, 8, 9, 10])
         request.propertiesToUpdate = ["number": NSExpression(format: "number - 2")]
         let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        #expect(error?.code == .managedObjectConstraintMerge)
-        #expect(try numbers() == [1, 2, 3, 5, 6, 7, 8, 9, 10])
+        expectEqual(error?.code, .managedObjectConstraintMerge)
+        try expectEqual(numbers(), [1, 2, 3, 5, 6, 7, 8, 9, 10])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -333,8 +338,8 @@ struct BatchUpdateTests {
             let request = NSBatchUpdateRequest(entityName: "Venue")
             request.propertiesToUpdate = ["price": 1]
             let result = try stack.coordinator.execute(request, with: context)
-            #expect((result as? NSBatchUpdateResult)?.result as? Bool == true)
-            #expect(request.entity.name == "Venue")
+            expectEqual((result as? NSBatchUpdateResult)?.result as? Bool, true)
+            expectEqual(request.entity.name, "Venue")
         }
     }
 }

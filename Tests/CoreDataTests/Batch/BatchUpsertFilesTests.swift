@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -47,27 +48,27 @@ struct BatchUpsertFilesTests {
         let stack = try stackWithPhoto()
         let before = try files(stack)
         try stack.execute(insertion(), .rollback)
-        #expect(try photos(stack) == ["a 1 200000", "b 3 200000"])
-        #expect(try files(stack).count == 2)
-        #expect(try files(stack).contains(before[0]))
-        #expect(try stack.problems() == [])
+        try expectEqual(photos(stack), ["a 1 200000", "b 3 200000"])
+        try expectEqual(files(stack).count, 2)
+        try expect(files(stack).contains(before[0]))
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: [NSMergePolicy.mergeByPropertyObjectTrump, .overwrite])
     func `rows that take over values have their files, and there are no others`(_ policy: NSMergePolicy) throws {
         let stack = try stackWithPhoto()
         try stack.execute(insertion(), policy)
-        #expect(try photos(stack) == ["a 2 200000", "b 4 200000"])
-        #expect(try files(stack).count == 2)
-        #expect(try stack.problems() == [])
+        try expectEqual(photos(stack), ["a 2 200000", "b 4 200000"])
+        try expectEqual(files(stack).count, 2)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test func `a batch that is refused leaves no files`() throws {
         let stack = try stackWithPhoto()
         let before = try files(stack)
         #expect(throws: CocoaError.self) { try stack.execute(insertion(), .error) }
-        #expect(try files(stack) == before)
-        #expect(try photos(stack) == ["a 1 200000"])
+        try expectEqual(files(stack), before)
+        try expectEqual(photos(stack), ["a 1 200000"])
     }
 
     @Test func `rows that swap unique values in a save leave no files but their own`() throws {
@@ -83,8 +84,8 @@ struct BatchUpsertFilesTests {
             users[1].setValue(data(4), forKey: "photo")
             try context.save()
         }
-        #expect(try photos(stack) == ["a 4 200000", "b 3 200000"])
-        #expect(try files(stack).count == 2)
-        #expect(try stack.problems() == [])
+        try expectEqual(photos(stack), ["a 4 200000", "b 3 200000"])
+        try expectEqual(files(stack).count, 2)
+        try expectEqual(stack.problems(), [])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -35,21 +36,21 @@ struct BatchUpsertTests {
             let error = #expect(throws: CocoaError.self) {
                 try context.execute(NSBatchInsertRequest(entityName: "User", objects: rows))
             }
-            #expect(error?.code == .managedObjectConstraintMerge)
+            expectEqual(error?.code, .managedObjectConstraintMerge)
             let conflicts = try #require(
                 error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
             )
-            #expect(conflicts.map(\.constraint) == [["email"], ["email"]])
-            #expect(conflicts.map { $0.constraintValues["email"] as? String } == ["a", "b"])
-            #expect(conflicts.map(\.databaseObject?.objectID) == [id, nil])
-            #expect(conflicts[0].databaseSnapshot?["name"] as? String == "stored")
+            expectEqual(conflicts.map(\.constraint), [["email"], ["email"]])
+            expectEqual(conflicts.map { $0.constraintValues["email"] as? String }, ["a", "b"])
+            expectEqual(conflicts.map(\.databaseObject?.objectID), [id, nil])
+            expectEqual(conflicts[0].databaseSnapshot?["name"] as? String, "stored")
             let text = error?.localizedDescription ?? ""
-            #expect(text.contains("row 0 (email) with the stored p1") && text.contains("row 2 (email)"))
+            expect(text.contains("row 0 (email) with the stored p1") && text.contains("row 2 (email)"))
         }
-        #expect(try users(stack) == ["a stored 40"])
+        try expectEqual(users(stack), ["a stored 40"])
         // The keys that were not used are given to others.
         let next = try stack.store(User.self) { user, _ in user.email = "next" }
-        #expect(next.key == 2)
+        expectEqual(next.key, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -62,11 +63,11 @@ struct BatchUpsertTests {
                 try stack.execute(NSBatchInsertRequest(entityName: "User", objects: objects))
             }
             let positions = error?.userInfo[NSBatchInsertConflictingRowsErrorKey] as? [Int]
-            #expect(positions == (0..<expected).map { $0 * 2 + 1 })
+            expectEqual(positions, (0..<expected).map { $0 * 2 + 1 })
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
-            #expect(conflicts?.count == expected)
+            expectEqual(conflicts?.count, expected)
         }
-        #expect(try users(stack) == ["a stored 40"])
+        try expectEqual(users(stack), ["a stored 40"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -77,8 +78,8 @@ struct BatchUpsertTests {
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         request.resultType = .objectIDs
         let ids = try #require(try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID])
-        #expect(try users(stack) == ["a new 0", "b second 1"])
-        #expect(try ids.map { try stack.version(of: $0) } == [1, 1])
+        try expectEqual(users(stack), ["a new 0", "b second 1"])
+        try expectEqual(ids.map { try stack.version(of: $0) }, [1, 1])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -90,10 +91,10 @@ struct BatchUpsertTests {
         let ids = try #require(
             try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID]
         )
-        #expect(try users(stack) == ["a new 40", "b second 1"])
-        #expect(ids.count == 2 && ids.last == id)
-        #expect(try stack.version(of: id) == version + 1)
-        #expect(try stack.problems() == [])
+        try expectEqual(users(stack), ["a new 40", "b second 1"])
+        expect(ids.count == 2 && ids.last == id)
+        try expectEqual(stack.version(of: id), version + 1)
+        try expectEqual(stack.problems(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -108,8 +109,8 @@ struct BatchUpsertTests {
             return false
         }
         request.resultType = .count
-        #expect(try stack.execute(request, .mergeByPropertyObjectTrump).value as? Int == 1)
-        #expect(try users(stack) == ["a new 40"])
+        try expectEqual(stack.execute(request, .mergeByPropertyObjectTrump).value as? Int, 1)
+        try expectEqual(users(stack), ["a new 40"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -117,12 +118,12 @@ struct BatchUpsertTests {
         let (stack, _) = try stackWithUser(kind)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         request.resultType = .count
-        #expect(try stack.execute(request, .mergeByPropertyStoreTrump).value as? Int == 1)
-        #expect(try users(stack) == ["a stored 40", "b first 1"])
-        #expect(try stack.execute(request, .rollback).value as? Int == 0)
-        #expect(try users(stack) == ["a stored 40", "b first 1"])
-        #expect(try stack.execute(request, .overwrite).value as? Int == 2)
-        #expect(try users(stack) == ["a new 0", "b second 0"])
+        try expectEqual(stack.execute(request, .mergeByPropertyStoreTrump).value as? Int, 1)
+        try expectEqual(users(stack), ["a stored 40", "b first 1"])
+        try expectEqual(stack.execute(request, .rollback).value as? Int, 0)
+        try expectEqual(users(stack), ["a stored 40", "b first 1"])
+        try expectEqual(stack.execute(request, .overwrite).value as? Int, 2)
+        try expectEqual(users(stack), ["a new 0", "b second 0"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -137,7 +138,7 @@ struct BatchUpsertTests {
         let (stack, _) = try stackWithUser(kind)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         try stack.execute(request, Asked(merge: .overwriteMergePolicyType))
-        #expect(try users(stack) == ["a new 0", "b second 0"])
+        try expectEqual(users(stack), ["a new 0", "b second 0"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -148,18 +149,18 @@ struct BatchUpsertTests {
         let users = try [following, still].map { context in
             try context.performAndWait {
                 let user = try context.get(id, User.self)
-                #expect(user.name == "stored")
+                expectEqual(user.name, "stored")
                 return UncheckedSendable(user)
             }
         }
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         try stack.execute(request, .mergeByPropertyObjectTrump)
-        following.performAndWait { #expect(users[0].value.name == "new") }
+        following.performAndWait { expectEqual(users[0].value.name, "new") }
         try still.performAndWait {
-            #expect(users[1].value.name == "stored")
+            expectEqual(users[1].value.name, "stored")
             users[1].value.age = 41
             let conflicts = try still.versionConflictsOfSave()
-            #expect(conflicts.count == 1)
+            expectEqual(conflicts.count, 1)
         }
     }
 
@@ -176,7 +177,7 @@ struct BatchUpsertTests {
         )
         let request = NSBatchInsertRequest(entityName: "Thing", objects: [["one": "a", "two": "b"]])
         let error = #expect(throws: CocoaError.self) { try stack.execute(request, .mergeByPropertyObjectTrump) }
-        #expect(error?.code == .managedObjectConstraintMerge)
-        #expect(try stack.count("Thing") == 2)
+        expectEqual(error?.code, .managedObjectConstraintMerge)
+        try expectEqual(stack.count("Thing"), 2)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -61,8 +62,8 @@ struct BatchWindowTests {
                 let deletion = NSBatchDeleteRequest(fetchRequest: fetch)
                 deletion.resultType = .resultTypeObjectIDs
                 let ids = try #require(try stack.execute(deletion).value as? [NSManagedObjectID])
-                #expect(Set(ids) == expected && ids.count == expected.count, "\(limit) from \(offset) by \(order)")
-                #expect(try found(stack, NSFetchRequest<Venue>(entityName: "Venue")) == all.subtracting(expected))
+                expect(Set(ids) == expected && ids.count == expected.count, "\(limit) from \(offset) by \(order)")
+                try expectEqual(found(stack, NSFetchRequest<Venue>(entityName: "Venue")), all.subtracting(expected))
             }
         }
     }
@@ -74,14 +75,14 @@ struct BatchWindowTests {
             fetchRequest: request(3, 1, [NSSortDescriptor(key: "name", ascending: true)])
         )
         deletion.resultType = .resultTypeCount
-        #expect(try stack.execute(deletion).value as? Int == 3)
-        #expect(try stack.all(Venue.self) { $0.name ?? "" } == ["v0", "v4", "v5", "v6", "v7"])
+        try expectEqual(stack.execute(deletion).value as? Int, 3)
+        try expectEqual(stack.all(Venue.self) { $0.name ?? "" }, ["v0", "v4", "v5", "v6", "v7"])
         deletion.resultType = .resultTypeStatusOnly
-        #expect(try stack.execute(deletion).value as? Bool == true)
-        #expect(try stack.all(Venue.self) { $0.name ?? "" } == ["v0", "v6"])
+        try expectEqual(stack.execute(deletion).value as? Bool, true)
+        try expectEqual(stack.all(Venue.self) { $0.name ?? "" }, ["v0", "v6"])
         deletion.affectedStores = [stack.coordinator.persistentStores[0]]
-        #expect(try stack.execute(deletion).value as? Bool == true)
-        #expect(try stack.all(Venue.self) { $0.name ?? "" } == ["v0", "v6"])
+        try expectEqual(stack.execute(deletion).value as? Bool, true)
+        try expectEqual(stack.all(Venue.self) { $0.name ?? "" }, ["v0", "v6"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -94,9 +95,9 @@ struct BatchWindowTests {
             try context.execute(
                 NSBatchDeleteRequest(fetchRequest: request(3, 0, [NSSortDescriptor(key: "price", ascending: true)]))
             )
-            #expect(context.registeredObjects.count == registered && context.updatedObjects.count == 3)
+            expect(context.registeredObjects.count == registered && context.updatedObjects.count == 3)
         }
-        #expect(try stack.all(Venue.self, nameAndPrice) == ["v0 30", "v2 20", "v4 40", "v5 20", "v6 50"])
+        try expectEqual(stack.all(Venue.self, nameAndPrice), ["v0 30", "v2 20", "v4 40", "v5 20", "v6 50"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -111,7 +112,7 @@ struct BatchWindowTests {
             NSBatchDeleteRequest(fetchRequest: request(4, 0, [NSSortDescriptor(key: "name", ascending: true)]))
         )
         following.performAndWait {
-            #expect(Set(venues.value.filter(\.isDeleted).compactMap(\.name)) == ["v0", "v1", "v2", "v3"])
+            expectEqual(Set(venues.value.filter(\.isDeleted).compactMap(\.name)), ["v0", "v1", "v2", "v3"])
         }
     }
 
@@ -144,11 +145,11 @@ struct BatchWindowTests {
             try stack.execute(NSBatchDeleteRequest(fetchRequest: fetch))
         }
         let deletions = log.current.filter { $0.hasPrefix("DELETE") }
-        #expect(deletions.count == 4, "\(deletions)")
-        #expect(try stack.count("Tag") == 56)
+        expectEqual(deletions.count, 4, "\(deletions)")
+        try expectEqual(stack.count("Tag"), 56)
         let context = stack.context()
-        #expect(
-            try context.performAndWait {
+        try expect(
+            context.performAndWait {
                 let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Tag")
                 request.affectedStores = [second]
                 return try context.count(for: request)

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataRows
 import TestSupport
@@ -44,8 +45,8 @@ struct RowSpoolTests {
         let before = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path).sorted()
         let objects = (0..<count).map(Self.values)
         let spool = try RowSpool(try insertion(stack, objects), in: stack.folder)
-        #expect(spool.count == count)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: stack.folder.path).sorted() == before)
+        expectEqual(spool.count, count)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: stack.folder.path).sorted(), before)
         let plain = try insertion(stack, objects).rows
         var read = 0
         while let given = try spool.next() {
@@ -56,8 +57,8 @@ struct RowSpoolTests {
             }
             read += 1
         }
-        #expect(read == count)
-        #expect(try spool.next() == nil)
+        expectEqual(read, count)
+        try expect(spool.next() == nil)
     }
 
     @Test
@@ -68,7 +69,7 @@ struct RowSpoolTests {
             try RowSpool(try insertion(stack, (0..<20_000).map(Self.values)), in: missing)
         }
         // What fits into memory needs no file.
-        #expect(try RowSpool(try insertion(stack, [Self.values(1)]), in: missing).count == 1)
+        try expectEqual(RowSpool(try insertion(stack, [Self.values(1)]), in: missing).count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -84,7 +85,7 @@ struct RowSpoolTests {
         try stack.execute(users(0..<8000, ["age": 1, "name": "old"]))
         let upsert = users(4000..<12_000, ["age": 2])
         upsert.resultType = .count
-        #expect(try stack.execute(upsert, .mergeByPropertyObjectTrump).value as? Int == 8000)
+        try expectEqual(stack.execute(upsert, .mergeByPropertyObjectTrump).value as? Int, 8000)
         let context = stack.context()
         func count(_ format: String) throws -> Int {
             try context.performAndWait {
@@ -93,9 +94,9 @@ struct RowSpoolTests {
                 return try context.count(for: request)
             }
         }
-        #expect(try count("age == 1 AND name == 'old'") == 4000)
-        #expect(try count("age == 2 AND name == 'old'") == 4000)
-        #expect(try count("age == 2 AND name == nil") == 4000)
-        #expect(try stack.problems() == [])
+        try expectEqual(count("age == 1 AND name == 'old'"), 4000)
+        try expectEqual(count("age == 2 AND name == 'old'"), 4000)
+        try expectEqual(count("age == 2 AND name == nil"), 4000)
+        try expectEqual(stack.problems(), [])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -18,33 +19,33 @@ struct ContainerTests {
     @Test func `a new container has a main-queue context and one SQLite store to load, named like it`() throws {
         let container = NSPersistentContainer(name: "Strata test guide", managedObjectModel: GuideModel.make())
 
-        #expect(container.name == "Strata test guide")
-        #expect(container.viewContext.concurrencyType == .mainQueueConcurrencyType)
-        #expect(container.viewContext.persistentStoreCoordinator === container.persistentStoreCoordinator)
-        #expect(container.persistentStoreCoordinator.managedObjectModel === container.managedObjectModel)
+        expectEqual(container.name, "Strata test guide")
+        expectEqual(container.viewContext.concurrencyType, .mainQueueConcurrencyType)
+        expect(container.viewContext.persistentStoreCoordinator === container.persistentStoreCoordinator)
+        expect(container.persistentStoreCoordinator.managedObjectModel === container.managedObjectModel)
         let description = try #require(container.persistentStoreDescriptions.first)
-        #expect(container.persistentStoreDescriptions.count == 1)
-        #expect(description.type == NSSQLiteStoreType)
-        #expect(description.url?.lastPathComponent == "Strata test guide.sqlite")
-        #expect(description.url?.deletingLastPathComponent().path == NSPersistentContainer.defaultDirectoryURL().path)
-        #expect(container.persistentStoreCoordinator.persistentStores.isEmpty)
+        expectEqual(container.persistentStoreDescriptions.count, 1)
+        expectEqual(description.type, NSSQLiteStoreType)
+        expectEqual(description.url?.lastPathComponent, "Strata test guide.sqlite")
+        expectEqual(description.url?.deletingLastPathComponent().path, NSPersistentContainer.defaultDirectoryURL().path)
+        expect(container.persistentStoreCoordinator.persistentStores.isEmpty)
     }
 
     @Test(arguments: StoreKind.allCases)
     func `a description without a URL of its own is of a store that lies nowhere, and loads`(kind: StoreKind) throws {
         let description = NSPersistentStoreDescription()
-        #expect(description.url == URL(fileURLWithPath: "/dev/null") && description.type == NSSQLiteStoreType)
-        #expect((description.copy() as? NSPersistentStoreDescription)?.url == description.url)
+        expect(description.url == URL(fileURLWithPath: "/dev/null") && description.type == NSSQLiteStoreType)
+        expectEqual((description.copy() as? NSPersistentStoreDescription)?.url, description.url)
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
         description.type = kind.type.rawValue
         container.persistentStoreDescriptions = [description]
-        container.loadPersistentStores { _, error in #expect(error == nil) }
-        #expect(container.persistentStoreCoordinator.persistentStores.map(\.url) == [description.url])
+        container.loadPersistentStores { _, error in expect(error == nil) }
+        expectEqual(container.persistentStoreCoordinator.persistentStores.map(\.url), [description.url])
         let context = container.newBackgroundContext()
         try context.performAndWait {
             City(context: context).name = "Porto"
             try context.save()
-            #expect(try context.all(City.self).count == 1)
+            try expectEqual(context.all(City.self).count, 1)
         }
     }
 
@@ -54,9 +55,9 @@ struct ContainerTests {
         let container = Self.container(kind, in: scratch)
         var answers: [(String?, (any Error)?)] = []
         container.loadPersistentStores { answers.append(($0.url?.lastPathComponent, $1)) }
-        #expect(answers.count == 1)
-        #expect(answers.first?.0 == "guide.sqlite")
-        #expect(answers.first?.1 == nil)
+        expectEqual(answers.count, 1)
+        expectEqual(answers.first?.0, "guide.sqlite")
+        expect(answers.first?.1 == nil)
 
         let id = try await container.performBackgroundTask { context in
             let city = City(context: context)
@@ -65,13 +66,13 @@ struct ContainerTests {
             return city.objectID
         }
         let background = container.newBackgroundContext()
-        #expect(background.concurrencyType == .privateQueueConcurrencyType)
+        expectEqual(background.concurrencyType, .privateQueueConcurrencyType)
         let name = try await background.perform { (try background.existingObject(with: id) as? City)?.name }
-        #expect(name == "Lund")
+        expectEqual(name, "Lund")
         let seen = try await MainActor.run {
             try container.viewContext.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name)
         }
-        #expect(seen == ["Lund"])
+        expectEqual(seen, ["Lund"])
     }
 
     @Test(arguments: [NSInMemoryStoreType, NSSQLiteStoreType])
@@ -89,13 +90,16 @@ struct ContainerTests {
         }
         var loaded: [String?] = []
         container.loadPersistentStores { description, error in
-            #expect(error == nil)
+            expect(error == nil)
             loaded.append(description.configuration)
         }
-        #expect(loaded == ["Places", "People"])
-        #expect(container.persistentStoreCoordinator.persistentStores.map(\.configurationName) == ["Places", "People"])
+        expectEqual(loaded, ["Places", "People"])
+        expectEqual(
+            container.persistentStoreCoordinator.persistentStores.map(\.configurationName),
+            ["Places", "People"]
+        )
         container.loadPersistentStores { description, _ in loaded.append(description.configuration) }
-        #expect(loaded.count == 2)
+        expectEqual(loaded.count, 2)
     }
 
     @Test func `a file that two descriptions name is opened once`() throws {
@@ -107,9 +111,9 @@ struct ContainerTests {
         var errors: [(any Error)?] = []
         container.loadPersistentStores { errors.append($1) }
 
-        #expect(errors.count == 1)
-        #expect(errors.allSatisfy { $0 == nil })
-        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+        expectEqual(errors.count, 1)
+        expect(errors.allSatisfy { $0 == nil })
+        expectEqual(container.persistentStoreCoordinator.persistentStores.count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -122,8 +126,8 @@ struct ContainerTests {
             container.loadPersistentStores { _, error in continuation.resume(returning: error.map { "\($0)" }) }
         }
 
-        #expect(error == nil)
-        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+        expectEqual(error, nil)
+        expectEqual(container.persistentStoreCoordinator.persistentStores.count, 1)
     }
 
     @Test func `each description is answered, with its error if it has one`() throws {
@@ -135,59 +139,59 @@ struct ContainerTests {
 
         container.loadPersistentStores { answers.append(($0, $1)) }
 
-        #expect(answers.count == 2)
-        #expect(answers[0].1 == nil)
-        #expect(answers[1].0 === bad)
-        #expect(answers[1].1 is CocoaError)
-        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+        expectEqual(answers.count, 2)
+        expect(answers[0].1 == nil)
+        expect(answers[1].0 === bad)
+        expect(answers[1].1 is CocoaError)
+        expectEqual(container.persistentStoreCoordinator.persistentStores.count, 1)
     }
 
     @Test func `loading again opens only what is not open yet`() throws {
         let scratch = try ScratchFolder()
         let container = Self.container(.sqlite, in: scratch)
-        container.loadPersistentStores { #expect($1 == nil) }
+        container.loadPersistentStores { expect($1 == nil) }
         container.persistentStoreDescriptions.append(NSPersistentStoreDescription(url: scratch.file("more.sqlite")))
         var answered: [String] = []
 
         container.loadPersistentStores { description, error in
-            #expect(error == nil)
+            expect(error == nil)
             answered.append(description.url?.lastPathComponent ?? "")
         }
 
-        #expect(container.persistentStoreCoordinator.persistentStores.count == 2)
-        #expect(answered == ["more.sqlite"])
+        expectEqual(container.persistentStoreCoordinator.persistentStores.count, 2)
+        expectEqual(answered, ["more.sqlite"])
     }
 
     @Test func `a description's settings are options of the store`() throws {
         let scratch = try ScratchFolder()
         let container = Self.container(.sqlite, in: scratch)
         let description = container.persistentStoreDescriptions[0]
-        #expect(!description.isReadOnly)
-        #expect(description.timeout == 240)
-        #expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
+        expect(!description.isReadOnly)
+        expectEqual(description.timeout, 240)
+        expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
         description.timeout = 7
         description.setValue("FULL" as NSString, forPragmaNamed: "synchronous")
         description.setOption("x" as NSString, forKey: "own")
 
-        container.loadPersistentStores { #expect($1 == nil) }
+        container.loadPersistentStores { expect($1 == nil) }
 
         let options = try #require(container.persistentStoreCoordinator.persistentStores.first?.options)
-        #expect((options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue == 7)
-        #expect((options["own"] as? NSString) == "x")
-        #expect((options[NSSQLitePragmasOption] as? [String: NSObject])?["synchronous"] == "FULL" as NSString)
+        expectEqual((options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue, 7)
+        expectEqual((options["own"] as? NSString), "x")
+        expectEqual((options[NSSQLitePragmasOption] as? [String: NSObject])?["synchronous"], "FULL" as NSString)
         let copy = try #require(description.copy() as? NSPersistentStoreDescription)
         copy.isReadOnly = true
         copy.setOption(nil, forKey: "own")
-        #expect(!description.isReadOnly)
-        #expect(description.options["own"] != nil)
-        #expect(copy.timeout == 7)
+        expect(!description.isReadOnly)
+        expect(description.options["own"] != nil)
+        expectEqual(copy.timeout, 7)
     }
 
     @Test func `pragmas set one by one and as an option are one set of pragmas`() throws {
         let scratch = try ScratchFolder()
         let container = Self.container(.sqlite, in: scratch)
         let description = container.persistentStoreDescriptions[0]
-        #expect(description.sqlitePragmas.isEmpty)
+        expect(description.sqlitePragmas.isEmpty)
         description.setValue("FULL" as NSString, forPragmaNamed: "synchronous")
         description.setValue("MEMORY" as NSString, forPragmaNamed: "temp_store")
         let option = ["journal_mode": "DELETE", "temp_store": "FILE"]
@@ -196,34 +200,34 @@ struct ContainerTests {
         description.setValue("1" as NSString, forPragmaNamed: "fullfsync")
         description.setValue(nil, forPragmaNamed: "fullfsync")
         let expected = ["synchronous": "FULL", "journal_mode": "DELETE", "temp_store": "FILE", "cache_size": "77"]
-        #expect(description.sqlitePragmas.mapValues { "\($0)" } == expected)
+        expectEqual(description.sqlitePragmas.mapValues { "\($0)" }, expected)
         let copy = try #require(description.copy() as? NSPersistentStoreDescription)
         copy.setOption(nil, forKey: NSSQLitePragmasOption)
-        #expect(copy.sqlitePragmas.isEmpty && copy.options[NSSQLitePragmasOption] == nil)
+        expect(copy.sqlitePragmas.isEmpty && copy.options[NSSQLitePragmasOption] == nil)
 
-        container.loadPersistentStores { #expect($1 == nil) }
+        container.loadPersistentStores { expect($1 == nil) }
 
         let store = try #require(container.persistentStoreCoordinator.openStores.first?.store as? SQLiteStore)
         let pool = try store.openFile().pool
-        #expect(!pool.isWriteAheadLogged)
+        expect(!pool.isWriteAheadLogged)
         let names = ["synchronous", "cache_size", "temp_store"]
         let values = try names.map { name in try pool.writeWithoutTransaction { try $0.pragma(name) } }
-        #expect(values == ["2", "77", "1"])
+        expectEqual(values, ["2", "77", "1"])
     }
 
     @Test func `pragmas that are no dictionary keep the store from opening`() throws {
         let scratch = try ScratchFolder()
         let container = Self.container(.sqlite, in: scratch)
         container.persistentStoreDescriptions[0].setOption("WAL" as NSString, forKey: NSSQLitePragmasOption)
-        container.loadPersistentStores { #expect(($1 as? CocoaError)?.code == .persistentStoreOpen) }
-        #expect(container.persistentStoreCoordinator.persistentStores.isEmpty)
+        container.loadPersistentStores { expectEqual(($1 as? CocoaError)?.code, .persistentStoreOpen) }
+        expect(container.persistentStoreCoordinator.persistentStores.isEmpty)
     }
 
     @Test(arguments: StoreKind.allCases)
     func `a background task's error comes back, and its context goes`(kind: StoreKind) async throws {
         let scratch = try ScratchFolder()
         let container = Self.container(kind, in: scratch)
-        container.loadPersistentStores { #expect($1 == nil) }
+        container.loadPersistentStores { expect($1 == nil) }
         struct Stop: Error {}
         await #expect(throws: Stop.self) {
             try await container.performBackgroundTask { context in
@@ -234,6 +238,6 @@ struct ContainerTests {
         let count = try await container.performBackgroundTask {
             try $0.count(for: NSFetchRequest<City>(entityName: "City"))
         }
-        #expect(count == 0)
+        expectEqual(count, 0)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -49,7 +50,7 @@ struct CascadeTests {
             context.delete(objects[0])
             try context.save()
         }
-        for name in ["Shelf", "Box", "Thing"] { #expect(try stack.count(name) == 0, "\(name)") }
+        for name in ["Shelf", "Box", "Thing"] { try expectEqual(stack.count(name), 0, "\(name)") }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -68,13 +69,13 @@ struct CascadeTests {
             for _ in 0..<2 {
                 context.delete(objects[0])
                 context.processPendingChanges()
-                #expect(context.deletedObjects.count == 3)
+                expectEqual(context.deletedObjects.count, 3)
                 context.undo()
-                #expect(context.deletedObjects.isEmpty)
+                expect(context.deletedObjects.isEmpty)
             }
             context.delete(objects[0])
             try context.save()
         }
-        #expect(try stack.count("Thing") == 0)
+        try expectEqual(stack.count("Thing"), 0)
     }
 }

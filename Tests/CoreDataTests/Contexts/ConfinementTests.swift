@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -24,11 +25,11 @@ struct ConfinementTests {
             DispatchQueue(label: "wrong queue").sync { _ = city.name }
         }
         let text = message(result)
-        #expect(text.contains("property \"name\" of"), "\(text)")
-        #expect(text.contains("private-queue context \"importer\""), "\(text)")
-        #expect(text.contains("/City/p1"), "\(text)")
-        #expect(text.contains("\"wrong queue\""), "\(text)")
-        #expect(text.contains("\"CoreData context\""), "\(text)")
+        expect(text.contains("property \"name\" of"), "\(text)")
+        expect(text.contains("private-queue context \"importer\""), "\(text)")
+        expect(text.contains("/City/p1"), "\(text)")
+        expect(text.contains("\"wrong queue\""), "\(text)")
+        expect(text.contains("\"CoreData context\""), "\(text)")
     }
 
     @Test func `fetching off the queue stops the program, also from inside another context`() async {
@@ -39,9 +40,9 @@ struct ConfinementTests {
             try first.performAndWait { _ = try second.fetch(NSFetchRequest<City>(entityName: "City")) }
         }
         let text = message(result)
-        #expect(text.contains("fetch(_:)"), "\(text)")
-        #expect(text.contains("inside the scope of private-queue context \"first\""), "\(text)")
-        #expect(text.contains("confined to private-queue context \"second\""), "\(text)")
+        expect(text.contains("fetch(_:)"), "\(text)")
+        expect(text.contains("inside the scope of private-queue context \"first\""), "\(text)")
+        expect(text.contains("confined to private-queue context \"second\""), "\(text)")
     }
 
     @Test func `saving, inserting and changing off the queue stop the program`() async {
@@ -96,8 +97,8 @@ struct ConfinementTests {
             NotificationCenter.default.removeObserver(token)
         }
         let text = message(result)
-        #expect(text.contains("mergeChanges(fromContextDidSave:)"), "\(text)")
-        #expect(text.contains("confined to private-queue context \"receiver\""), "\(text)")
+        expect(text.contains("mergeChanges(fromContextDidSave:)"), "\(text)")
+        expect(text.contains("confined to private-queue context \"receiver\""), "\(text)")
     }
 
     @Test func `a setting may be made anywhere before the first object, and only inside the scope after it`()
@@ -110,7 +111,7 @@ struct ConfinementTests {
         context.undoManager = UndoManager()
         context.transactionAuthor = "a test"
         context.performAndWait {
-            #expect(context.mergePolicy as? NSMergePolicy === NSMergePolicy.mergeByPropertyObjectTrump)
+            expect(context.mergePolicy as? NSMergePolicy === NSMergePolicy.mergeByPropertyObjectTrump)
         }
         await #expect(processExitsWith: .failure) {
             let stack = try Stack(.memory)
@@ -127,16 +128,16 @@ struct ConfinementTests {
         let (city, fresh) = try context.performAndWait { (try context.get(id, City.self), Venue(context: context)) }
         let objects = UncheckedPair(city, fresh)
         await Task.detached {
-            #expect(objects.first.objectID == id)
-            #expect(objects.second.objectID.isTemporaryID)
-            #expect(objects.first.managedObjectContext === context)
-            #expect(objects.first.entity.name == "City")
-            #expect(context.name == "reader")
-            #expect(context.persistentStoreCoordinator === stack.coordinator)
-            #expect(context.concurrencyType == .privateQueueConcurrencyType)
-            #expect(id.uriRepresentation().scheme == "x-coredata")
+            expectEqual(objects.first.objectID, id)
+            expect(objects.second.objectID.isTemporaryID)
+            expect(objects.first.managedObjectContext === context)
+            expectEqual(objects.first.entity.name, "City")
+            expectEqual(context.name, "reader")
+            expect(context.persistentStoreCoordinator === stack.coordinator)
+            expectEqual(context.concurrencyType, .privateQueueConcurrencyType)
+            expectEqual(id.uriRepresentation().scheme, "x-coredata")
             context.userInfo["note"] = 1
-            #expect(context.userInfo["note"] as? Int == 1)
+            expectEqual(context.userInfo["note"] as? Int, 1)
         }.value
     }
 
@@ -146,7 +147,7 @@ struct ConfinementTests {
         let id = try stack.storeCity("Faro")
         for _ in 0..<50 {
             let name = try await context.perform { try context.get(id, City.self).name }
-            #expect(name == "Faro")
+            expectEqual(name, "Faro")
             await Task.yield()
         }
     }
@@ -166,10 +167,10 @@ struct ConfinementTests {
         }
         let lines = message(result).split(separator: "\n").filter { $0.contains("CoreData: ") }
         // One property that is read in a loop, and two calls.
-        #expect(lines.filter { $0.contains("/City/") }.count == 3, "\(lines)")
-        #expect(lines.filter { $0.hasPrefix("CoreData: registeredObjects") }.count == 1, "\(lines)")
-        #expect(lines.allSatisfy { $0.contains("confined to private-queue context \"importer\"") }, "\(lines)")
-        #expect(lines.count == 4, "\(lines)")
+        expectEqual(lines.filter { $0.contains("/City/") }.count, 3, "\(lines)")
+        expectEqual(lines.filter { $0.hasPrefix("CoreData: registeredObjects") }.count, 1, "\(lines)")
+        expect(lines.allSatisfy { $0.contains("confined to private-queue context \"importer\"") }, "\(lines)")
+        expectEqual(lines.count, 4, "\(lines)")
     }
 
     @Test func `0 switches the checks off, in debug builds too`() async {
@@ -179,9 +180,9 @@ struct ConfinementTests {
             let city = context.performAndWait { City(context: context) }
             city.name = "Porto"
             try context.save()
-            #expect(context.registeredObjects == [city])
+            expectEqual(context.registeredObjects, [city])
         }
-        #expect(!message(result).contains("CoreData: "))
+        expect(!message(result).contains("CoreData: "))
     }
 
     @Test func `an actor on a context is checked whatever the switch says`() async {

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -57,18 +58,18 @@ struct ConflictHookTests {
     ) throws {
         let stack = try stack(kind)
         let id = try store(stack, 1)
-        #expect(try stack.read(id, Squad.self) { $0.size } == 1)
+        try expectEqual(stack.read(id, Squad.self) { $0.size }, 1)
         let context = stack.context(policy)
         try context.performAndWait {
             let bystander = squad("b", 1, context)
             squad("a", 2, context)
             try context.save()
-            #expect(!context.hasChanges)
-            #expect(try context.get(id, Squad.self).size == 3)
+            expect(!context.hasChanges)
+            try expectEqual(context.get(id, Squad.self).size, 3)
             // Nobody has changed it but the first time, when it counted its players.
-            #expect(bystander.saves == 2)
+            expectEqual(bystander.saves, 2)
         }
-        #expect(try stack.read(id, Squad.self) { [Int($0.size), $0.players.count] } == [3, 3])
+        try expectEqual(stack.read(id, Squad.self) { [Int($0.size), $0.players.count] }, [3, 3])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -83,9 +84,9 @@ struct ConflictHookTests {
             squad.players.insert(Player(context: context))
             try stack.delete(lonely)
             try context.save()
-            #expect(squad.size == 2 && squad.players.count == 2)
+            expect(squad.size == 2 && squad.players.count == 2)
         }
-        #expect(try stack.read(id, Squad.self) { [Int($0.size), $0.players.count] } == [2, 2])
+        try expectEqual(stack.read(id, Squad.self) { [Int($0.size), $0.players.count] }, [2, 2])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -110,10 +111,10 @@ struct ConflictHookTests {
             }
             squad("a", 2, context)
             try context.save()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
-        #expect(try stack.read(other, Squad.self) { "\($0.note ?? "") \($0.size)" } == "told 1")
-        #expect(try stack.read(other, Squad.self) { $0.players.first?.name } == "made in a hook")
+        try expectEqual(stack.read(other, Squad.self) { "\($0.note ?? "") \($0.size)" }, "told 1")
+        try expectEqual(stack.read(other, Squad.self) { $0.players.first?.name }, "made in a hook")
     }
 
     // MARK: - Validation
@@ -127,17 +128,17 @@ struct ConflictHookTests {
             let mine = squad("a", 3, context)
             let stored = try context.get(id, Squad.self)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .validationNumberTooLarge)
-            #expect(error?.userInfo[NSValidationObjectErrorKey] as? Squad === stored)
+            expectEqual(error?.code, .validationNumberTooLarge)
+            expect(error?.userInfo[NSValidationObjectErrorKey] as? Squad === stored)
             // As before the save.
-            #expect(context.insertedObjects.count == 4 && context.updatedObjects.isEmpty)
-            #expect(mine.isInserted && mine.players.count == 3 && mine.size == 3)
-            #expect(stored.size == 2 && stored.players.count == 2)
+            expect(context.insertedObjects.count == 4 && context.updatedObjects.isEmpty)
+            expect(mine.isInserted && mine.players.count == 3 && mine.size == 3)
+            expect(stored.size == 2 && stored.players.count == 2)
             for player in mine.players.prefix(1) { context.delete(player) }
             try context.save()
-            #expect(stored.size == 4)
+            expectEqual(stored.size, 4)
         }
-        #expect(try stack.read(id, Squad.self) { [Int($0.size), $0.players.count] } == [4, 4])
+        try expectEqual(stack.read(id, Squad.self) { [Int($0.size), $0.players.count] }, [4, 4])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -150,13 +151,13 @@ struct ConflictHookTests {
             squad.low = 8
             try stack.change(id, Squad.self) { squad, _ in squad.high = 5 }
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectValidation)
-            #expect(squad.low == 8 && squad.high == 10 && squad.isUpdated)
+            expectEqual(error?.code, .managedObjectValidation)
+            expect(squad.low == 8 && squad.high == 10 && squad.isUpdated)
             squad.low = 4
             try context.save()
-            #expect(squad.high == 5)
+            expectEqual(squad.high, 5)
         }
-        #expect(try stack.read(id, Squad.self) { [$0.low, $0.high] } == [4, 5])
+        try expectEqual(stack.read(id, Squad.self) { [$0.low, $0.high] }, [4, 5])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -170,12 +171,12 @@ struct ConflictHookTests {
         try child.performAndWait {
             let squad = try child.get(id, Squad.self)
             let error = #expect(throws: CocoaError.self) { try child.save() }
-            #expect(error?.code == .managedObjectValidation)
-            #expect(squad.low == 8 && squad.high == 10)
+            expectEqual(error?.code, .managedObjectValidation)
+            expect(squad.low == 8 && squad.high == 10)
             squad.low = 4
             try child.save()
         }
-        #expect(try parent.look(id, Squad.self) { [$0.low, $0.high] } == [4, 5])
+        try expectEqual(parent.look(id, Squad.self) { [$0.low, $0.high] }, [4, 5])
     }
 
     // MARK: - Failures
@@ -196,20 +197,20 @@ struct ConflictHookTests {
                 distant.note = "told"
             }
             #expect(throws: CocoaError.self) { try context.save() }
-            #expect(made.count == 1 && made.allSatisfy { $0.managedObjectContext == nil })
-            #expect(context.insertedObjects.count == 4 && context.insertedObjects.isDisjoint(with: made))
-            #expect(!distant.isUpdated && distant.note == nil && distant.players.count == 1)
+            expect(made.count == 1 && made.allSatisfy { $0.managedObjectContext == nil })
+            expect(context.insertedObjects.count == 4 && context.insertedObjects.isDisjoint(with: made))
+            expect(!distant.isUpdated && distant.note == nil && distant.players.count == 1)
             context.delete(mine)
             for player in mine.players { context.delete(player) }
             try context.save()
             // None of them has been forgotten.
             stored.onWillSave = nil
             (stored.note, distant.note) = ("later", "later")
-            #expect(context.updatedObjects == [stored, distant])
+            expectEqual(context.updatedObjects, [stored, distant])
             try context.save()
         }
-        for id in [id, other] { #expect(try stack.read(id, Squad.self) { $0.note } == "later") }
-        #expect(try stack.count("Player") == 3)
+        for id in [id, other] { try expectEqual(stack.read(id, Squad.self) { $0.note }, "later") }
+        try expectEqual(stack.count("Player"), 3)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -224,16 +225,16 @@ struct ConflictHookTests {
             let mine = squad("a", 1, context)
             mine.note = "mine"
             #expect(throws: SecondThoughts.Failure.self) { try context.save() }
-            #expect(!stored.isUpdated && stored.note == nil && mine.isInserted)
+            expect(!stored.isUpdated && stored.note == nil && mine.isInserted)
             for player in mine.players { context.delete(player) }
             context.delete(mine)
             stored.note = "later"
-            #expect(context.updatedObjects == [stored])
+            expectEqual(context.updatedObjects, [stored])
             try context.save()
-            #expect(!stored.hasChanges)
+            expect(!stored.hasChanges)
         }
-        #expect(try stack.read(id, Squad.self) { $0.note } == "later")
-        #expect(try stack.count("Player") == 1)
+        try expectEqual(stack.read(id, Squad.self) { $0.note }, "later")
+        try expectEqual(stack.count("Player"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -257,15 +258,15 @@ struct ConflictHookTests {
             mine.players = [player]
             #expect(throws: SecondThoughts.Failure.self) { try context.save() }
             stored.onWillSave = nil
-            #expect(!stored.isUpdated && stored.note == nil && stored.players.count == 1)
-            #expect(player.squad === mine && context.updatedObjects == [player])
+            expect(!stored.isUpdated && stored.note == nil && stored.players.count == 1)
+            expect(player.squad === mine && context.updatedObjects == [player])
             context.rollback()
             stored.note = "later"
-            #expect(context.updatedObjects == [stored])
+            expectEqual(context.updatedObjects, [stored])
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
         }
-        #expect(try stack.read(id, Squad.self) { "\($0.note ?? "") \($0.players.count)" } == "later 1")
+        try expectEqual(stack.read(id, Squad.self) { "\($0.note ?? "") \($0.players.count)" }, "later 1")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -282,11 +283,11 @@ struct ConflictHookTests {
             }
             try stack.change(id, Squad.self) { squad, _ in squad.high = 5 }
             try context.save()
-            #expect(squad.high == 5 && squad.note == "told")
+            expect(squad.high == 5 && squad.note == "told")
             // The one step is what the program has changed itself.
             context.undo()
-            #expect(squad.low == 0 && squad.high == 5)
-            #expect(context.undoManager?.canUndo == false)
+            expect(squad.low == 0 && squad.high == 5)
+            expectEqual(context.undoManager?.canUndo, false)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -24,20 +25,20 @@ struct ConflictTests {
             venue.name = "mine"
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             let conflicts = try context.versionConflictsOfSave()
-            #expect(conflicts.count == 1)
+            expectEqual(conflicts.count, 1)
             let conflict = try #require(conflicts.first)
-            #expect(conflict.sourceObject === venue)
-            #expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
-            #expect(conflict.objectSnapshot?["name"] as? String == "old")
-            #expect(conflict.cachedSnapshot?["name"] as? String == "theirs")
-            #expect(conflict.persistedSnapshot == nil)
+            expect(conflict.sourceObject === venue)
+            expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
+            expectEqual(conflict.cachedSnapshot?["name"] as? String, "theirs")
+            expect(conflict.persistedSnapshot == nil)
             for snapshot in [conflict.objectSnapshot, conflict.cachedSnapshot] {
-                #expect(snapshot?["city"] as? NSManagedObjectID == cityID)
-                #expect(snapshot?["rating"] is NSNull)
-                #expect(snapshot?["tags"] == nil && snapshot?["photos"] == nil)
+                expectEqual(snapshot?["city"] as? NSManagedObjectID, cityID)
+                expect(snapshot?["rating"] is NSNull)
+                expect(snapshot?["tags"] == nil && snapshot?["photos"] == nil)
             }
-            #expect(conflict.description.contains("differs in name"))
-            #expect(venue.name == "mine")
+            expect(conflict.description.contains("differs in name"))
+            expectEqual(venue.name, "mine")
         }
     }
 
@@ -51,13 +52,13 @@ struct ConflictTests {
             city.name = "mine"
             try second.change(id) { $0.name = "theirs" }
             let conflict = try #require(try context.versionConflictsOfSave().first)
-            #expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
-            #expect(conflict.objectSnapshot?["name"] as? String == "old")
-            #expect(conflict.cachedSnapshot?["name"] as? String == "old")
-            #expect(conflict.persistedSnapshot?["name"] as? String == "theirs")
+            expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
+            expectEqual(conflict.cachedSnapshot?["name"] as? String, "old")
+            expectEqual(conflict.persistedSnapshot?["name"] as? String, "theirs")
             // The conflict has brought the newer row to light.
             context.refresh(city, mergeChanges: true)
-            #expect(city.name == "mine")
+            expectEqual(city.name, "mine")
             try context.save()
         }
         for store in second.persistentStores { try second.remove(store) }
@@ -75,8 +76,8 @@ struct ConflictTests {
             for id in ids.prefix(3) { try stack.change(id, City.self) { city, _ in city.population = 20 } }
             try stack.delete(ids[3])
             let conflicts = try context.versionConflictsOfSave()
-            #expect(Set(conflicts.map(\.sourceObject.objectID)) == Set(ids.prefix(4)))
-            #expect(conflicts.filter { $0.newVersionNumber == 0 }.map(\.sourceObject) == [cities[3]])
+            expectEqual(Set(conflicts.map(\.sourceObject.objectID)), Set(ids.prefix(4)))
+            expectEqual(conflicts.filter { $0.newVersionNumber == 0 }.map(\.sourceObject), [cities[3]])
             let made = NSMergeConflict(
                 source: cities[4],
                 newVersion: 7,
@@ -84,9 +85,9 @@ struct ConflictTests {
                 cachedSnapshot: ["name": "x"],
                 persistedSnapshot: nil
             )
-            #expect(made.sourceObject === cities[4] && made.newVersionNumber == 7 && made.oldVersionNumber == 6)
-            #expect(made.cachedSnapshot?["name"] as? String == "x")
-            #expect(made.objectSnapshot?["name"] as? String == "city 4")
+            expect(made.sourceObject === cities[4] && made.newVersionNumber == 7 && made.oldVersionNumber == 6)
+            expectEqual(made.cachedSnapshot?["name"] as? String, "x")
+            expectEqual(made.objectSnapshot?["name"] as? String, "city 4")
         }
     }
 
@@ -104,7 +105,7 @@ struct ConflictTests {
             try stack.change(ids[5], City.self) { city, _ in city.population = 20 }
             City(context: context).name = "new"
             try context.save()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
         let reader = stack.context()
         let stored = try reader.performAndWait {
@@ -114,7 +115,7 @@ struct ConflictTests {
             policy.memoryWins
             ? ["city 0": 10, "city 1": 10, "city 2": 10, "city 3": 10, "city 4": 10, "new": 0]
             : ["city 0": 20, "city 1": 20, "city 2": 20, "city 4": 10, "city 5": 20, "new": 0]
-        #expect(stored == expected)
+        expectEqual(stored, expected)
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
@@ -127,16 +128,16 @@ struct ConflictTests {
         context.automaticallyMergesChangesFromParent = isMerged
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            #expect(venue.name == "old")
+            expectEqual(venue.name, "old")
             venue.name = nil
         }
         try stack.change(id, Venue.self) { venue, _ in venue.rating = 4 }
         try context.performAndWait {
             try context.save()
             let venue = try context.get(id, Venue.self)
-            #expect(venue.name == nil && venue.rating == 4)
+            expect(venue.name == nil && venue.rating == 4)
         }
-        #expect(try stack.read(id, Venue.self) { $0.name == nil && $0.rating == 4 })
+        try expect(stack.read(id, Venue.self) { $0.name == nil && $0.rating == 4 })
     }
 
     // MARK: - Detecting
@@ -154,10 +155,10 @@ struct ConflictTests {
             context.detectConflicts(for: read)
             written.population = read.population + 1
             try stack.change(readID, City.self) { city, _ in city.population = 5 }
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [read])
-            #expect(!read.hasChanges)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [read])
+            expect(!read.hasChanges)
             // Still refused, until somebody looks at it.
-            #expect(try context.versionConflictsOfSave().count == 1)
+            try expectEqual(context.versionConflictsOfSave().count, 1)
             context.refresh(read, mergeChanges: true)
             try context.save()
             try stack.change(readID, City.self) { city, _ in city.population = 6 }
@@ -176,7 +177,7 @@ struct ConflictTests {
             context.detectConflicts(for: city)
             Venue(context: context).city = city
             try stack.change(id, City.self) { city, _ in city.population = 5 }
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [city])
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [city])
         }
     }
 
@@ -197,11 +198,11 @@ struct ConflictTests {
             try stack.change(changedID, City.self) { city, _ in city.population = 5 }
             try stack.delete(deletedID)
             try context.save()
-            #expect(changed.population == 5)
-            #expect(!context.hasChanges)
-            #expect(deleted.isDeleted == !policy.memoryWins)
+            expectEqual(changed.population, 5)
+            expect(!context.hasChanges)
+            expectEqual(deleted.isDeleted, !policy.memoryWins)
         }
-        #expect(try stack.count("City") == (policy.memoryWins ? 2 : 1))
+        try expectEqual(stack.count("City"), policy.memoryWins ? 2 : 1)
     }
 
     // MARK: - Policies of the user's
@@ -229,9 +230,9 @@ struct ConflictTests {
             city.population += 1
             try stack.change(id, City.self) { city, _ in city.population += 10 }
             try context.save()
-            #expect(city.population == 111)
+            expectEqual(city.population, 111)
         }
-        #expect(try stack.read(id, City.self) { $0.population } == 111)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 111)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -255,11 +256,11 @@ struct ConflictTests {
             // Two rows with one value cannot be, so that is told after all.
             let user = User(context: context)
             user.email = "a@b"
-            #expect(try context.constraintConflictsOfSave().first?.conflictingObjects == [user])
-            #expect(user.isInserted)
+            try expectEqual(context.constraintConflictsOfSave().first?.conflictingObjects, [user])
+            expect(user.isInserted)
         }
-        #expect(try stack.read(changedID, City.self) { ["\($0.population)", $0.name] } == ["2", "changed"])
-        #expect(try stack.read(deletedID, City.self) { $0.population } == 3)
+        try expectEqual(stack.read(changedID, City.self) { ["\($0.population)", $0.name] }, ["2", "changed"])
+        try expectEqual(stack.read(deletedID, City.self) { $0.population }, 3)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -286,8 +287,8 @@ struct ConflictTests {
             try policy.rival()
             try context.save()
         }
-        #expect(policy.rivals == 0)
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "Braga 151")
+        expectEqual(policy.rivals, 0)
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "Braga 151")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -320,10 +321,10 @@ struct ConflictTests {
             user.name = "new"
             try stack.change(id, City.self) { city, _ in city.population = 3 }
             try context.save()
-            #expect(policy.notes.current == ["versions 1", "constraints 1"])
+            expectEqual(policy.notes.current, ["versions 1", "constraints 1"])
         }
-        #expect(try stack.read(id, City.self) { $0.population } == 2)
-        #expect(try stack.read(userID, User.self) { $0.name } == "new")
+        try expectEqual(stack.read(id, City.self) { $0.population }, 2)
+        try expectEqual(stack.read(userID, User.self) { $0.name }, "new")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -347,12 +348,12 @@ struct ConflictTests {
             user.email = "a@b"
             user.name = "new"
             #expect(throws: Refused.self) { try context.save() }
-            #expect(user.isInserted && user.name == "new" && user.email == "a@b")
-            #expect(context.insertedObjects == [user] && context.updatedObjects.isEmpty)
+            expect(user.isInserted && user.name == "new" && user.email == "a@b")
+            expect(context.insertedObjects == [user] && context.updatedObjects.isEmpty)
             user.email = "c@d"
             try context.save()
         }
-        #expect(try stack.read(storedID, User.self) { $0.name } == nil)
+        try expectEqual(stack.read(storedID, User.self) { $0.name }, nil)
     }
 
     // Without a log nobody tells what others have committed.
@@ -371,7 +372,7 @@ struct ConflictTests {
                 for city in try neighbour.all(City.self) { neighbour.delete(city) }
                 try neighbour.save()
             }
-            #expect(try context.versionConflictsOfSave().count == 1)
+            try expectEqual(context.versionConflictsOfSave().count, 1)
         }
         let other = stack.context()
         other.performAndWait { #expect(throws: CocoaError.self) { try other.existingObject(with: id) } }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -27,15 +28,15 @@ struct ConstraintConflictTests {
             let user = User(context: context)
             user.email = "a@b"
             let conflicts = try context.constraintConflictsOfSave()
-            #expect(conflicts.count == 1)
+            expectEqual(conflicts.count, 1)
             let conflict = try #require(conflicts.first)
-            #expect(conflict.constraint == ["email"])
-            #expect(conflict.constraintValues["email"] as? String == "a@b")
-            #expect(conflict.databaseObject?.objectID == id)
-            #expect(conflict.databaseSnapshot?["name"] as? String == "stored")
-            #expect(conflict.conflictingObjects == [user])
-            #expect(conflict.conflictingSnapshots.count == 1 && conflict.conflictingSnapshots[0].isEmpty)
-            #expect(user.isInserted)
+            expectEqual(conflict.constraint, ["email"])
+            expectEqual(conflict.constraintValues["email"] as? String, "a@b")
+            expectEqual(conflict.databaseObject?.objectID, id)
+            expectEqual(conflict.databaseSnapshot?["name"] as? String, "stored")
+            expectEqual(conflict.conflictingObjects, [user])
+            expect(conflict.conflictingSnapshots.count == 1 && conflict.conflictingSnapshots[0].isEmpty)
+            expect(user.isInserted)
         }
     }
 
@@ -59,15 +60,15 @@ struct ConstraintConflictTests {
             let changed = try context.get(try storeUser(stack, "other"), User.self)
             changed.email = "stored"
             let conflicts = try context.constraintConflictsOfSave()
-            #expect(conflicts.count == 2)
+            expectEqual(conflicts.count, 2)
             let among = try #require(conflicts.first { $0.databaseObject == nil })
-            #expect(Set(among.conflictingObjects.map(\.objectID)) == Set(same.map(\.objectID)))
-            #expect(among.databaseSnapshot == nil)
+            expectEqual(Set(among.conflictingObjects.map(\.objectID)), Set(same.map(\.objectID)))
+            expect(among.databaseSnapshot == nil)
             let with = try #require(conflicts.first { $0.databaseObject != nil })
-            #expect(with.databaseObject?.objectID == id)
-            #expect(Set(with.conflictingObjects) == [duplicate, changed])
+            expectEqual(with.databaseObject?.objectID, id)
+            expectEqual(Set(with.conflictingObjects), [duplicate, changed])
             let index = try #require(with.conflictingObjects.firstIndex(of: changed))
-            #expect(with.conflictingSnapshots[index]["email"] as? String == "other")
+            expectEqual(with.conflictingSnapshots[index]["email"] as? String, "other")
         }
     }
 
@@ -95,21 +96,21 @@ struct ConstraintConflictTests {
             report.email = "report"
             report.boss = user
             try context.save()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
             let stored = try context.get(id, User.self)
-            #expect(user.managedObjectContext == nil || user.isDeleted)
-            #expect(report.boss === stored && stored.reports == [report])
-            #expect(stored.favourites.compactMap(\.name) == ["stored", "new"])
-            #expect(venue.fans == [stored])
-            #expect([stored.name ?? "", "\(stored.age)"] == outcome.values)
+            expect(user.managedObjectContext == nil || user.isDeleted)
+            expect(report.boss === stored && stored.reports == [report])
+            expectEqual(stored.favourites.compactMap(\.name), ["stored", "new"])
+            expectEqual(venue.fans, [stored])
+            expectEqual([stored.name ?? "", "\(stored.age)"], outcome.values)
         }
-        #expect(try stack.count("User") == 2)
+        try expectEqual(stack.count("User"), 2)
         let stored = try stack.read(id, User.self) { user in
-            #expect(user.favourites.compactMap(\.name) == ["stored", "new"])
-            #expect(user.reports.map(\.email) == ["report"])
+            expectEqual(user.favourites.compactMap(\.name), ["stored", "new"])
+            expectEqual(user.reports.map(\.email), ["report"])
             return [user.name ?? "", "\(user.age)"]
         }
-        #expect(stored == outcome.values)
+        expectEqual(stored, outcome.values)
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -127,11 +128,11 @@ struct ConstraintConflictTests {
                 return user
             }
             try context.save()
-            #expect(try context.all(User.self) == [users[0]])
-            #expect(Set(users[0].favourites.compactMap(\.name)) == ["first", "second", "third"])
-            #expect(users[0].name == (policy.memoryWins ? "third" : "first"))
+            try expectEqual(context.all(User.self), [users[0]])
+            expectEqual(Set(users[0].favourites.compactMap(\.name)), ["first", "second", "third"])
+            expectEqual(users[0].name, policy.memoryWins ? "third" : "first")
         }
-        #expect(try stack.count("User") == 1)
+        try expectEqual(stack.count("User"), 1)
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -148,15 +149,15 @@ struct ConstraintConflictTests {
             user.email = "a"
             user.name = "mine"
             if policy.memoryWins {
-                #expect(try context.constraintConflictsOfSave().first?.conflictingObjects == [user])
-                #expect(user.email == "a" && user.isUpdated)
+                try expectEqual(context.constraintConflictsOfSave().first?.conflictingObjects, [user])
+                expect(user.email == "a" && user.isUpdated)
             } else {
                 try context.save()
-                #expect(user.email == "b")
-                #expect(user.name == (policy == .rollback ? "stored" : "mine"))
+                expectEqual(user.email, "b")
+                expectEqual(user.name, policy == .rollback ? "stored" : "mine")
             }
         }
-        #expect(try stack.read(id, User.self) { $0.email } == "b")
+        try expectEqual(stack.read(id, User.self) { $0.email }, "b")
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -169,16 +170,16 @@ struct ConstraintConflictTests {
         let context = stack.context(policy)
         try context.performAndWait {
             let stored = try context.get(id, User.self)
-            #expect(stored.age == 1)
+            expectEqual(stored.age, 1)
             try stack.change(id, User.self) { user, _ in user.age = 7 }
             let user = User(context: context)
             user.email = "a@b"
             user.name = "new"
             try context.save()
-            #expect(stored.name == (policy.memoryWins ? "new" : "stored"))
-            #expect(stored.age == (policy == .overwrite ? 0 : 7))
+            expectEqual(stored.name, policy.memoryWins ? "new" : "stored")
+            expectEqual(stored.age, policy == .overwrite ? 0 : 7)
         }
-        #expect(try stack.read(id, User.self) { $0.age } == (policy == .overwrite ? 0 : 7))
+        try expectEqual(stack.read(id, User.self) { $0.age }, policy == .overwrite ? 0 : 7)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -202,7 +203,7 @@ struct ConstraintConflictTests {
             context.mergePolicy = Numbering(merge: .errorMergePolicyType)
             for _ in 0..<2 { User(context: context).email = "a@b" }
             try context.save()
-            #expect(Set(try context.all(User.self).map(\.email)) == ["a@b", "a@b.0", "a@b.1"])
+            expectEqual(Set(try context.all(User.self).map(\.email)), ["a@b", "a@b.0", "a@b.1"])
         }
     }
 
@@ -216,8 +217,8 @@ struct ConstraintConflictTests {
             try context.get(second, User.self).email = "a"
             try context.save()
         }
-        #expect(try stack.read(first, User.self) { $0.email } == "b")
-        #expect(try stack.read(second, User.self) { $0.email } == "a")
+        try expectEqual(stack.read(first, User.self) { $0.email }, "b")
+        try expectEqual(stack.read(second, User.self) { $0.email }, "a")
     }
 
     @Test func `a conflict that was made has what it was made of`() throws {
@@ -233,8 +234,8 @@ struct ConstraintConflictTests {
                 conflicting: [user],
                 conflictingSnapshots: [["email": "b"]]
             )
-            #expect(conflict.constraintValues["email"] as? String == "a")
-            #expect(conflict.conflictingSnapshots.first?["email"] as? String == "b")
+            expectEqual(conflict.constraintValues["email"] as? String, "a")
+            expectEqual(conflict.conflictingSnapshots.first?["email"] as? String, "b")
         }
     }
 
@@ -278,7 +279,7 @@ struct ConstraintConflictTests {
             request.predicate = NSPredicate(format: "shelf == 'A'")
             request.sortDescriptors = [NSSortDescriptor(key: "place", ascending: true)]
             let places = try other.fetch(request).map { $0.value(forKey: "place") as? String }
-            #expect(places == ["1", "2"])
+            expectEqual(places, ["1", "2"])
         }
     }
 
@@ -298,8 +299,8 @@ struct ConstraintConflictTests {
             let second = Self.insert("Box", codeIsShared ? code : place, context)
             let label = Self.insert("Label", ["box": second], context)
             try context.save()
-            #expect(label.value(forKey: "box") as? NSManagedObject === stored)
-            #expect(try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box")) == 1)
+            expect(label.value(forKey: "box") as? NSManagedObject === stored)
+            try expectEqual(context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box")), 1)
         }
     }
 
@@ -315,7 +316,7 @@ struct ConstraintConflictTests {
             try context.save()
             return user.objectID
         }
-        #expect(new != id)
-        #expect(try stack.all(User.self) { "\($0.email) \($0.name ?? "")" } == ["a@b new"])
+        expect(new != id)
+        try expectEqual(stack.all(User.self) { "\($0.email) \($0.name ?? "")" }, ["a@b new"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -35,15 +36,15 @@ struct DeletedTargetTests {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(cityID, City.self)
-            #expect(city.name == "gone")
+            expectEqual(city.name, "gone")
             let venue = try isNew ? Venue(context: context) : context.get(venueID, Venue.self)
             venue.city = city
             try stack.delete(cityID)
             let conflicts = try context.versionConflictsOfSave()
-            #expect(conflicts.map(\.sourceObject) == [city])
-            #expect(conflicts.first?.newVersionNumber == 0 && conflicts.first?.oldVersionNumber == 1)
-            #expect(conflicts.first?.objectSnapshot?["name"] as? String == "gone")
-            #expect(venue.city === city && venue.hasChanges)
+            expectEqual(conflicts.map(\.sourceObject), [city])
+            expect(conflicts.first?.newVersionNumber == 0 && conflicts.first?.oldVersionNumber == 1)
+            expectEqual(conflicts.first?.objectSnapshot?["name"] as? String, "gone")
+            expect(venue.city === city && venue.hasChanges)
             // The same save succeeds when the cause is gone.
             venue.city = nil
             try context.save()
@@ -64,23 +65,23 @@ struct DeletedTargetTests {
         let context = stack.context(policy)
         try context.performAndWait {
             let city = try context.get(cityID, City.self)
-            #expect(city.population == 9)
+            expectEqual(city.population, 9)
             let old = try context.get(venueID, Venue.self)
             let new = Venue(context: context)
             old.city = city
             new.city = city
             try stack.delete(cityID)
             try context.save()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
             let expected = policy.memoryWins ? city : nil
-            #expect(old.city === expected && new.city === expected)
-            #expect((city.managedObjectContext == nil) == !policy.memoryWins)
-            if policy.memoryWins { #expect(city.venues == [old, new]) }
+            expect(old.city === expected && new.city === expected)
+            expectEqual((city.managedObjectContext == nil), !policy.memoryWins)
+            if policy.memoryWins { expectEqual(city.venues, [old, new]) }
         }
         try expectNothingDangles(stack)
-        #expect(try stack.count("City") == (policy.memoryWins ? 1 : 0))
+        try expectEqual(stack.count("City"), policy.memoryWins ? 1 : 0)
         let name = try stack.read(venueID, Venue.self) { $0.city.map { "\($0.name) \($0.population)" } }
-        #expect(name == (policy.memoryWins ? "gone 9" : nil))
+        expectEqual(name, policy.memoryWins ? "gone 9" : nil)
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -98,7 +99,7 @@ struct DeletedTargetTests {
             venue.city = try context.get(cityID, City.self)
             try stack.delete(cityID)
             try context.save()
-            #expect(venue.city == nil)
+            expectEqual(venue.city, nil)
         }
         try expectNothingDangles(stack)
     }
@@ -122,15 +123,15 @@ struct DeletedTargetTests {
             try stack.delete(tagID)
             try stack.delete(deletedVenueID)
             if policy == .error {
-                #expect(Set(try context.versionConflictsOfSave().map(\.sourceObject)) == [tag, deleted])
+                expectEqual(Set(try context.versionConflictsOfSave().map(\.sourceObject)), [tag, deleted])
             } else {
                 try context.save()
-                #expect(!context.hasChanges)
-                #expect(venue.tags == (policy.memoryWins ? [tag] : []))
+                expect(!context.hasChanges)
+                expectEqual(venue.tags, policy.memoryWins ? [tag] : [])
             }
         }
         try expectNothingDangles(stack)
-        #expect(try stack.count("Venue") == (policy.memoryWins ? 2 : 1))
+        try expectEqual(stack.count("Venue"), policy.memoryWins ? 2 : 1)
     }
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .objectTrump])
@@ -153,8 +154,8 @@ struct DeletedTargetTests {
                 other.delete(other.object(with: id))
                 try other.save()
             }
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [owner])
-            #expect(item.isInserted && item.value(forKey: "owner") as? NSManagedObject === owner)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [owner])
+            expect(item.isInserted && item.value(forKey: "owner") as? NSManagedObject === owner)
         }
     }
 
@@ -202,8 +203,8 @@ struct DeletedTargetTests {
         // A merge waits for the queue.
         try context.performAndWait {
             let conflicts = try context.versionConflictsOfSave()
-            #expect(conflicts.map(\.sourceObject.entity.name) == ["Owner"])
-            #expect(context.hasChanges)
+            expectEqual(conflicts.map(\.sourceObject.entity.name), ["Owner"])
+            expect(context.hasChanges)
         }
     }
 
@@ -228,7 +229,7 @@ struct DeletedTargetTests {
             let (a, b, c) = (person("a"), person("b"), person("c"))
             a.mutableSetValue(forKey: "friends").add(b)
             try context.save()
-            #expect((a.value(forKey: "friends") as? Set<NSManagedObject>) == [b])
+            expectEqual((a.value(forKey: "friends") as? Set<NSManagedObject>), [b])
             let (aID, cID) = (a.objectID, c.objectID)
             try other.performAndWait {
                 other.object(with: cID).mutableSetValue(forKey: "friends").add(other.object(with: aID))
@@ -242,12 +243,12 @@ struct DeletedTargetTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.predicate = NSPredicate(format: "friends.@count > 0")
             let befriended = try reader.fetch(request)
-            #expect(befriended.isEmpty)
+            expect(befriended.isEmpty)
         }
         if kind == .sqlite {
             let tables = try stack.column("SELECT name FROM sqlite_master WHERE name LIKE 'Z\\_%FRIENDS' ESCAPE '\\'")
-            #expect(tables.count == 1)
-            for table in tables { #expect(try stack.column("SELECT count(*) FROM \(table)") == ["0"]) }
+            expectEqual(tables.count, 1)
+            for table in tables { try expectEqual(stack.column("SELECT count(*) FROM \(table)"), ["0"]) }
         }
     }
 
@@ -272,12 +273,12 @@ struct DeletedTargetTests {
                 }
             }
         }
-        #expect(try stack.count("Venue") == 2 * rounds)
-        #expect(try stack.count("City") == 0)
+        try expectEqual(stack.count("Venue"), 2 * rounds)
+        try expectEqual(stack.count("City"), 0)
         let reader = stack.context()
         try reader.performAndWait {
             let venues = try reader.all(Venue.self)
-            #expect(venues.allSatisfy { $0.city == nil })
+            expect(venues.allSatisfy { $0.city == nil })
         }
         try expectNothingDangles(stack)
     }
@@ -304,7 +305,7 @@ struct StragglerTests {
         let venueID = added.value.objectID
         let followed = try following.performAndWait {
             let venue = try following.get(venueID, Venue.self)
-            #expect(venue.city != nil)
+            expect(venue.city != nil)
             return UncheckedSendable(venue)
         }
         let told = Shared<Set<NSManagedObjectID>>([])
@@ -317,17 +318,17 @@ struct StragglerTests {
         defer { NotificationCenter.default.removeObserver(token) }
         try deleting.performAndWait { try deleting.save() }
         // Who passes the IDs on has to know of the row, of which the context has no object.
-        #expect(told.current.contains(venueID))
-        #expect(try stack.read(venueID, Venue.self) { $0.city == nil })
+        expect(told.current.contains(venueID))
+        try expect(stack.read(venueID, Venue.self) { $0.city == nil })
         try adding.performAndWait {
             let venue = added.value
             venue.name = "late"
-            #expect(try adding.versionConflictsOfSave().map(\.sourceObject) == [venue])
+            try expectEqual(adding.versionConflictsOfSave().map(\.sourceObject), [venue])
             adding.refresh(venue, mergeChanges: true)
-            #expect(venue.city == nil)
+            expectEqual(venue.city, nil)
             try adding.save()
         }
-        following.performAndWait { #expect(followed.value.city == nil) }
+        following.performAndWait { expectEqual(followed.value.city, nil) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -348,15 +349,15 @@ struct StragglerTests {
             let venue = try deleting.get(venueID, Venue.self)
             venue.name = "renamed"
             try deleting.save()
-            #expect(venue.city == nil && venue.name == "renamed" && !deleting.hasChanges)
+            expect(venue.city == nil && venue.name == "renamed" && !deleting.hasChanges)
             // Its version is the stored one.
             venue.name = "again"
             try deleting.save()
         }
-        #expect(try stack.read(venueID, Venue.self) { $0.name == "again" && $0.city == nil })
+        try expect(stack.read(venueID, Venue.self) { $0.name == "again" && $0.city == nil })
         let fresh = stack.context()
         fresh.stalenessInterval = 0
-        #expect(try fresh.performAndWait { try fresh.get(venueID, Venue.self).city == nil })
+        try expect(fresh.performAndWait { try fresh.get(venueID, Venue.self).city == nil })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -375,14 +376,14 @@ struct StragglerTests {
         let venue = ObjectReference(key: venueID.current.key, entity: venueID.layout.number)
         licence.setReference(venue, try #require(licence.layout.slot(named: "venue")))
         let changes = StoreChanges(inserted: [licence])
-        #expect(try store.rows.save(changes) { _ = changes.settle($0) }.isEmpty)
+        try expect(store.rows.save(changes) { _ = changes.settle($0) }.isEmpty)
         try deleting.performAndWait { try deleting.save() }
         let reader = stack.context()
         try reader.performAndWait {
             let request = NSFetchRequest<Licence>(entityName: "Licence")
             request.predicate = NSPredicate(format: "venue == nil")
             let count = try reader.count(for: request)
-            #expect(count == 1)
+            expectEqual(count, 1)
         }
     }
 }

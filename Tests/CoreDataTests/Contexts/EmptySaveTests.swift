@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,7 +11,7 @@ struct EmptySaveTests {
         for context in [stack.context(), stack.context().child()] {
             let log = NotificationLog(.ofContexts, of: context)
             try context.performAndWait { try context.save() }
-            #expect(
+            expect(
                 log.names == [
                     .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
                     .NSManagedObjectContextDidSaveObjectIDs,
@@ -18,8 +19,8 @@ struct EmptySaveTests {
             )
             for entry in log.entries.dropFirst() {
                 let sets = entry.notification.userInfo?.values.compactMap { $0 as? NSSet } ?? []
-                #expect(sets.allSatisfy { $0.count == 0 })
-                #expect(entry.objects(NSInsertedObjectsKey).isEmpty && entry.ids(NSUpdatedObjectIDsKey).isEmpty)
+                expect(sets.allSatisfy { $0.count == 0 })
+                expect(entry.objects(NSInsertedObjectsKey).isEmpty && entry.ids(NSUpdatedObjectIDsKey).isEmpty)
             }
         }
     }
@@ -36,7 +37,7 @@ struct EmptySaveTests {
         ) { _ in City(context: held.value).name = "in passing" }
         defer { NotificationCenter.default.removeObserver(observer) }
         try context.performAndWait { try context.save() }
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test func `a save without changes writes the metadata that was set since`() throws {
@@ -54,10 +55,10 @@ struct EmptySaveTests {
             try context.performAndWait { () throws in
                 // A child writes nothing.
                 try context.child().saveAndWait()
-                #expect(try stored() != count)
+                try expect(stored() != count)
                 try context.save()
             }
-            #expect(try stored() == count)
+            try expectEqual(stored(), count)
         }
     }
 
@@ -72,12 +73,12 @@ struct EmptySaveTests {
         var metadata = stack.coordinator.metadata(for: store)
         metadata["owner"] = "nobody"
         stack.coordinator.setMetadata(metadata, for: store)
-        #expect(try Data(contentsOf: url) == written)
+        try expectEqual(Data(contentsOf: url), written)
         try stack.inContext { try $0.save() }
-        #expect(try JSONStore.metadataForPersistentStore(with: url)["owner"] as? String == "nobody")
+        try expectEqual(JSONStore.metadataForPersistentStore(with: url)["owner"] as? String, "nobody")
         try FileManager.default.removeItem(at: url)
         try stack.inContext { try $0.save() }
-        #expect(!FileManager.default.fileExists(atPath: url.path))
+        expect(!FileManager.default.fileExists(atPath: url.path))
     }
 
     @Test func `nothing is written to a store that may not be written`() throws {

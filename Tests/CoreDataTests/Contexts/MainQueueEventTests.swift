@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -34,25 +35,25 @@ struct MainQueueEventTests {
         let faro = City(context: context)
         faro.name = "Faro"
         porto.name = "O Porto"
-        #expect(log.entries.isEmpty)
+        expect(log.entries.isEmpty)
         await turn()
         try #require(log.entries.count == 1)
-        #expect(log.entries[0].objects(NSInsertedObjectsKey) == [faro])
-        #expect(log.entries[0].objects(NSUpdatedObjectsKey) == [porto])
+        expectEqual(log.entries[0].objects(NSInsertedObjectsKey), [faro])
+        expectEqual(log.entries[0].objects(NSUpdatedObjectsKey), [porto])
         await turn()
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
         context.delete(porto)
         await turn()
-        #expect(log.entries.count == 2)
+        expectEqual(log.entries.count, 2)
     }
 
     @Test @MainActor func `a task of the main actor that suspends has ended its event (CS-14)`() async throws {
         let context = mainContext(stack)
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         let city = City(context: context)
-        await Task { @MainActor in #expect(log.entries.count == 1) }.value
+        await Task { @MainActor in expectEqual(log.entries.count, 1) }.value
         city.name = "Braga"
-        await Task { @MainActor in #expect(log.entries.count == 2) }.value
+        await Task { @MainActor in expectEqual(log.entries.count, 2) }.value
     }
 
     @Test func `changes in performAndWait are told with the next turn, too (CS-13, 14)`() async throws {
@@ -60,7 +61,7 @@ struct MainQueueEventTests {
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         context.performAndWait { City(context: context).name = "Porto" }
         await turn()
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
     }
 
     @Test @MainActor func `what a child saves into a context of the main queue is told there by itself`() async throws {
@@ -71,7 +72,7 @@ struct MainQueueEventTests {
         City(context: child).name = "Porto"
         try child.save()
         await turn()
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -90,13 +91,13 @@ struct MainQueueEventTests {
         try recorder.start(controller)
         let city = City(context: context)
         city.name = "Porto"
-        #expect(recorder.events == 0)
+        expectEqual(recorder.events, 0)
         await turn()
-        #expect(recorder.events == 1)
+        expectEqual(recorder.events, 1)
         recorder.expectCopy(of: controller)
         city.name = "Faro"
         await turn()
-        #expect(recorder.events == 2)
+        expectEqual(recorder.events, 2)
     }
 
     @Test @MainActor func `all changes of a turn are one undo step`() async throws {
@@ -110,9 +111,9 @@ struct MainQueueEventTests {
         await turn()
         city.name = "Braga"
         context.undo()
-        #expect(city.name == "Faro")
+        expectEqual(city.name, "Faro")
         context.undo()
-        #expect(city.name == "Porto" && city.population != 2)
+        expect(city.name == "Porto" && city.population != 2)
     }
 
     @Test @MainActor func `nothing is scheduled while nothing has changed, and once for many changes`() async throws {
@@ -120,18 +121,18 @@ struct MainQueueEventTests {
         let context = mainContext(stack)
         let city = try context.get(id, City.self)
         _ = try context.fetch(citiesByName())
-        #expect(!context.changeTracker.isEndScheduled)
+        expect(!context.changeTracker.isEndScheduled)
         city.name = "Faro"
-        #expect(context.changeTracker.isEndScheduled)
+        expect(context.changeTracker.isEndScheduled)
         await turn()
-        #expect(!context.changeTracker.isEndScheduled)
+        expect(!context.changeTracker.isEndScheduled)
         await turn()
-        #expect(!context.changeTracker.isEndScheduled)
+        expect(!context.changeTracker.isEndScheduled)
         // A context with a queue of its own never does.
         let other = stack.context()
         other.performAndWait {
             _ = City(context: other)
-            #expect(!other.changeTracker.isEndScheduled)
+            expect(!other.changeTracker.isEndScheduled)
         }
     }
 
@@ -140,11 +141,11 @@ struct MainQueueEventTests {
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         await context.perform(schedule: .enqueued) { City(context: context).name = "Porto" }
         await turn()
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
         City(context: context).name = "Faro"
         try context.save()
         await turn()
-        #expect(log.entries.count == 2)
+        expectEqual(log.entries.count, 2)
     }
 
     @Test @MainActor func `what an observer changes is told as well, and does not keep the queue from others`()
@@ -166,10 +167,10 @@ struct MainQueueEventTests {
         let between: Int = await withCheckedContinuation { continuation in
             DispatchQueue.main.async { continuation.resume(returning: count.current) }
         }
-        #expect((2..<250).contains(between))
+        expect((2..<250).contains(between))
         while context.changeTracker.isEndScheduled { await turn() }
         NotificationCenter.default.removeObserver(token)
-        #expect(count.current == 250)
+        expectEqual(count.current, 250)
     }
 
     @Test @MainActor func `a context that is let go of with changes tells nobody`() async throws {
@@ -177,7 +178,7 @@ struct MainQueueEventTests {
         weak let weakContext = context
         if let context { _ = City(context: context) }
         context = nil
-        #expect(weakContext == nil)
+        expectEqual(weakContext, nil)
         await turn()
     }
 }

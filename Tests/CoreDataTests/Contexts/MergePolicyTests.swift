@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -40,12 +41,12 @@ struct MergePolicyTests {
                 try here(venue, context)
                 try stack.change(id, Venue.self, elsewhere)
                 try context.save()
-                #expect(!context.hasChanges)
-                #expect(venue.changedValues().isEmpty)
+                expect(!context.hasChanges)
+                expect(venue.changedValues().isEmpty)
                 return picture(venue)
             }
             let stored = try stack.read(id, Venue.self, picture)
-            #expect(inMemory == stored)
+            expectEqual(inMemory, stored)
             // The context knows the newest version now.
             try context.performAndWait {
                 try context.get(id, Venue.self).visits += 1
@@ -90,7 +91,7 @@ struct MergePolicyTests {
             },
             { [$0.name ?? "", "\($0.price)", "\($0.seats)"] }
         )
-        #expect(values == outcome.values)
+        expectEqual(values, outcome.values)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -104,16 +105,16 @@ struct MergePolicyTests {
             try stack.change(second, City.self) { city, _ in city.population = 3 }
             try context.save()
         }
-        #expect(try stack.read(first, City.self) { $0.population } == 2)
+        try expectEqual(stack.read(first, City.self) { $0.population }, 2)
     }
 
     @Test func `the error policy is the default (CS-99)`() {
         let policy = NSManagedObjectContext(.privateQueue).mergePolicy as? NSMergePolicy
-        #expect(policy === NSMergePolicy.error)
+        expect(policy === NSMergePolicy.error)
         let olderName = NSErrorMergePolicy as? NSMergePolicy
-        #expect(olderName === NSMergePolicy.error)
-        #expect(NSMergePolicy.error.mergeType == .errorMergePolicyType)
-        #expect(NSMergePolicy(merge: .rollbackMergePolicyType).mergeType == .rollbackMergePolicyType)
+        expect(olderName === NSMergePolicy.error)
+        expectEqual(NSMergePolicy.error.mergeType, .errorMergePolicyType)
+        expectEqual(NSMergePolicy(merge: .rollbackMergePolicyType).mergeType, .rollbackMergePolicyType)
     }
 
     // MARK: - To-one
@@ -149,8 +150,8 @@ struct MergePolicyTests {
             }
         )
         let winner = policy.memoryWins ? "mine" : "theirs"
-        #expect(held.count == 3)
-        #expect(result == [winner, winner])
+        expectEqual(held.count, 3)
+        expectEqual(result, [winner, winner])
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -172,9 +173,9 @@ struct MergePolicyTests {
             { [$0.licence?.number ?? "nil", $0.licence?.venue === $0 ? "both" : "one", $0.name ?? ""] }
         )
         switch policy {
-        case .rollback: #expect(result == ["old", "both", "theirs"])
-        case .overwrite: #expect(result == ["new", "both", "old"])
-        default: #expect(result == ["new", "both", "theirs"])
+        case .rollback: expectEqual(result, ["old", "both", "theirs"])
+        case .overwrite: expectEqual(result, ["new", "both", "old"])
+        default: expectEqual(result, ["new", "both", "theirs"])
         }
     }
 
@@ -212,8 +213,8 @@ struct MergePolicyTests {
                     + users.filter { $0.favourites.contains(venue) }.map(\.email)
             }
         )
-        #expect(held.count == 4)
-        #expect(result == ["a", "b", "u", "u"])
+        expectEqual(held.count, 4)
+        expectEqual(result, ["a", "b", "u", "u"])
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -235,14 +236,14 @@ struct MergePolicyTests {
             },
             { (venue: Venue) -> [String] in
                 let tags = venue.tags
-                #expect(tags.allSatisfy { $0.venues == [venue] })
+                expect(tags.allSatisfy { $0.venues == [venue] })
                 return tags.compactMap(\.title).sorted()
             }
         )
         switch policy {
-        case .rollback: #expect(titles == ["goes", "stays", "theirs"])
-        case .overwrite: #expect(titles == ["mine", "stays"])
-        default: #expect(titles == ["mine", "stays", "theirs"])
+        case .rollback: expectEqual(titles, ["goes", "stays", "theirs"])
+        case .overwrite: expectEqual(titles, ["mine", "stays"])
+        default: expectEqual(titles, ["mine", "stays", "theirs"])
         }
     }
 
@@ -274,14 +275,14 @@ struct MergePolicyTests {
                 city.venues.insert(venue("theirs", context))
             }
             try context.save()
-            #expect(city.venues.allSatisfy { $0.city === city })
-            #expect(!context.hasChanges)
+            expect(city.venues.allSatisfy { $0.city === city })
+            expect(!context.hasChanges)
             return names(city)
         }
         let stored = try stack.read(id, City.self, names)
-        #expect(inMemory == stored)
-        #expect(stored == (policy == .overwrite ? ["mine", "stays"] : ["mine", "stays", "theirs"]))
-        #expect(try stack.count("Venue") == 4)
+        expectEqual(inMemory, stored)
+        expectEqual(stored, policy == .overwrite ? ["mine", "stays"] : ["mine", "stays", "theirs"])
+        try expectEqual(stack.count("Venue"), 4)
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -294,7 +295,7 @@ struct MergePolicyTests {
             elsewhere: { venue, _ in venue.name = "theirs" },
             { $0.photos.compactMap(\.title) }
         )
-        #expect(titles == (policy == .rollback ? ["a", "b", "c"] : ["c", "b", "a"]))
+        expectEqual(titles, policy == .rollback ? ["a", "b", "c"] : ["c", "b", "a"])
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
@@ -313,9 +314,9 @@ struct MergePolicyTests {
             { $0.photos.compactMap(\.title) }
         )
         switch policy {
-        case .overwrite: #expect(titles == ["c", "b", "a", "mine"])
-        case .objectTrump: #expect(titles == ["c", "b", "a", "mine", "theirs"])
-        default: #expect(titles == ["b", "a", "c", "theirs", "mine"])
+        case .overwrite: expectEqual(titles, ["c", "b", "a", "mine"])
+        case .objectTrump: expectEqual(titles, ["c", "b", "a", "mine", "theirs"])
+        default: expectEqual(titles, ["b", "a", "c", "theirs", "mine"])
         }
     }
 
@@ -331,17 +332,17 @@ struct MergePolicyTests {
             try stack.delete(id)
             guard policy != .error else {
                 let conflict = try #require(try context.versionConflictsOfSave().first)
-                #expect(conflict.newVersionNumber == 0 && conflict.oldVersionNumber == 1)
-                #expect(conflict.sourceObject === venue && venue.isUpdated && venue.name == "mine")
+                expect(conflict.newVersionNumber == 0 && conflict.oldVersionNumber == 1)
+                expect(conflict.sourceObject === venue && venue.isUpdated && venue.name == "mine")
                 return
             }
             try context.save()
-            #expect(!context.hasChanges)
-            #expect(try context.count(for: Venue.fetchRequest()) == (policy.memoryWins ? 1 : 0))
-            if policy.memoryWins { #expect(venue.objectID == id && venue.name == "mine") }
+            expect(!context.hasChanges)
+            try expectEqual(context.count(for: Venue.fetchRequest()), policy.memoryWins ? 1 : 0)
+            if policy.memoryWins { expect(venue.objectID == id && venue.name == "mine") }
         }
-        guard policy.memoryWins else { return #expect(try stack.count("Venue") == 0) }
-        #expect(try stack.read(id, Venue.self) { [$0.name ?? "", "\($0.seats)"] } == ["mine", "1"])
+        guard policy.memoryWins else { return try expectEqual(stack.count("Venue"), 0) }
+        try expectEqual(stack.read(id, Venue.self) { [$0.name ?? "", "\($0.seats)"] }, ["mine", "1"])
     }
 
     @Test(arguments: StoreKind.allCases, Policy.allCases)
@@ -355,15 +356,15 @@ struct MergePolicyTests {
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             guard policy != .error else {
                 let conflict = try #require(try context.versionConflictsOfSave().first)
-                #expect(conflict.newVersionNumber == 2 && conflict.oldVersionNumber == 1)
-                #expect(venue.isDeleted)
+                expect(conflict.newVersionNumber == 2 && conflict.oldVersionNumber == 1)
+                expect(venue.isDeleted)
                 return
             }
             try context.save()
-            #expect(!context.hasChanges)
-            if !policy.memoryWins { #expect(!venue.isDeleted && venue.name == "theirs") }
+            expect(!context.hasChanges)
+            if !policy.memoryWins { expect(!venue.isDeleted && venue.name == "theirs") }
         }
-        #expect(try stack.count("Venue") == (policy.memoryWins ? 0 : 1))
+        try expectEqual(stack.count("Venue"), policy.memoryWins ? 0 : 1)
     }
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
@@ -396,10 +397,10 @@ struct MergePolicyTests {
             context.processPendingChanges()
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             try context.save()
-            #expect(picture(venue) == ["a", "b", "t", "1", "licence", "Porto", "1"])
+            expectEqual(picture(venue), ["a", "b", "t", "1", "licence", "Porto", "1"])
         }
-        #expect(try stack.read(id, Venue.self, picture) == ["a", "b", "t", "1", "licence", "Porto", "1"])
-        #expect(try stack.count("Photo") == 2)
+        try expectEqual(stack.read(id, Venue.self, picture), ["a", "b", "t", "1", "licence", "Porto", "1"])
+        try expectEqual(stack.count("Photo"), 2)
     }
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
@@ -421,16 +422,16 @@ struct MergePolicyTests {
         }
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         try context.performAndWait {
-            #expect(try names(context) == ["old", "b", "c"])
+            try expectEqual(names(context), ["old", "b", "c"])
             context.delete(try context.get(id, Venue.self))
             context.processPendingChanges()
-            #expect(try names(context) == ["b", "c"])
+            try expectEqual(names(context), ["b", "c"])
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             try context.save()
-            #expect(try names(context) == ["theirs", "b", "c"])
+            try expectEqual(names(context), ["theirs", "b", "c"])
         }
         let reader = stack.context()
-        #expect(try reader.performAndWait { try names(reader) } == ["theirs", "b", "c"])
+        try expectEqual(reader.performAndWait { try names(reader) }, ["theirs", "b", "c"])
     }
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
@@ -448,11 +449,11 @@ struct MergePolicyTests {
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
             let (city, tag) = (try #require(venue.city), try #require(venue.tags.first))
-            #expect(city.venues == [venue] && tag.venues == [venue])
+            expect(city.venues == [venue] && tag.venues == [venue])
             venue.name = "mine"
             try stack.delete(id)
             try context.save()
-            #expect(city.venues.isEmpty && tag.venues.isEmpty)
+            expect(city.venues.isEmpty && tag.venues.isEmpty)
         }
     }
 
@@ -465,13 +466,13 @@ struct MergePolicyTests {
             context.processPendingChanges()
             try stack.delete(id)
             if policy == .error {
-                #expect(try context.versionConflictsOfSave().first?.newVersionNumber == 0)
+                try expectEqual(context.versionConflictsOfSave().first?.newVersionNumber, 0)
             } else {
                 try context.save()
-                #expect(!context.hasChanges)
+                expect(!context.hasChanges)
             }
         }
-        #expect(try stack.count("Venue") == 0)
+        try expectEqual(stack.count("Venue"), 0)
     }
 
     // MARK: - Telling
@@ -491,7 +492,7 @@ struct MergePolicyTests {
             let refreshed = log.entries.reduce(into: Set<NSManagedObject>()) {
                 $0.formUnion($1.objects(NSRefreshedObjectsKey))
             }
-            #expect(refreshed == [venue])
+            expectEqual(refreshed, [venue])
         }
     }
 }

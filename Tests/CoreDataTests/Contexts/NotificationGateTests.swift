@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import Synchronization
@@ -17,11 +18,11 @@ struct NotificationGateTests {
                 NotificationGate.pass {}
                 isDone.signal()
             }
-            #expect(isDone.wait(timeout: .now() + 30) == .success)
+            expectEqual(isDone.wait(timeout: .now() + 30), .success)
             NotificationGate.pass { posts += 1 }
             posts += 1
         }
-        #expect(posts == 2)
+        expectEqual(posts, 2)
     }
 
     @Test
@@ -30,7 +31,7 @@ struct NotificationGateTests {
         DispatchQueue.concurrentPerform(iterations: 8) { _ in
             for _ in 0..<1000 { NotificationGate.pass { count.withLock { $0 += 1 } } }
         }
-        #expect(count.withLock { $0 } == 8000)
+        expectEqual(count.withLock { $0 }, 8000)
     }
 
     @Test
@@ -46,7 +47,7 @@ struct NotificationGateTests {
             City(context: context).name = "Lagos"
             try context.save()
         }
-        #expect(
+        expect(
             names.withLock { $0 } == [
                 "NSObjectsChangedInManagingContextNotification", "NSManagingContextWillSaveChangesNotification",
                 "NSManagingContextDidSaveChangesNotification",

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -27,28 +28,28 @@ struct NotificationTests {
             saving.update { $0 = "the test" }
             try context.save()
             saving.update { $0 = nil }
-            #expect(
+            expect(
                 log.names == [
                     .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
                     .NSManagedObjectContextDidSaveObjectIDs,
                 ]
             )
             let entries = log.entries
-            #expect(entries.allSatisfy { $0.probed == "the test saves, inside on \(Thread.current)" })
+            expect(entries.allSatisfy { $0.probed == "the test saves, inside on \(Thread.current)" })
             let posters = entries.compactMap { $0.notification.object as? NSManagedObjectContext }
-            #expect(posters == [context, context, context])
-            #expect(entries[0].notification.userInfo == nil)
-            #expect(entries[1].objects(NSInsertedObjectsKey) == [new])
-            #expect(entries[1].objects(NSUpdatedObjectsKey) == [changed])
-            #expect(entries[1].objects(NSDeletedObjectsKey) == [deleted])
-            #expect(entries[2].ids(NSInsertedObjectIDsKey) == [new.objectID])
-            #expect(entries[2].ids(NSUpdatedObjectIDsKey) == [changedID])
-            #expect(entries[2].ids(NSDeletedObjectIDsKey) == [deletedID])
+            expectEqual(posters, [context, context, context])
+            expect(entries[0].notification.userInfo == nil)
+            expectEqual(entries[1].objects(NSInsertedObjectsKey), [new])
+            expectEqual(entries[1].objects(NSUpdatedObjectsKey), [changed])
+            expectEqual(entries[1].objects(NSDeletedObjectsKey), [deleted])
+            expectEqual(entries[2].ids(NSInsertedObjectIDsKey), [new.objectID])
+            expectEqual(entries[2].ids(NSUpdatedObjectIDsKey), [changedID])
+            expectEqual(entries[2].ids(NSDeletedObjectIDsKey), [deletedID])
         }
     }
 
     @Test func `the names and keys are Apple's`() {
-        #expect(
+        expect(
             [
                 Notification.Name.NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
                 .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidSaveObjectIDs,
@@ -59,19 +60,19 @@ struct NotificationTests {
                 "NSManagedObjectContextDidMergeChangesObjectIDsNotification",
             ]
         )
-        #expect(
+        expect(
             [NSInsertedObjectsKey, NSUpdatedObjectsKey, NSDeletedObjectsKey, NSRefreshedObjectsKey] == [
                 "inserted", "updated", "deleted", "refreshed",
             ]
         )
-        #expect(
+        expect(
             [NSInsertedObjectIDsKey, NSUpdatedObjectIDsKey, NSDeletedObjectIDsKey, NSRefreshedObjectIDsKey] == [
                 "inserted_objectIDs", "updated_objectIDs", "deleted_objectIDs", "refreshed_objectIDs",
             ]
         )
-        #expect(NSInvalidatedObjectsKey == "invalidated" && NSInvalidatedAllObjectsKey == "invalidatedAll")
-        #expect(NSManagedObjectContext.didSaveObjectsNotification == .NSManagedObjectContextDidSave)
-        #expect(NSManagedObjectContext.NotificationKey.updatedObjects.rawValue == NSUpdatedObjectsKey)
+        expect(NSInvalidatedObjectsKey == "invalidated" && NSInvalidatedAllObjectsKey == "invalidatedAll")
+        expectEqual(NSManagedObjectContext.didSaveObjectsNotification, .NSManagedObjectContextDidSave)
+        expectEqual(NSManagedObjectContext.NotificationKey.updatedObjects.rawValue, NSUpdatedObjectsKey)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -91,17 +92,17 @@ struct NotificationTests {
             let new = City(context: context)
             let passing = City(context: context)
             context.delete(passing)
-            #expect(log.entries.isEmpty)
+            expect(log.entries.isEmpty)
             context.processPendingChanges()
             let entry = try #require(log.entries.first)
-            #expect(log.entries.count == 1)
-            #expect(entry.objects(NSInsertedObjectsKey) == [new])
-            #expect(entry.objects(NSUpdatedObjectsKey) == [cities[0]])
-            #expect(entry.objects(NSDeletedObjectsKey) == [cities[1]])
-            #expect(entry.objects(NSRefreshedObjectsKey) == [cities[2]])
+            expectEqual(log.entries.count, 1)
+            expectEqual(entry.objects(NSInsertedObjectsKey), [new])
+            expectEqual(entry.objects(NSUpdatedObjectsKey), [cities[0]])
+            expectEqual(entry.objects(NSDeletedObjectsKey), [cities[1]])
+            expectEqual(entry.objects(NSRefreshedObjectsKey), [cities[2]])
             log.clear()
             context.processPendingChanges()
-            #expect(log.entries.isEmpty)
+            expect(log.entries.isEmpty)
         }
     }
 
@@ -115,7 +116,7 @@ struct NotificationTests {
             for city in try context.all(City.self) { _ = (city.name, city.venues) }
             context.processPendingChanges()
         }
-        #expect(log.entries.isEmpty)
+        expect(log.entries.isEmpty)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -131,7 +132,7 @@ struct NotificationTests {
             log.clear()
             #expect(throws: CocoaError.self) { try context.save() }
             context.processPendingChanges()
-            #expect(log.names == [.NSManagedObjectContextWillSave])
+            expectEqual(log.names, [.NSManagedObjectContextWillSave])
         }
     }
 
@@ -163,8 +164,8 @@ struct NotificationTests {
             City(context: context).name = "own"
             try context.save()
             token.remove()
-            #expect(calls > 0)
-            #expect(try context.count(for: City.fetchRequest()) == calls + 1)
+            expect(calls > 0)
+            try expectEqual(context.count(for: City.fetchRequest()), calls + 1)
         }
     }
 
@@ -182,8 +183,8 @@ struct NotificationTests {
             context.processPendingChanges()
             context.processPendingChanges()
             token.remove()
-            #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 0, 0])
-            #expect(log.entries.map { $0.objects(NSUpdatedObjectsKey).count } == [0, 1, 1])
+            expectEqual(log.entries.map { $0.objects(NSInsertedObjectsKey).count }, [1, 0, 0])
+            expectEqual(log.entries.map { $0.objects(NSUpdatedObjectsKey).count }, [0, 1, 1])
         }
     }
 
@@ -205,8 +206,8 @@ struct NotificationTests {
             City(context: context).name = "Porto"
         }
         token?.remove()
-        #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 0])
-        #expect(log.entries.map { $0.objects(NSDeletedObjectsKey).count } == [0, 2])
+        expectEqual(log.entries.map { $0.objects(NSInsertedObjectsKey).count }, [1, 0])
+        expectEqual(log.entries.map { $0.objects(NSDeletedObjectsKey).count }, [0, 2])
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
@@ -219,18 +220,18 @@ struct NotificationTests {
         let context = stack.context()
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         try context.performAndWait {
-            #expect(context.propagatesDeletesAtEndOfEvent)
+            expect(context.propagatesDeletesAtEndOfEvent)
             context.propagatesDeletesAtEndOfEvent = atEnd
             let venue = try context.get(id, Venue.self)
             let photo = try #require(venue.photos.first)
             context.delete(venue)
             context.processPendingChanges()
-            #expect(photo.isDeleted == atEnd)
+            expectEqual(photo.isDeleted, atEnd)
             let deleted: Set<NSManagedObject> = atEnd ? [venue, photo] : [venue]
-            #expect(log.entries.first?.objects(NSDeletedObjectsKey) == deleted)
+            expectEqual(log.entries.first?.objects(NSDeletedObjectsKey), deleted)
             try context.save()
         }
-        #expect(try stack.count("Photo") == 0)
+        try expectEqual(stack.count("Photo"), 0)
     }
 }
 
@@ -262,13 +263,13 @@ struct RereadRowTests {
             item.setValue(1.5, forKey: "price")
             item.setValue(order, forKey: "order")
             try context.save()
-            #expect(order.value(forKey: "total") as? Double == 1.5)
-            #expect(log.entries.last?.objects(NSRefreshedObjectsKey) == [order])
+            expectEqual(order.value(forKey: "total") as? Double, 1.5)
+            expectEqual(log.entries.last?.objects(NSRefreshedObjectsKey), [order])
             return order.objectID
         }
         let followed = following.performAndWait { following.object(with: id) }
         let box = UncheckedSendable(followed)
-        following.performAndWait { #expect(box.value.value(forKey: "total") as? Double == 1.5) }
+        following.performAndWait { expectEqual(box.value.value(forKey: "total") as? Double, 1.5) }
         try context.performAndWait {
             let order = context.object(with: id)
             let item = try #require((order.value(forKey: "items") as? Set<NSManagedObject>)?.first)
@@ -276,16 +277,16 @@ struct RereadRowTests {
             log.clear()
             item.setValue(2.5, forKey: "price")
             try context.save()
-            #expect(order.value(forKey: "total") as? Double == 2.5)
-            #expect(!order.hasChanges)
-            #expect(log.entries.last?.objects(NSRefreshedObjectsKey) == [order])
+            expectEqual(order.value(forKey: "total") as? Double, 2.5)
+            expect(!order.hasChanges)
+            expectEqual(log.entries.last?.objects(NSRefreshedObjectsKey), [order])
             log.clear()
             // Nothing has changed on its own.
             item.setValue(2.5, forKey: "price")
             try context.save()
-            #expect(log.entries.allSatisfy { $0.objects(NSRefreshedObjectsKey).isEmpty })
+            expect(log.entries.allSatisfy { $0.objects(NSRefreshedObjectsKey).isEmpty })
         }
-        following.performAndWait { #expect(box.value.value(forKey: "total") as? Double == 2.5) }
-        other.performAndWait { #expect(other.object(with: id).value(forKey: "total") as? Double == 2.5) }
+        following.performAndWait { expectEqual(box.value.value(forKey: "total") as? Double, 2.5) }
+        other.performAndWait { expectEqual(other.object(with: id).value(forKey: "total") as? Double, 2.5) }
     }
 }

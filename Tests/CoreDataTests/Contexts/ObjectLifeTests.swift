@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -11,14 +12,14 @@ struct ObjectLifeTests {
         let id = try stack.storeCity("Porto")
         let context = stack.context()
         try context.performAndWait { () throws in
-            #expect(context.registeredObject(for: id) == nil)
+            expectEqual(context.registeredObject(for: id), nil)
             let city = context.object(with: id)
-            #expect(city.isFault)
-            #expect(context.registeredObject(for: id) === city)
-            #expect(try context.existingObject(with: id) === city)
-            #expect(!city.isFault)
-            #expect(try context.all(City.self) == [city])
-            #expect(context.object(with: id) === city)
+            expect(city.isFault)
+            expect(context.registeredObject(for: id) === city)
+            try expect(context.existingObject(with: id) === city)
+            expect(!city.isFault)
+            try expectEqual(context.all(City.self), [city])
+            expect(context.object(with: id) === city)
         }
     }
 
@@ -30,13 +31,13 @@ struct ObjectLifeTests {
         let context = stack.context()
         context.performAndWait {
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
             let city = context.object(with: id)
-            #expect(city.isFault)
-            #expect(city.value(forKey: "name") == nil)
-            #expect((city as? City)?.population == 0)
-            #expect(city.isDeleted)
-            #expect(!context.hasChanges)
+            expect(city.isFault)
+            expect(city.value(forKey: "name") == nil)
+            expectEqual((city as? City)?.population, 0)
+            expect(city.isDeleted)
+            expect(!context.hasChanges)
             #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
         }
     }
@@ -54,15 +55,15 @@ struct ObjectLifeTests {
             var told: [NSManagedObject] = []
             context.inaccessibleFaultHandler = { told.append($0) }
             let city = context.object(with: id)
-            #expect(city.value(forKey: "name") == nil)
-            #expect(told == [city])
-            #expect(!city.isDeleted)
+            expect(city.value(forKey: "name") == nil)
+            expectEqual(told, [city])
+            expect(!city.isDeleted)
         }
         let custom = AskedContext(.privateQueue)
         custom.persistentStoreCoordinator = stack.coordinator
         custom.performAndWait {
             _ = custom.object(with: id).value(forKey: "name")
-            #expect(custom.asked == [id])
+            expectEqual(custom.asked, [id])
         }
     }
 
@@ -91,18 +92,18 @@ struct ObjectLifeTests {
             first.name = "first"
             let id = first.objectID
             let uri = id.uriRepresentation()
-            #expect(id.isTemporaryID)
+            expect(id.isTemporaryID)
             try context.save()
-            #expect(!id.isTemporaryID)
-            #expect(first.objectID === id)
-            #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+            expect(!id.isTemporaryID)
+            expect(first.objectID === id)
+            expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
             let old = id.uriRepresentation()
             context.delete(first)
             try context.save()
             let second = City(context: context)
             second.name = "second"
             try context.save()
-            #expect(second.objectID.uriRepresentation() != old)
+            expect(second.objectID.uriRepresentation() != old)
         }
     }
 
@@ -119,32 +120,32 @@ struct ObjectLifeTests {
             venue.tags = [tag]
             let id = city.objectID
             try context.obtainPermanentIDs(for: [city, city, venue])
-            #expect(!id.isTemporaryID)
-            #expect(!venue.objectID.isTemporaryID)
-            #expect(city.isInserted)
-            #expect(context.object(with: id) === city)
+            expect(!id.isTemporaryID)
+            expect(!venue.objectID.isTemporaryID)
+            expect(city.isInserted)
+            expect(context.object(with: id) === city)
             try context.obtainPermanentIDs(for: [city])
-            #expect(city.objectID === id)
-            #expect(city.venues == [venue])
+            expect(city.objectID === id)
+            expectEqual(city.venues, [venue])
             venue.city = city
-            #expect(!venue.changedValuesForCurrentEvent().keys.contains("city") || venue.city === city)
-            #expect(city.venues == [venue])
+            expect(!venue.changedValuesForCurrentEvent().keys.contains("city") || venue.city === city)
+            expectEqual(city.venues, [venue])
             venue.tags = []
-            #expect(tag.venues.isEmpty)
+            expect(tag.venues.isEmpty)
             venue.tags = [tag]
             venue.city = nil
-            #expect(city.venues.isEmpty)
+            expect(city.venues.isEmpty)
             venue.city = city
             try context.save()
-            #expect(id == city.objectID)
-            #expect(!city.isInserted)
+            expectEqual(id, city.objectID)
+            expect(!city.isInserted)
         }
         let reader = stack.context()
         try reader.performAndWait {
             let venue = try #require(try reader.all(Venue.self).first)
-            #expect(venue.city?.name == "Porto")
-            #expect(venue.city?.venues == [venue])
-            #expect(venue.tags.first?.venues == [venue])
+            expectEqual(venue.city?.name, "Porto")
+            expectEqual(venue.city?.venues, [venue])
+            expectEqual(venue.tags.first?.venues, [venue])
         }
     }
 
@@ -157,10 +158,10 @@ struct ObjectLifeTests {
             try context.obtainPermanentIDs(for: [city])
             let id = city.objectID
             context.rollback()
-            #expect(city.managedObjectContext == nil)
-            #expect(city.objectID === id)
-            #expect(context.registeredObject(for: id) == nil)
-            #expect(try context.count(for: NSFetchRequest<City>(entityName: "City")) == 0)
+            expectEqual(city.managedObjectContext, nil)
+            expect(city.objectID === id)
+            expectEqual(context.registeredObject(for: id), nil)
+            try expectEqual(context.count(for: NSFetchRequest<City>(entityName: "City")), 0)
         }
     }
 
@@ -177,12 +178,12 @@ struct ObjectLifeTests {
         let stranger = reader.performAndWait { reader.object(with: id) }
         try writer.performAndWait {
             try writer.save()
-            #expect(!city.objectID.isTemporaryID)
+            expect(!city.objectID.isTemporaryID)
         }
         try reader.performAndWait { () throws in
-            #expect(reader.object(with: id) === stranger)
-            #expect(try reader.all(City.self) == [stranger])
-            #expect(stranger.value(forKey: "name") as? String == "Porto")
+            expect(reader.object(with: id) === stranger)
+            try expectEqual(reader.all(City.self), [stranger])
+            expectEqual(stranger.value(forKey: "name") as? String, "Porto")
         }
     }
 
@@ -210,15 +211,15 @@ struct ObjectLifeTests {
             weak var dropped: City?
             try withExtendedLifetime(reader.all(City.self)) { cities in
                 dropped = cities.first { $0.population == 9 }
-                #expect(dropped != nil)
-                #expect(reader.registeredObjects.count == 5_000)
+                expect(dropped != nil)
+                expectEqual(reader.registeredObjects.count, 5_000)
             }
             reader.perform {}
             reader.sweep()
-            #expect(dropped == nil)
-            #expect(reader.registeredObjects.count < 100)
-            #expect(changed?.name == "changed")
-            #expect(try reader.all(City.self).contains(held))
+            expectEqual(dropped, nil)
+            expect(reader.registeredObjects.count < 100)
+            expectEqual(changed?.name, "changed")
+            try expect(reader.all(City.self).contains(held))
         }
     }
 
@@ -230,9 +231,9 @@ struct ObjectLifeTests {
         try context.performAndWait {
             weak var city = try context.existingObject(with: id)
             context.sweep()
-            #expect(city != nil)
+            expect(city != nil)
             try stack.change(id, City.self) { city, _ in city.name = "renamed" }
-            #expect(try context.all(City.self).first?.name == "Porto")
+            try expectEqual(context.all(City.self).first?.name, "Porto")
         }
     }
 
@@ -242,23 +243,23 @@ struct ObjectLifeTests {
         let id = try stack.storeCity("Porto")
         let context = stack.context()
         try context.performAndWait {
-            #expect(try context.all(City.self).map(\.name) == ["Porto"])
+            try expectEqual(context.all(City.self).map(\.name), ["Porto"])
             try stack.change(id, City.self) { city, _ in city.name = "Oporto" }
-            #expect(try context.all(City.self).map(\.name) == ["Oporto"])
+            try expectEqual(context.all(City.self).map(\.name), ["Oporto"])
             try stack.change(id, City.self) { city, _ in city.name = "Cale" }
-            #expect(try context.existingObject(with: id).value(forKey: "name") as? String == "Cale")
+            try expectEqual(context.existingObject(with: id).value(forKey: "name") as? String, "Cale")
             try stack.change(id, City.self) { city, _ in city.name = "Portus Cale" }
-            #expect(context.object(with: id).value(forKey: "name") as? String == "Portus Cale")
+            expectEqual(context.object(with: id).value(forKey: "name") as? String, "Portus Cale")
             let held = try context.get(id, City.self)
-            #expect(held.name == "Portus Cale")
+            expectEqual(held.name, "Portus Cale")
             try stack.change(id, City.self) { city, _ in city.name = "Porto" }
-            #expect(
-                try context.all(City.self).map(\.name) == ["Portus Cale"],
+            try expect(
+                context.all(City.self).map(\.name) == ["Portus Cale"],
                 "CS-72: a refetch leaves what is held alone"
             )
             let request = NSFetchRequest<City>(entityName: "City")
             request.shouldRefreshRefetchedObjects = true
-            #expect(try context.fetch(request).map(\.name) == ["Porto"])
+            try expectEqual(context.fetch(request).map(\.name), ["Porto"])
         }
     }
 
@@ -271,9 +272,9 @@ struct ObjectLifeTests {
         )
         let new = try #require(context.map { context in context.performAndWait { City(context: context) } })
         context = nil
-        #expect(held.managedObjectContext == nil)
-        #expect(held.objectID === id)
-        #expect(new.objectID.isTemporaryID)
+        expectEqual(held.managedObjectContext, nil)
+        expect(held.objectID === id)
+        expect(new.objectID.isTemporaryID)
     }
 
     // MARK: - Insert and delete
@@ -294,19 +295,19 @@ struct ObjectLifeTests {
             inserted.name = "new"
             let never = City(context: context)
             context.delete(never)
-            #expect(context.insertedObjects == [inserted])
-            #expect(context.updatedObjects == [updated])
-            #expect(context.deletedObjects == [deleted])
-            #expect(context.hasChanges)
+            expectEqual(context.insertedObjects, [inserted])
+            expectEqual(context.updatedObjects, [updated])
+            expectEqual(context.deletedObjects, [deleted])
+            expect(context.hasChanges)
             try context.save()
-            #expect(!context.hasChanges)
-            #expect(never.managedObjectContext == nil)
-            #expect(deleted.managedObjectContext == nil)
-            #expect(!deleted.isDeleted)
-            #expect(deleted.objectID === doomed)
-            #expect(deleted.name == "doomed")
+            expect(!context.hasChanges)
+            expectEqual(never.managedObjectContext, nil)
+            expectEqual(deleted.managedObjectContext, nil)
+            expect(!deleted.isDeleted)
+            expect(deleted.objectID === doomed)
+            expectEqual(deleted.name, "doomed")
         }
-        #expect(try stack.count("City") == 2)
+        try expectEqual(stack.count("City"), 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -319,11 +320,11 @@ struct ObjectLifeTests {
             context.delete(city)
             context.processPendingChanges()
             context.insert(city)
-            #expect(!city.isDeleted)
-            #expect(context.deletedObjects.isEmpty)
+            expect(!city.isDeleted)
+            expect(context.deletedObjects.isEmpty)
             try context.save()
         }
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     // MARK: - Refresh, rollback, reset
@@ -337,10 +338,10 @@ struct ObjectLifeTests {
             let city = try context.get(id, City.self)
             city.population = 6
             context.refresh(city, mergeChanges: false)
-            #expect(city.isFault)
-            #expect(!city.isUpdated)
-            #expect(!context.hasChanges)
-            #expect(city.population == 5)
+            expect(city.isFault)
+            expect(!city.isUpdated)
+            expect(!context.hasChanges)
+            expectEqual(city.population, 5)
         }
     }
 
@@ -359,12 +360,12 @@ struct ObjectLifeTests {
                 city.population = 100
             }
             context.refresh(city, mergeChanges: true)
-            #expect(city.name == "Oporto")
-            #expect(city.population == 6)
-            #expect(city.changedValues().keys.sorted() == ["population"])
+            expectEqual(city.name, "Oporto")
+            expectEqual(city.population, 6)
+            expectEqual(city.changedValues().keys.sorted(), ["population"])
             try context.save()
         }
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "Oporto 6")
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "Oporto 6")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -379,16 +380,16 @@ struct ObjectLifeTests {
             let new = City(context: context)
             new.name = "new"
             one.population = 50
-            #expect(two.name == "second")
+            expectEqual(two.name, "second")
             try stack.change(first, City.self) { city, _ in city.name = "first!" }
             try stack.change(second, City.self) { city, _ in city.name = "second!" }
             context.refreshAllObjects()
-            #expect(one.name == "first!")
-            #expect(one.population == 50)
-            #expect(two.isFault)
-            #expect(two.name == "second!")
-            #expect(new.name == "new")
-            #expect(context.insertedObjects == [new])
+            expectEqual(one.name, "first!")
+            expectEqual(one.population, 50)
+            expect(two.isFault)
+            expectEqual(two.name, "second!")
+            expectEqual(new.name, "new")
+            expectEqual(context.insertedObjects, [new])
         }
     }
 
@@ -415,21 +416,21 @@ struct ObjectLifeTests {
             venue.city = nil
             let new = Venue(context: context)
             new.city = city
-            #expect(city.venues == [new])
+            expectEqual(city.venues, [new])
             context.delete(tag)
             context.processPendingChanges()
             context.rollback()
-            #expect(!context.hasChanges)
-            #expect(venue.name == "bar")
-            #expect(venue.city === city)
-            #expect(venue.tags == [tag])
-            #expect(city.venues == [venue])
-            #expect(!tag.isDeleted)
-            #expect(new.managedObjectContext == nil)
-            #expect(context.undoManager?.canUndo == false)
+            expect(!context.hasChanges)
+            expectEqual(venue.name, "bar")
+            expect(venue.city === city)
+            expectEqual(venue.tags, [tag])
+            expectEqual(city.venues, [venue])
+            expect(!tag.isDeleted)
+            expectEqual(new.managedObjectContext, nil)
+            expectEqual(context.undoManager?.canUndo, false)
             try context.save()
         }
-        #expect(try stack.count("Venue") == 1)
+        try expectEqual(stack.count("Venue"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -445,16 +446,16 @@ struct ObjectLifeTests {
             context.processPendingChanges()
             let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
             context.reset()
-            #expect(log.entries.count == 1)
-            #expect(log.entries[0].notification.userInfo?[NSInvalidatedAllObjectsKey] != nil)
-            #expect(context.registeredObjects.isEmpty)
-            #expect(!context.hasChanges)
-            #expect(context.undoManager?.canUndo == false)
-            #expect(city.managedObjectContext == nil)
-            #expect(city.objectID === id)
-            #expect(new.objectID.isTemporaryID)
-            #expect(try context.get(id, City.self) !== city)
-            #expect(try context.get(id, City.self).name == "Porto")
+            expectEqual(log.entries.count, 1)
+            expect(log.entries[0].notification.userInfo?[NSInvalidatedAllObjectsKey] != nil)
+            expect(context.registeredObjects.isEmpty)
+            expect(!context.hasChanges)
+            expectEqual(context.undoManager?.canUndo, false)
+            expectEqual(city.managedObjectContext, nil)
+            expect(city.objectID === id)
+            expect(new.objectID.isTemporaryID)
+            try expect(context.get(id, City.self) !== city)
+            try expectEqual(context.get(id, City.self).name, "Porto")
         }
     }
 
@@ -467,11 +468,11 @@ struct ObjectLifeTests {
         try context.performAndWait {
             let city = try context.get(id, City.self)
             try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
-            #expect(city.name.isEmpty)
-            #expect(city.objectID === id)
+            expect(city.name.isEmpty)
+            expect(city.objectID === id)
             #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
             #expect(throws: CocoaError.self) { try context.all(City.self) }
-            #expect(id.persistentStore == nil)
+            expectEqual(id.persistentStore, nil)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -29,13 +30,13 @@ struct ObjectTableTests {
             // Every third goes again, from among those that came before.
             guard position % 3 == 0 else { continue }
             let gone = keys[position / 2]
-            #expect(table.remove(gone) === expected.removeValue(forKey: gone))
+            expect(table.remove(gone) === expected.removeValue(forKey: gone))
         }
-        #expect(table.count == expected.count)
-        for key in keys { #expect(table[key] === expected[key]) }
+        expectEqual(table.count, expected.count)
+        for key in keys { expect(table[key] === expected[key]) }
         var seen: Set<Int64> = []
         table.forEach { seen.insert($0.tableKey) }
-        #expect(seen == Set(expected.keys))
+        expectEqual(seen, Set(expected.keys))
     }
 
     @Test(arguments: [1, 15, 16, 100] as [Int64])
@@ -43,12 +44,12 @@ struct ObjectTableTests {
         let table = ObjectTable<Item>()
         for key in 0..<4000 as Range<Int64> {
             table.insert(Item(key), for: key)
-            if key >= held { #expect(table.remove(key - held)?.tableKey == key - held) }
-            #expect(table[key - held] == nil)
-            #expect(table[key + 1] == nil)
+            if key >= held { expectEqual(table.remove(key - held)?.tableKey, key - held) }
+            expect(table[key - held] == nil)
+            expect(table[key + 1] == nil)
         }
-        #expect(table.count == Int(held))
-        for key in (4000 - held)..<4000 { #expect(table[key]?.tableKey == key) }
+        expectEqual(table.count, Int(held))
+        for key in (4000 - held)..<4000 { expectEqual(table[key]?.tableKey, key) }
     }
 
     @Test
@@ -56,27 +57,27 @@ struct ObjectTableTests {
         let table = ObjectTable<Item>()
         let keys: [Int64] = [.min, -1, 0, 1, .max, .min + 1, .max - 1]
         for key in keys { table.insert(Item(key), for: key) }
-        for key in keys { #expect(table[key]?.tableKey == key) }
-        #expect(table.count == keys.count)
+        for key in keys { expectEqual(table[key]?.tableKey, key) }
+        expectEqual(table.count, keys.count)
         table.removeAll()
-        #expect(table[.max] == nil)
+        expect(table[.max] == nil)
         table.reserve(1000)
         table.insert(Item(.max), for: .max)
-        #expect(table[.max] != nil)
-        #expect(table.remove(.min) == nil)
+        expect(table[.max] != nil)
+        expect(table.remove(.min) == nil)
     }
 
     @Test
     func `an element of a known key replaces the one there, or leaves it as it is asked`() {
         let table = ObjectTable<Item>()
         let (first, second, third) = (Item(7), Item(7), Item(7))
-        #expect(table.insertUnlessKnown(.passUnretained(first), for: 7) == nil)
-        #expect(table.insertUnlessKnown(.passUnretained(second), for: 7)?.takeUnretainedValue() === first)
-        #expect(table[7] === first)
+        expect(table.insertUnlessKnown(.passUnretained(first), for: 7) == nil)
+        expect(table.insertUnlessKnown(.passUnretained(second), for: 7)?.takeUnretainedValue() === first)
+        expect(table[7] === first)
         table.insert(third, for: third.tableKey)
-        #expect(table[7] === third)
-        #expect(table.count == 1)
-        #expect(table[8] == nil)
+        expect(table[7] === third)
+        expectEqual(table.count, 1)
+        expect(table[8] == nil)
     }
 
     @Test
@@ -90,11 +91,11 @@ struct ObjectTableTests {
             (removed, replaced, left) = (table[1], table[2], table[3])
             table.remove(1)
             table.insert(Item(2), for: 2)
-            #expect(removed == nil)
-            #expect(replaced == nil)
-            #expect(left != nil)
+            expect(removed == nil)
+            expect(replaced == nil)
+            expect(left != nil)
         }
-        #expect(left == nil)
+        expect(left == nil)
     }
 
     @Test
@@ -103,17 +104,17 @@ struct ObjectTableTests {
         let held = (0..<100).map { Item($0 * 2) }
         for item in held { table.insert(item, for: item.tableKey) }
         for key in 0..<100 { table.insert(Item(Int64(key) * 2 + 1), for: Int64(key) * 2 + 1) }
-        #expect(table.isHeldElsewhere(0))
-        #expect(!table.isHeldElsewhere(1))
-        #expect(!table.isHeldElsewhere(1000))
+        expect(table.isHeldElsewhere(0))
+        expect(!table.isHeldElsewhere(1))
+        expect(!table.isHeldElsewhere(1000))
         var heldElsewhere = 0
         table.forEachHeldElsewhere { _ in heldElsewhere += 1 }
-        #expect(heldElsewhere == 100)
-        #expect(table.sweep { $0.tableKey < 100 } == 50)
-        #expect(table.count == 150)
-        #expect(table[99] == nil)
-        #expect(table[101] != nil)
-        #expect(table.sweep { _ in true } == 50)
-        for item in held { #expect(table[item.tableKey] === item) }
+        expectEqual(heldElsewhere, 100)
+        expectEqual(table.sweep { $0.tableKey < 100 }, 50)
+        expectEqual(table.count, 150)
+        expect(table[99] == nil)
+        expect(table[101] != nil)
+        expectEqual(table.sweep { _ in true }, 50)
+        for item in held { expect(table[item.tableKey] === item) }
     }
 }

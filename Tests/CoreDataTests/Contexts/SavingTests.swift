@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -11,17 +12,17 @@ struct SavingTests {
         try context.performAndWait {
             let city = City(context: context)
             city.name = "Porto"
-            #expect(city.isInserted && !city.isUpdated && !city.isDeleted)
+            expect(city.isInserted && !city.isUpdated && !city.isDeleted)
             try context.save()
-            #expect(!city.isInserted && !city.isUpdated && !city.hasChanges)
+            expect(!city.isInserted && !city.isUpdated && !city.hasChanges)
             city.population = 3
-            #expect(!city.isInserted && city.isUpdated)
+            expect(!city.isInserted && city.isUpdated)
             try context.save()
-            #expect(!city.isUpdated)
+            expect(!city.isUpdated)
             context.delete(city)
-            #expect(city.isDeleted)
+            expect(city.isDeleted)
             try context.save()
-            #expect(!city.isDeleted)
+            expect(!city.isDeleted)
         }
     }
 
@@ -75,19 +76,19 @@ struct SavingTests {
             let before = Picture(context)
             let log = NotificationLog(.ofContexts, of: context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .validationMissingMandatoryProperty)
-            #expect(error?.userInfo[NSValidationKeyErrorKey] as? String == "email")
-            #expect(log.names == [.NSManagedObjectContextWillSave])
-            #expect(Picture(context) == before)
-            #expect(id.isTemporaryID)
+            expectEqual(error?.code, .validationMissingMandatoryProperty)
+            expectEqual(error?.userInfo[NSValidationKeyErrorKey] as? String, "email")
+            expectEqual(log.names, [.NSManagedObjectContextWillSave])
+            expectEqual(Picture(context), before)
+            expect(id.isTemporaryID)
             user.email = "a@b"
             try context.save()
-            #expect(!id.isTemporaryID)
-            #expect(new.city?.population == 77)
-            #expect(!context.hasChanges)
+            expect(!id.isTemporaryID)
+            expectEqual(new.city?.population, 77)
+            expect(!context.hasChanges)
         }
-        #expect(try stack.count("City") == 1)
-        #expect(try stack.count("User") == 1)
+        try expectEqual(stack.count("City"), 1)
+        try expectEqual(stack.count("User"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -98,8 +99,8 @@ struct SavingTests {
             _ = User(context: context)
             _ = User(context: context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .validationMultipleErrors)
-            #expect((error?.userInfo[NSDetailedErrorsKey] as? [NSError])?.count == 2)
+            expectEqual(error?.code, .validationMultipleErrors)
+            expectEqual((error?.userInfo[NSDetailedErrorsKey] as? [NSError])?.count, 2)
         }
     }
 
@@ -117,15 +118,15 @@ struct SavingTests {
             context.processPendingChanges()
             let before = Picture(context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectConstraintMerge)
-            #expect(Picture(context) == before)
-            #expect(id.isTemporaryID)
+            expectEqual(error?.code, .managedObjectConstraintMerge)
+            expectEqual(Picture(context), before)
+            expect(id.isTemporaryID)
             user.email = "c@d"
             try context.save()
-            #expect(!id.isTemporaryID)
+            expect(!id.isTemporaryID)
         }
-        #expect(try stack.count("User") == 2)
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("User"), 2)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -145,14 +146,14 @@ struct SavingTests {
             context.processPendingChanges()
             let before = Picture(context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectMerge)
-            #expect(Picture(context) == before)
-            #expect(id.isTemporaryID)
+            expectEqual(error?.code, .managedObjectMerge)
+            expectEqual(Picture(context), before)
+            expect(id.isTemporaryID)
             context.refresh(city, mergeChanges: true)
             try context.save()
         }
-        #expect(try stack.read(other, City.self) { $0.population } == 5)
-        #expect(try stack.count("City") == 2)
+        try expectEqual(stack.read(other, City.self) { $0.population }, 5)
+        try expectEqual(stack.count("City"), 2)
     }
 
     @Test
@@ -168,12 +169,12 @@ struct SavingTests {
             let before = Picture(context)
             store.isReadOnly = true
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
-            #expect(Picture(context) == before)
-            #expect(id.isTemporaryID)
+            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(Picture(context), before)
+            expect(id.isTemporaryID)
             store.isReadOnly = false
             try context.save()
-            #expect(!id.isTemporaryID)
+            expect(!id.isTemporaryID)
         }
     }
 
@@ -208,13 +209,13 @@ struct SavingTests {
             let venuesBefore = new.city?.venues
             context.mergePolicy = Meddling(merge: .mergeByPropertyStoreTrumpMergePolicyType)
             #expect(throws: Meddling.GaveUp.self) { try context.save() }
-            #expect(Picture(context) == before)
-            #expect(new.city?.name == "changed")
-            #expect(new.city?.venues == venuesBefore)
+            expectEqual(Picture(context), before)
+            expectEqual(new.city?.name, "changed")
+            expectEqual(new.city?.venues, venuesBefore)
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
         }
-        #expect(try stack.read(other, City.self) { $0.population } == 5)
+        try expectEqual(stack.read(other, City.self) { $0.population }, 5)
     }
 
     // MARK: - Hooks
@@ -228,12 +229,12 @@ struct SavingTests {
             note.text = "a"
             note.rounds = 2
             try context.save()
-            #expect(note.calls == ["willSave", "willSave", "willSave", "didSave"])
-            #expect(note.text == "a..")
+            expectEqual(note.calls, ["willSave", "willSave", "willSave", "didSave"])
+            expectEqual(note.text, "a..")
             note.calls = []
             context.delete(note)
             try context.save()
-            #expect(note.calls == ["willSave", "didSave"])
+            expectEqual(note.calls, ["willSave", "didSave"])
         }
     }
 
@@ -247,8 +248,8 @@ struct SavingTests {
             let note = HookedNote(context: context)
             note.rounds = .max
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
-            #expect(note.isInserted)
+            expectEqual(error?.code, .persistentStoreSave)
+            expect(note.isInserted)
             note.rounds = 0
             try context.save()
         }
@@ -271,9 +272,9 @@ struct SavingTests {
             token.remove()
             try context.save()
         }
-        #expect(try stack.count("Venue") == 0)
-        #expect(try stack.count("Photo") == 0)
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("Venue"), 0)
+        try expectEqual(stack.count("Photo"), 0)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -290,9 +291,9 @@ struct SavingTests {
             }
             try context.save()
             token.remove()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
-        #expect(try stack.read(try #require(try ids(stack).first), City.self) { $0.population } == 9)
+        try expectEqual(stack.read(try #require(try ids(stack).first), City.self) { $0.population }, 9)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -313,8 +314,8 @@ struct SavingTests {
             context.processPendingChanges()
             token.remove()
         }
-        #expect(try stack.count("Venue") == 0)
-        #expect(try stack.count("Photo") == 0)
+        try expectEqual(stack.count("Venue"), 0)
+        try expectEqual(stack.count("Photo"), 0)
     }
 
     private func ids(_ stack: Stack) throws -> [NSManagedObjectID] {
@@ -345,22 +346,22 @@ struct SavingTests {
             report.boss = boss
         }
         try stack.delete(id)
-        #expect(try stack.count("Photo") == 0)
-        #expect(try stack.count("Licence") == 0)
-        #expect(try stack.count("Tag") == 1)
+        try expectEqual(stack.count("Photo"), 0)
+        try expectEqual(stack.count("Licence"), 0)
+        try expectEqual(stack.count("Tag"), 1)
         let context = stack.context()
         try context.performAndWait {
-            #expect(try context.all(City.self).first?.venues.isEmpty == true)
-            #expect(try context.all(Tag.self).first?.venues.isEmpty == true)
+            try expectEqual(context.all(City.self).first?.venues.isEmpty, true)
+            try expectEqual(context.all(Tag.self).first?.venues.isEmpty, true)
             let users = try context.all(User.self)
             let boss = try #require(users.first { $0.email == "boss" })
             context.delete(boss)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .validationRelationshipDeniedDelete)
+            expectEqual(error?.code, .validationRelationshipDeniedDelete)
             for user in users { context.delete(user) }
             try context.save()
         }
-        #expect(try stack.count("User") == 0)
+        try expectEqual(stack.count("User"), 0)
     }
 
     @Test(arguments: [true, false])
@@ -374,12 +375,12 @@ struct SavingTests {
             venue.photos = [photo]
             try context.save()
             context.delete(venue)
-            #expect(!photo.isDeleted)
+            expect(!photo.isDeleted)
             context.processPendingChanges()
-            #expect(photo.isDeleted == atEnd)
+            expectEqual(photo.isDeleted, atEnd)
             try context.save()
         }
-        #expect(try stack.count("Photo") == 0)
+        try expectEqual(stack.count("Photo"), 0)
     }
 
     // MARK: - Relationships that were not loaded
@@ -394,11 +395,11 @@ struct SavingTests {
             let city = try context.get(cityID, City.self)
             try context.get(venueID, Venue.self).city = city
             try context.save()
-            #expect(!city.isUpdated && !city.hasChanges)
-            #expect(!context.hasChanges)
-            #expect(city.venues.map(\.name) == ["bar"])
+            expect(!city.isUpdated && !city.hasChanges)
+            expect(!context.hasChanges)
+            expectEqual(city.venues.map(\.name), ["bar"])
         }
-        #expect(try stack.read(cityID, City.self) { $0.venues.count } == 1)
+        try expectEqual(stack.read(cityID, City.self) { $0.venues.count }, 1)
     }
 }
 

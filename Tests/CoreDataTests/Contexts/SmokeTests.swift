@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -34,13 +35,13 @@ struct UnitOfWorkTests {
                 return photo
             }
             venue.photos = photos
-            #expect(venue.objectID.isTemporaryID)
-            #expect(city.venues == [venue])
+            expect(venue.objectID.isTemporaryID)
+            expectEqual(city.venues, [venue])
             let id = venue.objectID
             try writer.save()
-            #expect(!id.isTemporaryID)
-            #expect(venue.objectID === id)
-            #expect(!writer.hasChanges)
+            expect(!id.isTemporaryID)
+            expect(venue.objectID === id)
+            expect(!writer.hasChanges)
             return id
         }
         let reader = stack.context("reader")
@@ -49,26 +50,26 @@ struct UnitOfWorkTests {
             request.predicate = NSPredicate(format: "name BEGINSWITH %@ AND city.name == %@", "Bar", "Lisbon")
             let venues = try reader.fetch(request)
             let venue = try #require(venues.first)
-            #expect(venue.objectID === id)
-            #expect(venue.isFault)
-            #expect(venue.name == "Bar do Rio, a place with a long name")
-            #expect(!venue.isFault)
-            #expect(venue.price == 12)
-            #expect(venue.distance == 1.5)
-            #expect(venue.favorite)
-            #expect(venue.createdAt == Date(timeIntervalSinceReferenceDate: 1000))
-            #expect(venue.rating == Decimal(string: "4.5"))
-            #expect(venue.code == UUID(uuidString: "E8AFD1EB-9427-4A64-ABDA-AA06F7B1092C"))
-            #expect(venue.site == URL(string: "https://example.com/a"))
-            #expect(venue.map == Data([1, 2, 3]))
-            #expect(venue.seats == 40)
-            #expect(venue.visits == 1 << 40)
-            #expect(venue.score == 2.25)
-            #expect(venue.city?.name == "Lisbon")
-            #expect(venue.city?.venues == [venue])
-            #expect(venue.tags.map(\.title) == ["quiet"])
-            #expect(venue.photos.map(\.title) == ["photo 0", "photo 1", "photo 2"])
-            #expect(try reader.count(for: NSFetchRequest<Photo>(entityName: "Photo")) == 3)
+            expect(venue.objectID === id)
+            expect(venue.isFault)
+            expectEqual(venue.name, "Bar do Rio, a place with a long name")
+            expect(!venue.isFault)
+            expectEqual(venue.price, 12)
+            expectEqual(venue.distance, 1.5)
+            expect(venue.favorite)
+            expectEqual(venue.createdAt, Date(timeIntervalSinceReferenceDate: 1000))
+            expectEqual(venue.rating, Decimal(string: "4.5"))
+            expectEqual(venue.code, UUID(uuidString: "E8AFD1EB-9427-4A64-ABDA-AA06F7B1092C"))
+            expectEqual(venue.site, URL(string: "https://example.com/a"))
+            expectEqual(venue.map, Data([1, 2, 3]))
+            expectEqual(venue.seats, 40)
+            expectEqual(venue.visits, 1 << 40)
+            expectEqual(venue.score, 2.25)
+            expectEqual(venue.city?.name, "Lisbon")
+            expectEqual(venue.city?.venues, [venue])
+            expectEqual(venue.tags.map(\.title), ["quiet"])
+            expectEqual(venue.photos.map(\.title), ["photo 0", "photo 1", "photo 2"])
+            try expectEqual(reader.count(for: NSFetchRequest<Photo>(entityName: "Photo")), 3)
         }
     }
 
@@ -85,7 +86,7 @@ struct UnitOfWorkTests {
         }
         try second.performAndWait {
             let city = second.object(with: id) as! City
-            #expect(city.name == "Porto")
+            expectEqual(city.name, "Porto")
             city.population = 5
         }
         try first.performAndWait {
@@ -94,12 +95,12 @@ struct UnitOfWorkTests {
         }
         second.performAndWait {
             #expect(throws: CocoaError.self) { try second.save() }
-            #expect(second.hasChanges)
+            expect(second.hasChanges)
             second.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             #expect(throws: Never.self) { try second.save() }
             let city = second.object(with: id) as! City
-            #expect(city.name == "Oporto")
-            #expect(city.population == 5)
+            expectEqual(city.name, "Oporto")
+            expectEqual(city.population, 5)
         }
     }
 
@@ -117,7 +118,7 @@ struct UnitOfWorkTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.sortDescriptors = [NSSortDescriptor(key: "population", ascending: true)]
             request.predicate = NSPredicate(format: "population > %d", 3)
-            #expect(try context.fetch(request).map(\.population) == [4, 5, 6, 7, 8, 9])
+            try expectEqual(context.fetch(request).map(\.population), [4, 5, 6, 7, 8, 9])
             let all = try context.fetch(NSFetchRequest<City>(entityName: "City"))
             let byPopulation = Dictionary(uniqueKeysWithValues: all.map { ($0.population, $0) })
             context.delete(byPopulation[5]!)
@@ -125,15 +126,15 @@ struct UnitOfWorkTests {
             let new = City(context: context)
             new.name = "new"
             new.population = 7
-            #expect(try context.fetch(request).map(\.population) == [4, 6, 7, 7, 8, 9, 100])
+            try expectEqual(context.fetch(request).map(\.population), [4, 6, 7, 7, 8, 9, 100])
             request.fetchLimit = 2
             request.fetchOffset = 1
-            #expect(try context.fetch(request).map(\.population) == [6, 7])
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.fetch(request).map(\.population), [6, 7])
+            try expectEqual(context.count(for: request), 2)
             request.includesPendingChanges = false
             request.fetchLimit = 0
             request.fetchOffset = 0
-            #expect(try context.count(for: request) == 6)
+            try expectEqual(context.count(for: request), 6)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import StrataStoreChecks
@@ -53,7 +54,7 @@ struct BackupTests {
 
     /// The names in a store, each with the size of its data; nothing may be wrong with the file.
     private func contents(_ place: URL) throws -> [String] {
-        #expect(try StoreVerifier(storeURL: place, model: model).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: place, model: model).problems(), [])
         let coordinator = try open([NSReadOnlyPersistentStoreOption: true], at: place)
         let context = context(coordinator)
         return try context.performAndWait {
@@ -76,22 +77,22 @@ struct BackupTests {
         try coordinator.backUp(to: copy)
 
         try fill(coordinator, "c")
-        #expect(try contents(copy) == ["a 200000", "b 200000"])
-        #expect(try contents(url).count == 3)
+        try expectEqual(contents(copy), ["a 200000", "b 200000"])
+        try expectEqual(contents(url).count, 3)
         let files = try FileManager.default.contentsOfDirectory(
             atPath: scratch.file(".copy_SUPPORT/_EXTERNAL_DATA").path
         )
-        #expect(files.count == 2)
+        expectEqual(files.count, 2)
         let names = try FileManager.default.contentsOfDirectory(atPath: scratch.folder.path)
-        #expect(!names.contains { $0.contains("migration-") || $0.hasPrefix("copy.sqlite-") }, "\(names)")
+        expect(!names.contains { $0.contains("migration-") || $0.hasPrefix("copy.sqlite-") }, "\(names)")
         let restored = try open([NSPersistentHistoryTrackingKey: true], at: copy)
         let context = context(restored)
         try context.performAndWait {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
             let result = try #require(try context.execute(request) as? NSPersistentHistoryResult)
-            #expect((result.result as? [NSPersistentHistoryTransaction])?.count == 1)
+            expectEqual((result.result as? [NSPersistentHistoryTransaction])?.count, 1)
         }
-        #expect(restored.persistentStores[0].identifier == coordinator.persistentStores[0].identifier)
+        expectEqual(restored.persistentStores[0].identifier, coordinator.persistentStores[0].identifier)
     }
 
     @Test func `backups under load are each the store of one moment`() throws {
@@ -113,18 +114,18 @@ struct BackupTests {
             }
         }
         for copy in copies {
-            #expect(try StoreVerifier(storeURL: copy, model: model).problems() == [])
+            try expectEqual(StoreVerifier(storeURL: copy, model: model).problems(), [])
             let context = context(try open([NSReadOnlyPersistentStoreOption: true], at: copy))
             try context.performAndWait {
                 let pairs = Dictionary(grouping: try context.all("Picture")) { $0.value(forKey: "n") as? String ?? "" }
                 for (_, pair) in pairs {
-                    #expect(pair.count == 2)
+                    expectEqual(pair.count, 2)
                     let rounds = Set(pair.compactMap { $0.value(forKey: "pair") as? Int64 })
-                    #expect(rounds.count == 1)
+                    expectEqual(rounds.count, 1)
                     for picture in pair {
                         let data = picture.value(forKey: "data") as? Data
-                        #expect(data?.count == 150_000)
-                        #expect(data?.first == rounds.first.map { UInt8(truncatingIfNeeded: $0) })
+                        expectEqual(data?.count, 150_000)
+                        expectEqual(data?.first, rounds.first.map { UInt8(truncatingIfNeeded: $0) })
                     }
                 }
             }
@@ -159,7 +160,7 @@ struct BackupTests {
         let copied = try FileManager.default.contentsOfDirectory(
             atPath: scratch.file(".copy_SUPPORT/_EXTERNAL_DATA").path
         )
-        #expect(copied == [files[1]])
+        expectEqual(copied, [files[1]])
     }
 
     @Test func `a binary store is backed up as a file`() throws {
@@ -176,9 +177,9 @@ struct BackupTests {
         let other = NSPersistentStoreCoordinator(managedObjectModel: model)
         try other.addPersistentStore(type: .binary, at: scratch.file("copy.store"))
         let reader = self.context(other)
-        #expect(try reader.performAndWait { try reader.all("Picture").count } == 1)
+        try expectEqual(reader.performAndWait { try reader.all("Picture").count }, 1)
         let error = #expect(throws: CocoaError.self) { try coordinator.backUp(to: scratch.file("copy.store")) }
-        #expect(error?.code == .fileWriteFileExists)
+        expectEqual(error?.code, .fileWriteFileExists)
     }
 
     // MARK: - What is refused
@@ -191,10 +192,10 @@ struct BackupTests {
         let before = try scratch.names
 
         let exists = #expect(throws: CocoaError.self) { try coordinator.backUp(to: taken) }
-        #expect(exists?.code == .fileWriteFileExists)
+        expectEqual(exists?.code, .fileWriteFileExists)
         #expect(throws: CocoaError.self) { try coordinator.backUp(to: scratch.file("none/copy.sqlite")) }
-        #expect(try Data(contentsOf: taken) == Data("mine".utf8))
-        #expect(try scratch.names == before)
+        try expectEqual(Data(contentsOf: taken), Data("mine".utf8))
+        try expectEqual(scratch.names, before)
     }
 
     @Test func `a copy that would share the folder of external data is refused, and the data stays`() throws {
@@ -203,39 +204,39 @@ struct BackupTests {
         let sibling = scratch.file("shop.backup")
 
         let backup = #expect(throws: CocoaError.self) { try coordinator.backUp(to: sibling) }
-        #expect(backup?.code == .persistentStoreOperation)
+        expectEqual(backup?.code, .persistentStoreOperation)
         let replacing = #expect(throws: CocoaError.self) {
             try coordinator.replacePersistentStore(at: sibling, withPersistentStoreFrom: url, type: .sqlite)
         }
-        #expect(replacing?.code == .persistentStoreOperation)
-        #expect(try contents(url) == ["a 200000"])
+        expectEqual(replacing?.code, .persistentStoreOperation)
+        try expectEqual(contents(url), ["a 200000"])
     }
 
     @Test func `what is no file is not backed up, and one of several stores has to be named`() throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         let memory = try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         let copy = scratch.file("copy.sqlite")
-        #expect(
+        expect(
             #expect(throws: CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreInvalidType
         )
         try coordinator.remove(memory)
         try coordinator.addPersistentStore(type: .sqlite, at: URL(fileURLWithPath: "/dev/null"))
-        #expect(
+        expect(
             #expect(throws: CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreInvalidType
         )
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
-        #expect(
+        expect(
             #expect(throws: CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreOperation
         )
         try coordinator.backUp(store, to: copy)
-        #expect(try contents(copy) == [])
+        try expectEqual(contents(copy), [])
         let other = NSPersistentStoreCoordinator(managedObjectModel: model)
         #expect(throws: CocoaError.self) { try other.backUp(store, to: scratch.file("other.sqlite")) }
     }
 
     @Test func `without space nothing is written`() {
         let error = #expect(throws: SQLiteError.self) { try DiskSpace.require(.max, in: scratch.folder.path) }
-        #expect(error?.code == .full)
+        expectEqual(error?.code, .full)
         #expect(throws: Never.self) { try DiskSpace.require(1, in: scratch.folder.path) }
     }
 }

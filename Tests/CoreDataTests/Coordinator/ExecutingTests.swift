@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -15,15 +16,15 @@ struct ExecutingTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "name == 'Porto'")
             let found = try #require(try stack.coordinator.execute(request, with: context) as? [City])
-            #expect(found.map(\.objectID) == [id])
-            #expect(found.first?.name == "changed")
-            #expect(request.includesPendingChanges)
+            expectEqual(found.map(\.objectID), [id])
+            expectEqual(found.first?.name, "changed")
+            expect(request.includesPendingChanges)
             request.resultType = .managedObjectIDResultType
-            #expect(try stack.coordinator.execute(request, with: context) as? [NSManagedObjectID] == [id])
+            try expectEqual(stack.coordinator.execute(request, with: context) as? [NSManagedObjectID], [id])
             request.resultType = .countResultType
-            #expect(try stack.coordinator.execute(request, with: context) as? [NSNumber] == [1])
+            try expectEqual(stack.coordinator.execute(request, with: context) as? [NSNumber], [1])
             request.affectedStores = []
-            #expect(try stack.coordinator.execute(request, with: context) as? [NSNumber] == [0])
+            try expectEqual(stack.coordinator.execute(request, with: context) as? [NSNumber], [0])
         }
     }
 
@@ -34,11 +35,11 @@ struct ExecutingTests {
         context.performAndWait {
             let save = NSSaveChangesRequest(inserted: [], updated: [], deleted: [], locked: nil)
             let refused = #expect(throws: CocoaError.self) { try stack.coordinator.execute(save, with: context) }
-            #expect(refused?.code == .persistentStoreOperation)
-            #expect(refused?.localizedDescription.contains("save()") == true)
+            expectEqual(refused?.code, .persistentStoreOperation)
+            expectEqual(refused?.localizedDescription.contains("save()"), true)
             let request = NSFetchRequest<City>(entityName: "City")
             let strange = #expect(throws: CocoaError.self) { try other.coordinator.execute(request, with: context) }
-            #expect(strange?.code == .persistentStoreOperation)
+            expectEqual(strange?.code, .persistentStoreOperation)
         }
     }
 
@@ -48,10 +49,10 @@ struct ExecutingTests {
         let id = try stack.storeCity()
         let text = id.uriRepresentation().absoluteString
         let bytes = text.utf8.map { CChar(bitPattern: $0) } + [CChar(bitPattern: UInt8(ascii: "7"))]
-        #expect(stack.coordinator.managedObjectID(fromUTF8String: bytes, length: text.utf8.count) === id)
-        #expect(stack.coordinator.managedObjectID(fromUTF8String: bytes, length: 0) == nil)
-        #expect(stack.coordinator.managedObjectID(fromUTF8String: bytes, length: 12) == nil)
+        expect(stack.coordinator.managedObjectID(fromUTF8String: bytes, length: text.utf8.count) === id)
+        expectEqual(stack.coordinator.managedObjectID(fromUTF8String: bytes, length: 0), nil)
+        expectEqual(stack.coordinator.managedObjectID(fromUTF8String: bytes, length: 12), nil)
         let broken = [CChar(bitPattern: 0xFF), 0x41]
-        #expect(stack.coordinator.managedObjectID(fromUTF8String: broken, length: 2) == nil)
+        expectEqual(stack.coordinator.managedObjectID(fromUTF8String: broken, length: 2), nil)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -11,11 +12,11 @@ struct MetadataTests {
 
         let metadata = stack.coordinator.metadata(for: store)
 
-        #expect(metadata[NSStoreTypeKey] as? String == store.type)
-        #expect(metadata[NSStoreUUIDKey] as? String == store.identifier)
+        expectEqual(metadata[NSStoreTypeKey] as? String, store.type)
+        expectEqual(metadata[NSStoreUUIDKey] as? String, store.identifier)
         let hashes = metadata[NSStoreModelVersionHashesKey] as? [String: Data]
-        #expect(hashes == stack.coordinator.managedObjectModel.entityVersionHashesByName)
-        #expect(
+        expectEqual(hashes, stack.coordinator.managedObjectModel.entityVersionHashesByName)
+        expect(
             stack.coordinator.managedObjectModel.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata)
         )
     }
@@ -28,18 +29,18 @@ struct MetadataTests {
         metadata["lastImport"] = 42
 
         stack.coordinator.setMetadata(metadata, for: store)
-        #expect(stack.coordinator.metadata(for: store)["lastImport"] as? Int == 42)
+        expectEqual(stack.coordinator.metadata(for: store)["lastImport"] as? Int, 42)
 
         let context = stack.context()
         try await context.perform {
             City(context: context).name = "Rome"
             try context.save()
         }
-        #expect(stack.coordinator.metadata(for: store)["lastImport"] as? Int == 42)
+        expectEqual(stack.coordinator.metadata(for: store)["lastImport"] as? Int, 42)
         if kind == .sqlite {
             let read = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: stack.storeURL)
-            #expect(read["lastImport"] as? Int == 42)
-            #expect(read[NSStoreUUIDKey] as? String == store.identifier)
+            expectEqual(read["lastImport"] as? Int, 42)
+            expectEqual(read[NSStoreUUIDKey] as? String, store.identifier)
         }
     }
 
@@ -56,8 +57,8 @@ struct MetadataTests {
         try NSPersistentStoreCoordinator.setMetadata(metadata, type: .sqlite, at: url)
 
         let opened = try coordinator.addPersistentStore(type: .sqlite, at: url)
-        #expect(coordinator.metadata(for: opened)["owner"] as? String == "nobody")
-        #expect(opened.identifier == identifier)
+        expectEqual(coordinator.metadata(for: opened)["owner"] as? String, "nobody")
+        expectEqual(opened.identifier, identifier)
     }
 
     @Test func `metadata of what is no store is an error`() throws {
@@ -70,7 +71,7 @@ struct MetadataTests {
         #expect(throws: CocoaError.self) {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: scratch.file("missing"))
         }
-        #expect(!FileManager.default.fileExists(atPath: scratch.file("missing").path))
+        expect(!FileManager.default.fileExists(atPath: scratch.file("missing").path))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -83,7 +84,7 @@ struct MetadataTests {
         let store = try coordinator.addPersistentStore(type: kind.type, configuration: "Cities", at: scratch.file("c"))
 
         let hashes = coordinator.metadata(for: store)[NSStoreModelVersionHashesKey] as? [String: Data]
-        #expect(hashes?.keys.sorted() == ["City"])
+        expectEqual(hashes?.keys.sorted(), ["City"])
     }
 
     @Test(arguments: [true as any Sendable, "YES", 1, "true"])
@@ -95,6 +96,6 @@ struct MetadataTests {
             at: scratch.file("m"),
             options: [NSReadOnlyPersistentStoreOption: value]
         )
-        #expect(store.isReadOnly)
+        expect(store.isReadOnly)
     }
 }

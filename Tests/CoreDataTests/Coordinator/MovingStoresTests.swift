@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -81,7 +82,7 @@ struct MovingStoresTests {
             context.reset()
             return try context.fetch(NSFetchRequest<Bar>(entityName: "Bar")).map(\.beers).sorted()
         }
-        #expect(beers == [1, 2, 3])
+        expectEqual(beers, [1, 2, 3])
     }
 
     @Test func `a place where a store has objects is refused, and one without is taken`() async throws {
@@ -100,12 +101,12 @@ struct MovingStoresTests {
         let error = try #require(throws: CocoaError.self) {
             try coordinator.migratePersistentStore(old, to: scratch.file("full.sqlite"), type: .sqlite)
         }
-        #expect(error.code == .persistentStoreOperation)
-        #expect(coordinator.persistentStores == [old])
-        #expect(try await Self.contents(coordinator) == before)
+        expectEqual(error.code, .persistentStoreOperation)
+        expectEqual(coordinator.persistentStores, [old])
+        try await expectEqual(Self.contents(coordinator), before)
 
         try coordinator.migratePersistentStore(old, to: scratch.file("empty.sqlite"), type: .sqlite)
-        #expect(try await Self.contents(coordinator) == before)
+        try await expectEqual(Self.contents(coordinator), before)
     }
 
     @Test(.timeLimit(.minutes(3)), arguments: [true, false])
@@ -130,7 +131,7 @@ struct MovingStoresTests {
         let reader = try Connection(path: old.path, access: .readOnly)
         defer { reader.close() }
         try reader.execute("BEGIN")
-        #expect(try reader.firstString("SELECT ZNAME FROM ZVENUE") == "old.sqlite")
+        try expectEqual(reader.firstString("SELECT ZNAME FROM ZVENUE"), "old.sqlite")
 
         let start = ContinuousClock.now
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
@@ -141,8 +142,8 @@ struct MovingStoresTests {
         }
 
         // A store waits 240 seconds for others.
-        #expect(.now - start < .seconds(120))
-        #expect(try reader.firstString("SELECT ZNAME FROM ZVENUE") == "old.sqlite")
+        expect(.now - start < .seconds(120))
+        try expectEqual(reader.firstString("SELECT ZNAME FROM ZVENUE"), "old.sqlite")
         try reader.execute("ROLLBACK")
         try coordinator.addPersistentStore(type: .sqlite, at: old)
         let context = NSManagedObjectContext(.privateQueue)
@@ -150,7 +151,7 @@ struct MovingStoresTests {
         let maps = try await context.perform {
             try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).map { $0.map?.count }
         }
-        #expect(maps == (isReplaced ? [300_000] : []))
+        expectEqual(maps, isReplaced ? [300_000] : [])
     }
 
     @Test func `a migration that fails leaves nothing behind`() async throws {
@@ -168,10 +169,10 @@ struct MovingStoresTests {
             try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: .sqlite)
         }
 
-        #expect(coordinator.persistentStores == [old])
-        #expect(try await Self.contents(coordinator) == before)
+        expectEqual(coordinator.persistentStores, [old])
+        try await expectEqual(Self.contents(coordinator), before)
         let files = try FileManager.default.contentsOfDirectory(atPath: scratch.folder.path)
-        #expect(!files.contains { $0.contains("new") }, "\(files)")
+        expect(!files.contains { $0.contains("new") }, "\(files)")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -211,8 +212,8 @@ struct MovingStoresTests {
 
         let new = try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: .sqlite)
 
-        #expect(counts.current == [20])
-        #expect(changed.current == [[old, new]])
+        expectEqual(counts.current, [20])
+        expectEqual(changed.current, [[old, new]])
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         let ids = try await context.perform {
@@ -224,7 +225,7 @@ struct MovingStoresTests {
             }
             return ids
         }
-        #expect(migrated.current == ids && !ids.isEmpty)
+        expect(migrated.current == ids && !ids.isEmpty)
         await held.perform { _ = #expect(throws: CocoaError.self) { try held.save() } }
     }
 
@@ -238,22 +239,22 @@ struct MovingStoresTests {
         let old = try coordinator.addPersistentStore(type: from.type, at: scratch.file("old.sqlite"))
         try await Self.fill(coordinator)
         let before = try await Self.contents(coordinator)
-        #expect(before.count == 21)
+        expectEqual(before.count, 21)
         var metadata = coordinator.metadata(for: old)
         metadata["mine"] = "kept"
         coordinator.setMetadata(metadata, for: old)
 
         let new = try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: to.type)
 
-        #expect(coordinator.persistentStores == [new])
-        #expect(new.type == (to == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType))
-        #expect(new.identifier != old.identifier)
-        #expect(coordinator.metadata(for: new)["mine"] as? String == "kept")
-        #expect(try await Self.contents(coordinator) == before)
+        expectEqual(coordinator.persistentStores, [new])
+        expectEqual(new.type, to == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType)
+        expect(new.identifier != old.identifier)
+        expectEqual(coordinator.metadata(for: new)["mine"] as? String, "kept")
+        try await expectEqual(Self.contents(coordinator), before)
         if from == .sqlite {
             let again = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
             try again.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
-            #expect(try await Self.contents(again) == before)
+            try await expectEqual(Self.contents(again), before)
         }
     }
 
@@ -272,8 +273,8 @@ struct MovingStoresTests {
             )
         }
 
-        #expect(coordinator.persistentStores == [store])
-        #expect(try await Self.contents(coordinator) == before)
+        expectEqual(coordinator.persistentStores, [store])
+        try await expectEqual(Self.contents(coordinator), before)
     }
 
     @Test func `a file replaces another one, which must be closed`() async throws {
@@ -292,14 +293,14 @@ struct MovingStoresTests {
             )
         }
         let error = #expect(throws: CocoaError.self) { try replace() }
-        #expect(error?.code == .persistentStoreOperation)
-        #expect(error?.localizedDescription.contains("remove it first") == true)
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(error?.localizedDescription.contains("remove it first"), true)
 
         try target.remove(store)
         try replace()
         try target.addPersistentStore(type: .sqlite, at: scratch.file("target.sqlite"))
         let wanted = try await Self.contents(source)
-        #expect(try await Self.contents(target) == wanted)
+        try await expectEqual(Self.contents(target), wanted)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -322,14 +323,14 @@ struct MovingStoresTests {
         defer { NotificationCenter.default.removeObserver(observer) }
 
         try coordinator.destroyPersistentStore(at: url, type: kind.type)
-        #expect(coordinator.persistentStores == [other] && store.persistentStoreCoordinator == nil)
-        #expect(removals.withLock { $0 } == [[store]])
+        expect(coordinator.persistentStores == [other] && store.persistentStoreCoordinator == nil)
+        expectEqual(removals.withLock { $0 }, [[store]])
 
         // Of one that is not open, and of none, there is nothing to remove.
         try coordinator.destroyPersistentStore(at: url, type: kind.type)
         try coordinator.addPersistentStore(type: kind.type, at: url)
         try coordinator.remove(other)
-        #expect(try await Self.contents(coordinator).isEmpty)
+        try await expect(Self.contents(coordinator).isEmpty)
     }
 
     @Test func `a store that is open with another type is not destroyed`() throws {
@@ -339,10 +340,10 @@ struct MovingStoresTests {
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
 
         let error = #expect(throws: CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .binary) }
-        #expect(error?.code == .persistentStoreOperation)
+        expectEqual(error?.code, .persistentStoreOperation)
         let unknown = #expect(throws: CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .xml) }
-        #expect(unknown?.code == .persistentStoreInvalidType)
-        #expect(coordinator.persistentStores == [store])
+        expectEqual(unknown?.code, .persistentStoreInvalidType)
+        expectEqual(coordinator.persistentStores, [store])
     }
 
     @Test func `a store follows its file to a new URL`() async throws {
@@ -356,11 +357,11 @@ struct MovingStoresTests {
             try FileManager.default.moveItem(at: scratch.file(name), to: scratch.file(moved))
         }
 
-        #expect(coordinator.setURL(scratch.file("new.sqlite"), for: store))
+        expect(coordinator.setURL(scratch.file("new.sqlite"), for: store))
 
-        #expect(store.url == scratch.file("new.sqlite"))
-        #expect(try await Self.contents(coordinator) == before)
-        #expect(!coordinator.setURL(scratch.file("nowhere.sqlite"), for: store))
-        #expect(store.url == scratch.file("new.sqlite"))
+        expectEqual(store.url, scratch.file("new.sqlite"))
+        try await expectEqual(Self.contents(coordinator), before)
+        expect(!coordinator.setURL(scratch.file("nowhere.sqlite"), for: store))
+        expectEqual(store.url, scratch.file("new.sqlite"))
     }
 }

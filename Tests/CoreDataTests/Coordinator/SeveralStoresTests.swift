@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -78,21 +79,21 @@ struct SeveralStoresTests {
             context.assign(second, to: parts.people)
             try context.save()
 
-            #expect(note.objectID.persistentStore === parts.notes)
-            #expect(person.objectID.persistentStore === parts.people)
-            #expect(first.objectID.persistentStore === parts.notes)
-            #expect(second.objectID.persistentStore === parts.people)
+            expect(note.objectID.persistentStore === parts.notes)
+            expect(person.objectID.persistentStore === parts.people)
+            expect(first.objectID.persistentStore === parts.notes)
+            expect(second.objectID.persistentStore === parts.people)
         }
         let other = parts.context()
         try await other.perform {
             let all = NSFetchRequest<NSManagedObject>(entityName: "Label")
             all.sortDescriptors = [NSSortDescriptor(key: "title", ascending: true)]
             let titles = try other.fetch(all).map { $0.value(forKey: "title") as? String }
-            #expect(titles == ["a", "b"])
+            expectEqual(titles, ["a", "b"])
             all.affectedStores = [parts.people]
             let affected = try other.fetch(all).map { $0.value(forKey: "title") as? String }
-            #expect(affected == ["b"])
-            #expect(try other.count(for: all) == 1)
+            expectEqual(affected, ["b"])
+            try expectEqual(other.count(for: all), 1)
         }
     }
 
@@ -106,13 +107,13 @@ struct SeveralStoresTests {
             note.setValue(Self.insert("Person", ["name": "Ada"], context), forKey: "author")
 
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectExternalRelationship)
-            #expect(error?.localizedDescription.contains("author") == true)
-            #expect(note.isInserted && note.objectID.isTemporaryID)
+            expectEqual(error?.code, .managedObjectExternalRelationship)
+            expectEqual(error?.localizedDescription.contains("author"), true)
+            expect(note.isInserted && note.objectID.isTemporaryID)
 
             note.setValue(nil, forKey: "author")
             try context.save()
-            #expect(!note.objectID.isTemporaryID)
+            expect(!note.objectID.isTemporaryID)
         }
     }
 
@@ -128,20 +129,20 @@ struct SeveralStoresTests {
             let note = Self.insert("Note", ["text": "milk"], context)
             let double = Self.insert("Person", ["name": "Ada"], context)
             #expect(throws: CocoaError.self) { try context.save() }
-            #expect(double.isInserted)
+            expect(double.isInserted)
 
             // Whether the note went in before or waits with the person: once the cause is gone, each is saved once.
             double.setValue("Grace", forKey: "name")
             try context.save()
-            #expect(!context.hasChanges)
-            #expect(!note.objectID.isTemporaryID)
+            expect(!context.hasChanges)
+            expect(!note.objectID.isTemporaryID)
         }
         let other = parts.context()
         try await other.perform {
             let notes = try other.count(for: NSFetchRequest<NSManagedObject>(entityName: "Note"))
             let people = try other.count(for: NSFetchRequest<NSManagedObject>(entityName: "Person"))
-            #expect(notes == 1)
-            #expect(people == 2)
+            expectEqual(notes, 1)
+            expectEqual(people, 2)
         }
     }
 
@@ -153,9 +154,9 @@ struct SeveralStoresTests {
         try await context.perform {
             _ = Self.insert("Person", ["name": "Ada"], context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
-            #expect(error?.localizedDescription.contains("Person") == true)
-            #expect(context.insertedObjects.count == 1)
+            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.localizedDescription.contains("Person"), true)
+            expectEqual(context.insertedObjects.count, 1)
         }
     }
 
@@ -168,11 +169,11 @@ struct SeveralStoresTests {
             let there = Self.insert("Label", ["title": "there"], context)
             context.assign(there, to: parts.people)
             try context.save()
-            #expect(
+            expect(
                 here.objectID.uriRepresentation().lastPathComponent
                     == there.objectID.uriRepresentation().lastPathComponent
             )
-            #expect(here.objectID != there.objectID)
+            expect(here.objectID != there.objectID)
         }
         let other = parts.context()
         try await other.perform {
@@ -180,8 +181,8 @@ struct SeveralStoresTests {
             one.predicate = NSPredicate(format: "title == %@", "there")
             let found = try #require(try other.fetch(one).first)
             let uri = found.objectID.uriRepresentation()
-            #expect(uri.host == parts.people.identifier)
-            #expect(parts.coordinator.managedObjectID(forURIRepresentation: uri) == found.objectID)
+            expectEqual(uri.host, parts.people.identifier)
+            expectEqual(parts.coordinator.managedObjectID(forURIRepresentation: uri), found.objectID)
         }
     }
 
@@ -206,8 +207,8 @@ struct SeveralStoresTests {
             try context.save()
         }
         let transactions = try coordinator.transactions()
-        #expect(transactions.count == 2)
-        #expect(transactions.allSatisfy { $0.author == "importer" && $0.contextName == "nightly" })
+        expectEqual(transactions.count, 2)
+        expect(transactions.allSatisfy { $0.author == "importer" && $0.contextName == "nightly" })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -222,7 +223,7 @@ struct SeveralStoresTests {
             request.affectedStores = [parts.people]
             let found = try context.fetch(request)
             let count = try context.count(for: request)
-            #expect(found == [there] && count == 1)
+            expect(found == [there] && count == 1)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -12,7 +13,7 @@ struct StoreListTests {
         let scratch = try ScratchFolder()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let url = scratch.file("guide.sqlite")
-        #expect(coordinator.persistentStores.isEmpty)
+        expect(coordinator.persistentStores.isEmpty)
 
         let store = try coordinator.addPersistentStore(
             type: kind.type,
@@ -21,20 +22,20 @@ struct StoreListTests {
             options: [NSPersistentStoreTimeoutOption: 5]
         )
 
-        #expect(coordinator.persistentStores == [store])
-        #expect(coordinator.persistentStore(for: url) === store)
-        #expect(coordinator.url(for: store) == url)
-        #expect(store.type == kind.type.rawValue)
-        #expect(store.options?[NSPersistentStoreTimeoutOption] as? Int == 5)
-        #expect(store.persistentStoreCoordinator === coordinator)
-        #expect(store.configurationName == "PF_DEFAULT_CONFIGURATION_NAME")
-        #expect(!store.isReadOnly)
-        #expect(UUID(uuidString: store.identifier) != nil)
+        expectEqual(coordinator.persistentStores, [store])
+        expect(coordinator.persistentStore(for: url) === store)
+        expectEqual(coordinator.url(for: store), url)
+        expectEqual(store.type, kind.type.rawValue)
+        expectEqual(store.options?[NSPersistentStoreTimeoutOption] as? Int, 5)
+        expect(store.persistentStoreCoordinator === coordinator)
+        expectEqual(store.configurationName, "PF_DEFAULT_CONFIGURATION_NAME")
+        expect(!store.isReadOnly)
+        expect(UUID(uuidString: store.identifier) != nil)
 
         try coordinator.remove(store)
-        #expect(coordinator.persistentStores.isEmpty)
-        #expect(store.persistentStoreCoordinator == nil)
-        #expect(coordinator.persistentStore(for: url) == nil)
+        expect(coordinator.persistentStores.isEmpty)
+        expectEqual(store.persistentStoreCoordinator, nil)
+        expectEqual(coordinator.persistentStore(for: url), nil)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -65,7 +66,7 @@ struct StoreListTests {
         let store = try coordinator.addPersistentStore(type: kind.type, at: scratch.file("guide.sqlite"))
         try coordinator.remove(store)
 
-        #expect(
+        expect(
             seen.withLock { $0 } == [
                 "did +1 -0 of 1", "did +0 -1 of 0",
             ]
@@ -95,15 +96,15 @@ struct StoreListTests {
         )
         let removed = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("a.sqlite")))
         try coordinator?.remove(removed)
-        #expect(count(removed) == 1)
+        expectEqual(count(removed), 1)
         let moved = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("b.sqlite")))
         let kept = try #require(
             try coordinator?.migratePersistentStore(moved, to: scratch.file("c.sqlite"), type: kind.type)
         )
-        #expect(count(moved) == 1)
-        #expect(count(kept) == 0)
+        expectEqual(count(moved), 1)
+        expectEqual(count(kept), 0)
         coordinator = nil
-        #expect(count(kept) == 1)
+        expectEqual(count(kept), 1)
     }
 
     @Test func `what cannot be added says why`() throws {
@@ -116,25 +117,25 @@ struct StoreListTests {
             #expect(throws: CocoaError.self, performing: body)
         }
         let twice = failure { try coordinator.addPersistentStore(type: .sqlite, at: url) }
-        #expect(twice?.code == .persistentStoreOpen)
-        #expect(twice?.localizedDescription.contains("open in this coordinator already") == true)
+        expectEqual(twice?.code, .persistentStoreOpen)
+        expectEqual(twice?.localizedDescription.contains("open in this coordinator already"), true)
         let type = failure { try coordinator.addPersistentStore(type: .init(rawValue: "Paper"), at: scratch.file("b")) }
-        #expect(type?.code == .persistentStoreInvalidType)
-        #expect(type?.localizedDescription.contains("Paper") == true)
+        expectEqual(type?.code, .persistentStoreInvalidType)
+        expectEqual(type?.localizedDescription.contains("Paper"), true)
         let configuration = failure {
             try coordinator.addPersistentStore(type: .sqlite, configuration: "None", at: scratch.file("c"))
         }
-        #expect(configuration?.code == .persistentStoreOpen)
-        #expect(configuration?.localizedDescription.contains("None") == true)
+        expectEqual(configuration?.code, .persistentStoreOpen)
+        expectEqual(configuration?.localizedDescription.contains("None"), true)
         let place = failure {
             try coordinator.addPersistentStore(ofType: NSSQLiteStoreType, configurationName: nil, at: nil)
         }
-        #expect(place?.code == .persistentStoreOpen)
-        #expect(coordinator.persistentStores == [store])
+        expectEqual(place?.code, .persistentStoreOpen)
+        expectEqual(coordinator.persistentStores, [store])
 
         try coordinator.remove(store)
         let again = failure { try coordinator.remove(store) }
-        #expect(again?.code == .persistentStoreOperation)
+        expectEqual(again?.code, .persistentStoreOperation)
     }
 
     @Test func `SQLite stores can be opened for reading only`() async throws {
@@ -155,17 +156,17 @@ struct StoreListTests {
             at: url,
             options: [NSReadOnlyPersistentStoreOption: true]
         )
-        #expect(store.isReadOnly)
+        expect(store.isReadOnly)
         let reading = NSManagedObjectContext(.privateQueue)
         reading.persistentStoreCoordinator = reader
         try await reading.perform {
             let city = try #require(try reading.fetch(NSFetchRequest<City>(entityName: "City")).first)
-            #expect(city.name == "Oslo")
+            expectEqual(city.name, "Oslo")
             city.name = "Bergen"
             let error = #expect(throws: CocoaError.self) { try reading.save() }
-            #expect(error?.code == .persistentStoreSave)
-            #expect(error?.localizedDescription.contains("read-only") == true)
-            #expect(city.name == "Bergen" && city.isUpdated)
+            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.localizedDescription.contains("read-only"), true)
+            expect(city.name == "Bergen" && city.isUpdated)
             reading.rollback()
             City(context: reading).name = "Narvik"
             #expect(throws: CocoaError.self) { try reading.save() }
@@ -174,8 +175,8 @@ struct StoreListTests {
 
     @Test func `the known types of stores can be listed`() {
         let types = NSPersistentStoreCoordinator.registeredStoreTypes
-        #expect(types[NSSQLiteStoreType] != nil)
-        #expect(types[NSInMemoryStoreType] != nil)
+        expect(types[NSSQLiteStoreType] != nil)
+        expect(types[NSInMemoryStoreType] != nil)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -193,7 +194,7 @@ struct StoreListTests {
             let error = #expect(throws: CocoaError.self) {
                 try context.fetch(NSFetchRequest<City>(entityName: "City"))
             }
-            #expect(error?.code == .persistentStoreOperation)
+            expectEqual(error?.code, .persistentStoreOperation)
         }
     }
 
@@ -212,16 +213,16 @@ struct StoreListTests {
         ]
 
         for other in others {
-            #expect(coordinator.persistentStore(for: other) === store, "\(other)")
+            expect(coordinator.persistentStore(for: other) === store, "\(other)")
             let adding = #expect(throws: CocoaError.self) {
                 try coordinator.addPersistentStore(type: .sqlite, at: other)
             }
-            #expect(adding?.code == .persistentStoreOpen)
+            expectEqual(adding?.code, .persistentStoreOpen)
         }
-        #expect(coordinator.persistentStores == [store])
+        expectEqual(coordinator.persistentStores, [store])
         let destroyed = try #require(others.last)
         try coordinator.destroyPersistentStore(at: destroyed, type: .sqlite)
-        #expect(coordinator.persistentStores == [])
+        expectEqual(coordinator.persistentStores, [])
     }
 
     @Test func `a copy of a store is refused beside it`() throws {
@@ -237,8 +238,8 @@ struct StoreListTests {
 
         let error = #expect(throws: CocoaError.self) { try coordinator.addPersistentStore(type: .sqlite, at: copy) }
 
-        #expect(error?.code == .persistentStoreOpen)
-        #expect(coordinator.persistentStores == [store])
+        expectEqual(error?.code, .persistentStoreOpen)
+        expectEqual(coordinator.persistentStores, [store])
         try coordinator.remove(store)
         try coordinator.addPersistentStore(type: .sqlite, at: copy)
     }

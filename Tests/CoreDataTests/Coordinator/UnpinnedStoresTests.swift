@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -32,23 +33,23 @@ struct UnpinnedStoresTests {
     func `are told, before and after the first read, and show what others save`() throws {
         let context = stack.context()
         try context.performAndWait {
-            #expect(context.storesReadUnpinned.isEmpty)
+            expect(context.storesReadUnpinned.isEmpty)
             try context.setQueryGenerationFrom(.current)
-            #expect(context.queryGenerationToken != nil)
-            #expect(context.storesReadUnpinned == [memory])
-            #expect(try names(context).isEmpty)
-            #expect(context.storesReadUnpinned == [memory])
+            expect(context.queryGenerationToken != nil)
+            expectEqual(context.storesReadUnpinned, [memory])
+            try expect(names(context).isEmpty)
+            expectEqual(context.storesReadUnpinned, [memory])
         }
         try add("kept back", to: stack.coordinator.persistentStores[0])
         try add("seen", to: memory)
         try context.performAndWait {
-            #expect(try names(context) == ["seen"])
+            try expectEqual(names(context), ["seen"])
             let child = NSManagedObjectContext(.privateQueue)
             child.parent = context
-            child.performAndWait { #expect(child.storesReadUnpinned.isEmpty) }
+            child.performAndWait { expect(child.storesReadUnpinned.isEmpty) }
             try context.setQueryGenerationFrom(nil)
-            #expect(context.storesReadUnpinned.isEmpty)
-            #expect(try names(context) == ["kept back", "seen"])
+            expect(context.storesReadUnpinned.isEmpty)
+            try expectEqual(names(context), ["kept back", "seen"])
         }
     }
 
@@ -61,12 +62,12 @@ struct UnpinnedStoresTests {
         }
         let url = stack.folder.appendingPathComponent("later")
         let later = try stack.coordinator.addPersistentStore(type: .inMemory, at: url)
-        context.performAndWait { #expect(context.storesReadUnpinned == [memory]) }
+        context.performAndWait { expectEqual(context.storesReadUnpinned, [memory]) }
         try stack.coordinator.remove(memory)
         try context.performAndWait {
-            #expect(context.storesReadUnpinned.isEmpty)
+            expect(context.storesReadUnpinned.isEmpty)
             try context.setQueryGenerationFrom(.current)
-            #expect(context.storesReadUnpinned == [later])
+            expectEqual(context.storesReadUnpinned, [later])
         }
     }
 
@@ -78,8 +79,8 @@ struct UnpinnedStoresTests {
             try context.performAndWait {
                 try context.setQueryGenerationFrom(.current)
                 _ = try names(context)
-                #expect((context.queryGenerationToken != nil) == isPinned)
-                #expect(context.storesReadUnpinned.isEmpty)
+                expectEqual((context.queryGenerationToken != nil), isPinned)
+                expect(context.storesReadUnpinned.isEmpty)
             }
         }
     }

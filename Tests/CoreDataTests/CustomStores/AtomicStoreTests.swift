@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -39,10 +40,10 @@ struct AtomicStoreTests {
             try stack.inContext { context throws in
                 let venues = NSFetchRequest<Venue>(entityName: "Venue")
                 venues.predicate = NSPredicate(format: "city.name BEGINSWITH[c] 'r' AND name ENDSWITH '1'")
-                #expect(try context.fetch(venues).map(\.name) == ["Rome 1"])
+                try expectEqual(context.fetch(venues).map(\.name), ["Rome 1"])
                 let cities = NSFetchRequest<City>(entityName: "City")
                 cities.predicate = NSPredicate(format: "venues.@count > 1 AND ANY venues.name CONTAINS '0'")
-                #expect(try context.fetch(cities).map(\.name) == ["Rome"])
+                try expectEqual(context.fetch(cities).map(\.name), ["Rome"])
             }
         }
     }
@@ -60,25 +61,25 @@ struct AtomicStoreTests {
             new.name = "new"
             fault(.saveThrows)
             #expect(throws: JSONStore.DiskFull.self) { try context.save() }
-            #expect(context.insertedObjects == [new] && context.deletedObjects.count == 1)
-            #expect(context.updatedObjects.count == 1 && new.isInserted)
-            #expect(try Data(contentsOf: url) == before)
-            #expect(try names(stack) == ["a", "b", "c"])
+            expect(context.insertedObjects == [new] && context.deletedObjects.count == 1)
+            expect(context.updatedObjects.count == 1 && new.isInserted)
+            try expectEqual(Data(contentsOf: url), before)
+            try expectEqual(names(stack), ["a", "b", "c"])
             fault(nil)
             // What another context saves meanwhile has nothing of the failed save.
             try stack.inContext { other throws in
                 try other.get(ids[2], Venue.self).price = 9
                 try other.save()
             }
-            #expect(try names(.json(url)) == ["a", "b", "c"])
+            try expectEqual(names(.json(url)), ["a", "b", "c"])
             try context.save()
         }
-        for stack in [stack, try .json(url)] { #expect(try names(stack) == ["c", "changed", "new"]) }
+        for stack in [stack, try .json(url)] { try expectEqual(names(stack), ["c", "changed", "new"]) }
         let store = try #require(stack.coordinator.persistentStores[0] as? JSONStore)
-        #expect(store.removedNodes == 2)
-        #expect(store.cacheNodes().count == 3)
-        #expect(store.cacheNode(for: ids[1]) == nil)
-        #expect(store.cacheNode(for: ids[0])?.value(forKey: "name") as? String == "changed")
+        expectEqual(store.removedNodes, 2)
+        expectEqual(store.cacheNodes().count, 3)
+        expectEqual(store.cacheNode(for: ids[1]), nil)
+        expectEqual(store.cacheNode(for: ids[0])?.value(forKey: "name") as? String, "changed")
     }
 
     @Test
@@ -89,10 +90,10 @@ struct AtomicStoreTests {
         #expect(throws: JSONStore.DiskFull.self) {
             try coordinator.addPersistentStore(type: JSONStore.storeType, at: url)
         }
-        #expect(coordinator.persistentStores.isEmpty)
+        expect(coordinator.persistentStores.isEmpty)
         fault(nil)
         try coordinator.addPersistentStore(type: JSONStore.storeType, at: url)
-        #expect(coordinator.persistentStores.count == 1)
+        expectEqual(coordinator.persistentStores.count, 1)
     }
 
     @Test(arguments: [JSONStore.Fault.otherNode, .sameReference, .unusableReference])
@@ -105,14 +106,14 @@ struct AtomicStoreTests {
             for name in ["b", "c"] { Venue(context: context).name = name }
             self.fault(fault)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("JSONStore") == true)
-            #expect(context.insertedObjects.count == 2)
-            #expect(stack.coordinator.persistentStores[0].cacheNodeCount == 1)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("JSONStore"), true)
+            expectEqual(context.insertedObjects.count, 2)
+            expectEqual(stack.coordinator.persistentStores[0].cacheNodeCount, 1)
             self.fault(nil)
             try context.save()
         }
-        #expect(try names(.json(url)) == ["a", "b", "c"])
+        try expectEqual(names(.json(url)), ["a", "b", "c"])
     }
 
     @Test
@@ -123,13 +124,13 @@ struct AtomicStoreTests {
             let venue = Venue(context: context)
             venue.name = "loud"
             try context.save()
-            #expect(venue.name == "LOUD")
-            #expect(!venue.hasChanges)
+            expectEqual(venue.name, "LOUD")
+            expect(!venue.hasChanges)
             venue.price = 8
             try context.save()
-            #expect(venue.name == "LOUD" && venue.price == 8)
+            expect(venue.name == "LOUD" && venue.price == 8)
         }
-        #expect(try names(stack) == ["LOUD"])
+        try expectEqual(names(stack), ["LOUD"])
     }
 
     @Test
@@ -140,10 +141,10 @@ struct AtomicStoreTests {
             try context.save()
             User(context: context).email = "me"
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectConstraintMerge)
+            expectEqual(error?.code, .managedObjectConstraintMerge)
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
-            #expect(try context.count(for: NSFetchRequest<User>(entityName: "User")) == 1)
+            try expectEqual(context.count(for: NSFetchRequest<User>(entityName: "User")), 1)
         }
     }
 
@@ -166,9 +167,9 @@ struct AtomicStoreTests {
     func `nodes that make no sense keep the store from being added, with an error`(_ text: String) throws {
         try Data(text.utf8).write(to: url)
         let error = #expect(throws: CocoaError.self) { try CustomStack.json(url) }
-        #expect(error?.code == .persistentStoreOperation || error?.code == .persistentStoreOpen)
-        #expect(error?.localizedDescription.contains("JSONStore") == true)
-        #expect(try Data(contentsOf: url) == Data(text.utf8))
+        expect(error?.code == .persistentStoreOperation || error?.code == .persistentStoreOpen)
+        expectEqual(error?.localizedDescription.contains("JSONStore"), true)
+        try expectEqual(Data(contentsOf: url), Data(text.utf8))
     }
 
     @Test
@@ -185,12 +186,12 @@ struct AtomicStoreTests {
         try Data(text.utf8).write(to: url)
         try CustomStack.json(url).inContext { context throws in
             let city = try #require(try context.all(City.self).first)
-            #expect(Set(city.venues.map(\.name)) == ["a", "b"])
+            expectEqual(Set(city.venues.map(\.name)), ["a", "b"])
             let venue = try #require(city.venues.first { $0.name == "a" })
-            #expect(venue.city === city)
-            #expect(venue.tags.count == 1)
-            #expect(venue.photos.map(\.title) == ["2", "1"])
-            #expect(venue.photos.allSatisfy { $0.venue === venue })
+            expect(venue.city === city)
+            expectEqual(venue.tags.count, 1)
+            expectEqual(venue.photos.map(\.title), ["2", "1"])
+            expect(venue.photos.allSatisfy { $0.venue === venue })
         }
     }
 
@@ -198,7 +199,7 @@ struct AtomicStoreTests {
     func `a store of another model version is refused`() throws {
         let stack = try CustomStack.json(url)
         var metadata: [String: Any] = stack.coordinator.persistentStores[0].metadata
-        #expect(metadata[NSStoreModelVersionHashesKey] as? [String: Data] != nil)
+        expect(metadata[NSStoreModelVersionHashesKey] as? [String: Data] != nil)
         try stack.storeVenues(["a"])
         metadata[NSStoreModelVersionHashesKey] = ["Venue": Data(repeating: 7, count: 32)]
         AgedStore.metadata.withLock { [metadata = UncheckedMetadata(metadata)] in $0 = metadata }
@@ -207,7 +208,7 @@ struct AtomicStoreTests {
         let error = #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Aged", configurationName: nil, at: nil)
         }
-        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
         try coordinator.addPersistentStore(
             ofType: "Aged",
             configurationName: nil,
@@ -218,7 +219,7 @@ struct AtomicStoreTests {
         let unknown = #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Aged", configurationName: nil, at: folder.file("x"))
         }
-        #expect(unknown?.code == .persistentStoreInvalidType)
+        expectEqual(unknown?.code, .persistentStoreInvalidType)
     }
 
     @Test
@@ -230,16 +231,16 @@ struct AtomicStoreTests {
         stack.coordinator.setMetadata(metadata, for: store)
         try stack.storeVenues(["a"])
         let read = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: JSONStore.storeType, at: url)
-        #expect(read["colour"] as? String == "red")
-        #expect(read[NSStoreUUIDKey] as? String == store.identifier)
+        expectEqual(read["colour"] as? String, "red")
+        expectEqual(read[NSStoreUUIDKey] as? String, store.identifier)
         try NSPersistentStoreCoordinator.setMetadata(
             [NSStoreUUIDKey: "U", NSStoreTypeKey: "JSON", "colour": "blue"],
             type: JSONStore.storeType,
             at: url
         )
         let again = try CustomStack.json(url)
-        #expect(again.coordinator.persistentStores[0].metadata["colour"] as? String == "blue")
-        #expect(again.coordinator.persistentStores[0].identifier == "U")
+        expectEqual(again.coordinator.persistentStores[0].metadata["colour"] as? String, "blue")
+        expectEqual(again.coordinator.persistentStores[0].identifier, "U")
     }
 
     @Test
@@ -250,7 +251,7 @@ struct AtomicStoreTests {
         let error = #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Nothing", configurationName: nil, at: nil)
         }
-        #expect(error?.localizedDescription.contains("load()") == true)
+        expectEqual(error?.localizedDescription.contains("load()"), true)
     }
 
     @Test
@@ -258,13 +259,13 @@ struct AtomicStoreTests {
         let stack = try CustomStack.json(url)
         let id = try stack.storeVenues(["a"])[0]
         let node = NSAtomicStoreCacheNode(objectID: id)
-        #expect(node.propertyCache == nil && node.value(forKey: "name") == nil)
+        expect(node.propertyCache == nil && node.value(forKey: "name") == nil)
         node.setValue("b", forKey: "name")
-        #expect(node.propertyCache?.object(forKey: NSString(string: "name")) as? String == "b")
+        expectEqual(node.propertyCache?.object(forKey: NSString(string: "name")) as? String, "b")
         node.setValue(nil, forKey: "name")
-        #expect(node.value(forKey: "name") == nil)
+        expect(node.value(forKey: "name") == nil)
         node.propertyCache = NSMutableDictionary(dictionary: ["name": "c"])
-        #expect(node.value(forKey: "name") as? String == "c")
+        expectEqual(node.value(forKey: "name") as? String, "c")
     }
 }
 

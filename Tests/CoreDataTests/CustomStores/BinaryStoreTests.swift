@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -82,20 +83,20 @@ struct BinaryStoreTests {
         try context.performAndWait {
             let id = try #require(context.persistentStoreCoordinator?.managedObjectID(forURIRepresentation: uri))
             let bar = try #require(try context.existingObject(with: id) as? Bar)
-            #expect(bar.name == "Zum Löwen 🦁" && bar.price == -7 && bar.distance == 1.0 / 3)
-            #expect(bar.createdAt == Date(timeIntervalSinceReferenceDate: 700_000_000.123456) && bar.favorite)
-            #expect(bar.rating == Decimal(string: "4.125") && bar.code?.uuidString.hasPrefix("E621E1F8") == true)
-            #expect(bar.site?.absoluteString == "https://example.org/?a=%20" && bar.map == Data([0, 255, 3]))
-            #expect(bar.seats == .min && bar.visits == .max && bar.score == 0.1 && bar.beers == 12)
-            #expect(bar.colour == NSArray(array: ["red", 1]) && bar.note == nil && bar.licence == nil)
-            #expect(bar.city?.name == "Porto" && bar.city?.venues == [bar])
-            #expect(bar.photos.map(\.title) == ["3", "1", "2"] && Set(bar.tags.map(\.title)) == ["a", "b"])
-            #expect(bar.fans.count == 2 && bar.fans.allSatisfy { $0.favourites == [bar] })
-            #expect(Set(bar.fans.compactMap(\.boss?.email)) == ["c@d"])
+            expect(bar.name == "Zum Löwen 🦁" && bar.price == -7 && bar.distance == 1.0 / 3)
+            expect(bar.createdAt == Date(timeIntervalSinceReferenceDate: 700_000_000.123456) && bar.favorite)
+            expect(bar.rating == Decimal(string: "4.125") && bar.code?.uuidString.hasPrefix("E621E1F8") == true)
+            expect(bar.site?.absoluteString == "https://example.org/?a=%20" && bar.map == Data([0, 255, 3]))
+            expect(bar.seats == .min && bar.visits == .max && bar.score == 0.1 && bar.beers == 12)
+            expect(bar.colour == NSArray(array: ["red", 1]) && bar.note == nil && bar.licence == nil)
+            expect(bar.city?.name == "Porto" && bar.city?.venues == [bar])
+            expect(bar.photos.map(\.title) == ["3", "1", "2"] && Set(bar.tags.map(\.title)) == ["a", "b"])
+            expect(bar.fans.count == 2 && bar.fans.allSatisfy { $0.favourites == [bar] })
+            expectEqual(Set(bar.fans.compactMap(\.boss?.email)), ["c@d"])
             // Fetches and constraints are the framework's.
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "ANY tags.title == 'a' AND city.name BEGINSWITH 'P'")
-            #expect(try context.fetch(request) == [bar])
+            try expectEqual(context.fetch(request), [bar])
             User(context: context).email = "a@b"
             #expect(throws: CocoaError.self) { try context.save() }
         }
@@ -127,7 +128,7 @@ struct BinaryStoreTests {
         try context.performAndWait {
             let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
             let home = try #require(person.value(forKey: "home") as? [String: Any])
-            #expect(home["street"] as? String == "Elm" && (home["point"] as? [String: Any])?["x"] as? Double == 2.5)
+            expect(home["street"] as? String == "Elm" && (home["point"] as? [String: Any])?["x"] as? Double == 2.5)
         }
     }
 
@@ -142,12 +143,12 @@ struct BinaryStoreTests {
         try close(context)
         context = try open()
         try context.performAndWait {
-            #expect(try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 0)
-            #expect(try context.count(for: NSFetchRequest<Photo>(entityName: "Photo")) == 0)
-            #expect(try context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name) == ["Rome"])
+            try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 0)
+            try expectEqual(context.count(for: NSFetchRequest<Photo>(entityName: "Photo")), 0)
+            try expectEqual(context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name), ["Rome"])
             let bar = Bar(context: context)
             try context.save()
-            #expect(bar.objectID.uriRepresentation() != old)
+            expect(bar.objectID.uriRepresentation() != old)
         }
     }
 
@@ -155,7 +156,7 @@ struct BinaryStoreTests {
         let context = try open()
         let coordinator = try #require(context.persistentStoreCoordinator)
         let store = coordinator.persistentStores[0]
-        #expect(store.type == NSBinaryStoreType && NSPersistentStoreCoordinator.registeredStoreTypes["Binary"] != nil)
+        expect(store.type == NSBinaryStoreType && NSPersistentStoreCoordinator.registeredStoreTypes["Binary"] != nil)
         coordinator.setMetadata(coordinator.metadata(for: store).merging(["mine": 5]) { $1 }, for: store)
         try fill(context)
         let uuid = store.identifier
@@ -163,16 +164,16 @@ struct BinaryStoreTests {
 
         let type = NSPersistentStoreCoordinator.self
         let read = try type.metadataForPersistentStore(type: .binary, at: url)
-        #expect(read["mine"] as? Int == 5 && read[NSStoreUUIDKey] as? String == uuid)
-        #expect(read[NSStoreTypeKey] as? String == "Binary")
-        #expect(GuideModel.make().isConfiguration(withName: nil, compatibleWithStoreMetadata: read))
+        expect(read["mine"] as? Int == 5 && read[NSStoreUUIDKey] as? String == uuid)
+        expectEqual(read[NSStoreTypeKey] as? String, "Binary")
+        expect(GuideModel.make().isConfiguration(withName: nil, compatibleWithStoreMetadata: read))
         try type.setMetadata(["mine": 6], type: .binary, at: url)
         let again = try #require(try open().persistentStoreCoordinator).persistentStores[0]
-        #expect(again.identifier == uuid && again.metadata["mine"] as? Int == 6)
+        expect(again.identifier == uuid && again.metadata["mine"] as? Int == 6)
         let missing = #expect(throws: CocoaError.self) {
             try type.metadataForPersistentStore(type: .binary, at: scratch.file("none"))
         }
-        #expect(missing?.code == .fileReadNoSuchFile)
+        expectEqual(missing?.code, .fileReadNoSuchFile)
     }
 
     @Test func `a store of another version of the model is refused`() throws {
@@ -182,12 +183,12 @@ struct BinaryStoreTests {
         let before = try Data(contentsOf: url)
 
         let error = #expect(throws: CocoaError.self) { try open(model) }
-        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
-        #expect(error?.localizedDescription.contains("City") == true)
-        #expect(try Data(contentsOf: url) == before)
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
+        expectEqual(error?.localizedDescription.contains("City"), true)
+        try expectEqual(Data(contentsOf: url), before)
         let lenient = try open(model, [NSIgnorePersistentStoreVersioningOption: true])
         try lenient.performAndWait { () throws in
-            #expect(try lenient.count(for: NSFetchRequest<City>(entityName: "City")) == 1)
+            try expectEqual(lenient.count(for: NSFetchRequest<City>(entityName: "City")), 1)
         }
     }
 
@@ -201,15 +202,15 @@ struct BinaryStoreTests {
         try context.performAndWait {
             try context.fetch(NSFetchRequest<City>(entityName: "City")).first?.name = "Rome"
             #expect(throws: CocoaError.self) { try context.save() }
-            #expect(context.updatedObjects.count == 1)
+            expectEqual(context.updatedObjects.count, 1)
         }
         try FileManager.default.moveItem(at: aside, to: scratch.folder)
-        #expect(try Data(contentsOf: url) == before)
+        try expectEqual(Data(contentsOf: url), before)
         try context.performAndWait { try context.save() }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.folder.path) == ["guide.binary"])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: scratch.folder.path), ["guide.binary"])
         let second = try open()
         try second.performAndWait { () throws in
-            #expect(try second.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name) == ["Rome"])
+            try expectEqual(second.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name), ["Rome"])
         }
     }
 
@@ -228,9 +229,9 @@ struct BinaryStoreTests {
         let copy = scratch.file("copy.binary")
         let coordinator = try #require(context.persistentStoreCoordinator)
         try coordinator.replacePersistentStore(at: copy, withPersistentStoreFrom: url, type: .binary)
-        #expect(try Data(contentsOf: copy) == Data(contentsOf: url))
+        try expectEqual(Data(contentsOf: copy), Data(contentsOf: url))
         try coordinator.destroyPersistentStore(at: url, type: .binary)
-        #expect(coordinator.persistentStores == [] && !FileManager.default.fileExists(atPath: url.path))
+        expect(coordinator.persistentStores == [] && !FileManager.default.fileExists(atPath: url.path))
         try coordinator.destroyPersistentStore(at: url, type: .binary)
 
         let other = scratch.file("other")
@@ -238,10 +239,10 @@ struct BinaryStoreTests {
         let refusal = #expect(throws: CocoaError.self) {
             try coordinator.destroyPersistentStore(at: other, type: .binary)
         }
-        #expect(refusal?.code == .fileReadCorruptFile && FileManager.default.fileExists(atPath: other.path))
+        expect(refusal?.code == .fileReadCorruptFile && FileManager.default.fileExists(atPath: other.path))
         let force: [AnyHashable: Any] = [NSPersistentStoreForceDestroyOption: true]
         try coordinator.destroyPersistentStore(at: other, type: .binary, options: force)
-        #expect(!FileManager.default.fileExists(atPath: other.path))
+        expect(!FileManager.default.fileExists(atPath: other.path))
     }
 
     @Test func `a binary store is migrated to SQLite, and none is migrated to a binary one`() throws {
@@ -257,14 +258,14 @@ struct BinaryStoreTests {
         reader.persistentStoreCoordinator = coordinator
         try reader.performAndWait {
             let bars = try reader.fetch(NSFetchRequest<Bar>(entityName: "Bar"))
-            #expect(bars.map(\.beers) == [12] && bars.first?.photos.map(\.title) == ["3", "1", "2"])
-            #expect(bars.first?.fans.count == 2 && bars.first?.colour == NSArray(array: ["red", 1]))
+            expect(bars.map(\.beers) == [12] && bars.first?.photos.map(\.title) == ["3", "1", "2"])
+            expect(bars.first?.fans.count == 2 && bars.first?.colour == NSArray(array: ["red", 1]))
         }
         #expect(throws: CocoaError.self) {
             try coordinator.migratePersistentStore(moved, to: scratch.file("back.binary"), type: .binary)
         }
-        #expect(coordinator.persistentStores == [moved])
-        #expect(!FileManager.default.fileExists(atPath: scratch.file("back.binary").path))
+        expectEqual(coordinator.persistentStores, [moved])
+        expect(!FileManager.default.fileExists(atPath: scratch.file("back.binary").path))
     }
 
     @Test func `a file of a later version, and a value that cannot be decoded, are errors`() throws {
@@ -277,14 +278,14 @@ struct BinaryStoreTests {
         }
         try BinaryStoreFile(metadata: whole.metadata, lastKey: whole.lastKey, objects: damaged).write(to: url)
         let undecodable = #expect(throws: CocoaError.self) { try open() }
-        #expect(undecodable?.localizedDescription.contains("colour") == true)
+        expectEqual(undecodable?.localizedDescription.contains("colour"), true)
 
         var list = BinaryPropertyList()
         let root = ["format": list.append(.string("StrataBinaryStore")), "version": list.append(.integer(2))]
         _ = list.append(.dictionary(root))
         try list.encoded().write(to: url)
         let later = #expect(throws: CocoaError.self) { try open() }
-        #expect(later?.code == .featureUnsupported)
+        expectEqual(later?.code, .featureUnsupported)
     }
 
     @Test(arguments: DifferentialSeeds.all)
@@ -304,7 +305,7 @@ struct BinaryStoreTests {
             do {
                 try close(try open(model))
             } catch {
-                #expect(error is CocoaError, "\(error)")
+                expect(error is CocoaError, "\(error)")
             }
         }
     }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,24 +24,24 @@ struct CustomStoreTests {
     func `what is saved is fetched again, by predicate, order, limit and offset`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
         let ids = try stack.storeVenues(["a", "b", "c", "d", "e"])
-        #expect(ids.allSatisfy { !$0.isTemporaryID && $0.persistentStore === stack.coordinator.persistentStores[0] })
+        expect(ids.allSatisfy { !$0.isTemporaryID && $0.persistentStore === stack.coordinator.persistentStores[0] })
         try stack.inContext { context throws in
             let all = request(NSPredicate(format: "price > 1"))
-            #expect(try context.fetch(all).map(\.name) == ["b", "c", "d", "e"])
+            try expectEqual(context.fetch(all).map(\.name), ["b", "c", "d", "e"])
             all.fetchOffset = 1
             all.fetchLimit = 2
-            #expect(try context.fetch(all).map(\.name) == ["c", "d"])
-            #expect(try context.count(for: all) == 2)
+            try expectEqual(context.fetch(all).map(\.name), ["c", "d"])
+            try expectEqual(context.count(for: all), 2)
             all.sortDescriptors = [NSSortDescriptor(key: "name", ascending: false)]
-            #expect(try context.fetch(all).map(\.name) == ["d", "c"])
-            #expect(try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 5)
+            try expectEqual(context.fetch(all).map(\.name), ["d", "c"])
+            try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 5)
             let wanted = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
             wanted.resultType = .managedObjectIDResultType
             wanted.predicate = NSPredicate(format: "name == %@", "c")
-            #expect(try context.fetch(wanted) == [ids[2]])
+            try expectEqual(context.fetch(wanted), [ids[2]])
             let number = NSFetchRequest<NSNumber>(entityName: "Venue")
             number.resultType = .countResultType
-            #expect(try context.fetch(number).map(\.intValue) == [5])
+            try expectEqual(context.fetch(number).map(\.intValue), [5])
         }
     }
 
@@ -55,12 +56,12 @@ struct CustomStoreTests {
         let uri = id.uriRepresentation()
         let second = try stack.reopened(kind)
         let found = try #require(second.coordinator.managedObjectID(forURIRepresentation: uri))
-        #expect(found.uriRepresentation() == uri)
-        #expect(found.entity.name == "Venue")
+        expectEqual(found.uriRepresentation(), uri)
+        expectEqual(found.entity.name, "Venue")
         try second.inContext { context throws in
             let venue = try #require(try context.existingObject(with: found) as? Venue)
-            #expect(venue.name == "a")
-            #expect(venue.objectID === found)
+            expectEqual(venue.name, "a")
+            expect(venue.objectID === found)
         }
     }
 
@@ -96,16 +97,16 @@ struct CustomStoreTests {
         for stack in [stack, try stack.reopened(kind)] {
             try stack.inContext { context throws in
                 let venues = try context.fetch(request(sortedBy: "name"))
-                #expect(venues.map { $0.city?.name } == ["Porto", "Porto"])
-                #expect(venues[0].city === venues[1].city)
-                #expect(venues[0].city?.venues == Set(venues))
-                #expect(Set(venues[0].tags.map(\.title)) == ["x", "y"])
-                #expect(venues[1].tags.first?.venues == Set(venues))
-                #expect(venues[0].photos.map(\.title) == ["1", "2", "3"])
-                #expect(venues[0].photos[0].venue === venues[0])
+                expectEqual(venues.map { $0.city?.name }, ["Porto", "Porto"])
+                expect(venues[0].city === venues[1].city)
+                expectEqual(venues[0].city?.venues, Set(venues))
+                expectEqual(Set(venues[0].tags.map(\.title)), ["x", "y"])
+                expectEqual(venues[1].tags.first?.venues, Set(venues))
+                expectEqual(venues[0].photos.map(\.title), ["1", "2", "3"])
+                expect(venues[0].photos[0].venue === venues[0])
                 let user = try #require(try context.all(User.self).first)
-                #expect(user.favourites.map(\.name) == ["b", "a"])
-                #expect(user.boss == nil)
+                expectEqual(user.favourites.map(\.name), ["b", "a"])
+                expectEqual(user.boss, nil)
             }
         }
         try stack.inContext { context throws in
@@ -119,10 +120,10 @@ struct CustomStoreTests {
         for stack in [stack, try stack.reopened(kind)] {
             try stack.inContext { context throws in
                 let user = try #require(try context.all(User.self).first)
-                #expect(user.favourites.map(\.name) == ["a", "b"])
-                #expect(user.favourites[0].photos.map(\.title) == ["2", "3"])
-                #expect(user.favourites[0].city == nil)
-                #expect(try context.all(City.self).first?.venues.map(\.name) == ["b"])
+                expectEqual(user.favourites.map(\.name), ["a", "b"])
+                expectEqual(user.favourites[0].photos.map(\.title), ["2", "3"])
+                expectEqual(user.favourites[0].city, nil)
+                try expectEqual(context.all(City.self).first?.venues.map(\.name), ["b"])
             }
         }
     }
@@ -140,12 +141,12 @@ struct CustomStoreTests {
         for stack in [stack, try stack.reopened(kind)] {
             try stack.inContext { context throws in
                 let all = try context.fetch(request(sortedBy: "name"))
-                #expect(all.map(\.name) == ["a", "b"])
-                #expect((all[1] as? Bar)?.beers == 7)
-                #expect(try context.all(Bar.self).map(\.name) == ["b"])
+                expectEqual(all.map(\.name), ["a", "b"])
+                expectEqual((all[1] as? Bar)?.beers, 7)
+                try expectEqual(context.all(Bar.self).map(\.name), ["b"])
                 let narrow = request()
                 narrow.includesSubentities = false
-                #expect(try context.fetch(narrow).map(\.name) == ["a"])
+                try expectEqual(context.fetch(narrow).map(\.name), ["a"])
             }
         }
     }
@@ -168,14 +169,14 @@ struct CustomStoreTests {
         }
         for stack in [stack, try stack.reopened(kind)] {
             try stack.inContext { context throws in
-                #expect(try context.all(Venue.self).isEmpty)
-                #expect(try context.all(Photo.self).isEmpty)
-                #expect(try context.all(City.self).first?.venues == [])
+                try expect(context.all(Venue.self).isEmpty)
+                try expect(context.all(Photo.self).isEmpty)
+                try expectEqual(context.all(City.self).first?.venues, [])
             }
         }
         try stack.inContext { context throws in
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
         }
     }
 
@@ -191,16 +192,16 @@ struct CustomStoreTests {
             new.name = "new"
             new.price = 3
             let wanted = request(NSPredicate(format: "price > 0"))
-            #expect(try context.fetch(wanted).map(\.name) == ["c", "new", "z"])
-            #expect(try context.count(for: wanted) == 3)
+            try expectEqual(context.fetch(wanted).map(\.name), ["c", "new", "z"])
+            try expectEqual(context.count(for: wanted), 3)
             wanted.fetchOffset = 1
             wanted.fetchLimit = 1
-            #expect(try context.fetch(wanted).map(\.name) == ["new"])
+            try expectEqual(context.fetch(wanted).map(\.name), ["new"])
             wanted.includesPendingChanges = false
-            #expect(try context.count(for: wanted) == 1)
+            try expectEqual(context.count(for: wanted), 1)
             context.rollback()
-            #expect(try context.fetch(request()).map(\.name) == ["a", "b", "c", "d"])
-            #expect(!context.hasChanges)
+            try expectEqual(context.fetch(request()).map(\.name), ["a", "b", "c", "d"])
+            expect(!context.hasChanges)
         }
     }
 
@@ -217,19 +218,19 @@ struct CustomStoreTests {
                 try context.save()
             }
             let error = #expect(throws: CocoaError.self) { try late.save() }
-            #expect(error?.code == .managedObjectMerge)
+            expectEqual(error?.code, .managedObjectMerge)
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
-            #expect(conflicts?.count == 1 && conflicts?.first?.sourceObject === venue)
-            #expect(conflicts?.first?.oldVersionNumber == 1 && conflicts?.first?.newVersionNumber == 2)
-            #expect(venue.price == 50 && venue.hasChanges)
+            expect(conflicts?.count == 1 && conflicts?.first?.sourceObject === venue)
+            expect(conflicts?.first?.oldVersionNumber == 1 && conflicts?.first?.newVersionNumber == 2)
+            expect(venue.price == 50 && venue.hasChanges)
             late.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try late.save()
-            #expect(venue.name == "changed")
+            expectEqual(venue.name, "changed")
         }
         for stack in [stack, try stack.reopened(kind)] {
             try stack.inContext { context throws in
                 let venue = try context.fetch(request())[0]
-                #expect(venue.name == "changed" && venue.price == 50)
+                expect(venue.name == "changed" && venue.price == 50)
             }
         }
     }
@@ -254,15 +255,15 @@ struct CustomStoreTests {
                 try context.save()
             }
             let error = #expect(throws: CocoaError.self) { try late.save() }
-            #expect(error?.code == .managedObjectMerge)
+            expectEqual(error?.code, .managedObjectMerge)
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
-            #expect(Set(conflicts?.map(\.sourceObject.objectID) ?? []) == Set(ids))
-            #expect(conflicts?.first { $0.sourceObject.objectID == ids[0] }?.newVersionNumber == 0)
+            expectEqual(Set(conflicts?.map(\.sourceObject.objectID) ?? []), Set(ids))
+            expectEqual(conflicts?.first { $0.sourceObject.objectID == ids[0] }?.newVersionNumber, 0)
             late.mergePolicy = NSMergePolicy.rollback
             try late.save()
-            #expect(locked.price == 9)
+            expectEqual(locked.price, 9)
         }
-        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["b"]) }
+        try stack.inContext { context throws in try expectEqual(context.fetch(request()).map(\.name), ["b"]) }
     }
 
     @Test(arguments: CustomKind.allCases)
@@ -287,18 +288,18 @@ struct CustomStoreTests {
             let user = User(context: context)
             user.email = "me"
             try context.save()
-            #expect(venue.objectID.persistentStore === coordinator.persistentStores[0])
-            #expect(user.objectID.persistentStore === coordinator.persistentStores[1])
+            expect(venue.objectID.persistentStore === coordinator.persistentStores[0])
+            expect(user.objectID.persistentStore === coordinator.persistentStores[1])
             venue.price = 4
             user.age = 5
             try context.save()
             user.favourites = [venue]
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectExternalRelationship)
+            expectEqual(error?.code, .managedObjectExternalRelationship)
         }
         try stack.inContext { context throws in
-            #expect(try context.fetch(request()).map(\.price) == [4])
-            #expect(try context.all(User.self).map(\.age) == [5])
+            try expectEqual(context.fetch(request()).map(\.price), [4])
+            try expectEqual(context.all(User.self).map(\.age), [5])
         }
     }
 
@@ -312,16 +313,16 @@ struct CustomStoreTests {
             venue.name = "b"
             context.assign(venue, to: other)
             try context.save()
-            #expect(venue.objectID.persistentStore === other)
+            expect(venue.objectID.persistentStore === other)
             let all = request(sortedBy: "name")
-            #expect(try context.fetch(all).map(\.name) == ["a", "b", "c"])
+            try expectEqual(context.fetch(all).map(\.name), ["a", "b", "c"])
             all.fetchOffset = 1
             all.fetchLimit = 1
-            #expect(try context.fetch(all).map(\.name) == ["b"])
-            #expect(try context.count(for: request()) == 3)
+            try expectEqual(context.fetch(all).map(\.name), ["b"])
+            try expectEqual(context.count(for: request()), 3)
             all.affectedStores = [other]
             all.fetchOffset = 0
-            #expect(try context.fetch(all).map(\.name) == ["b"])
+            try expectEqual(context.fetch(all).map(\.name), ["b"])
         }
     }
 
@@ -335,15 +336,15 @@ struct CustomStoreTests {
             venue.city = city
             let captured = venue.objectID
             try context.obtainPermanentIDs(for: [venue, city, venue])
-            #expect(!venue.objectID.isTemporaryID && !captured.isTemporaryID)
-            #expect(venue.isInserted)
+            expect(!venue.objectID.isTemporaryID && !captured.isTemporaryID)
+            expect(venue.isInserted)
             let (venueID, cityID) = (venue.objectID, city.objectID)
             try context.save()
-            #expect(venue.objectID === venueID && city.objectID === cityID)
-            #expect(captured === venueID)
-            #expect(context.object(with: captured) === venue)
-            #expect(context.object(with: venueID) === venue)
-            #expect(venue.city === city && city.venues == [venue])
+            expect(venue.objectID === venueID && city.objectID === cityID)
+            expect(captured === venueID)
+            expect(context.object(with: captured) === venue)
+            expect(context.object(with: venueID) === venue)
+            expect(venue.city === city && city.venues == [venue])
         }
     }
 
@@ -356,7 +357,7 @@ struct CustomStoreTests {
         child.parent = parent
         let id = try child.performAndWait {
             let found = try child.fetch(request())
-            #expect(found.map(\.name) == ["a", "b"])
+            expectEqual(found.map(\.name), ["a", "b"])
             found[0].name = "changed"
             child.delete(found[1])
             let new = Venue(context: child)
@@ -365,13 +366,14 @@ struct CustomStoreTests {
             try child.save()
             return new.objectID
         }
-        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["a", "b"]) }
+        try stack.inContext { context throws in try expectEqual(context.fetch(request()).map(\.name), ["a", "b"]) }
         try parent.performAndWait { try parent.save() }
-        #expect(!id.isTemporaryID)
-        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"])
+        expect(!id.isTemporaryID)
+        try stack.inContext { context throws in
+            try expectEqual(context.fetch(request()).map(\.name), ["changed", "new"])
         }
         let name = try child.performAndWait { (try child.existingObject(with: id) as? Venue)?.name }
-        #expect(name == "new")
+        expectEqual(name, "new")
     }
 
     @Test(arguments: CustomKind.allCases)
@@ -380,12 +382,12 @@ struct CustomStoreTests {
         let id = try stack.storeVenues(["a"])[0]
         let follower = stack.context()
         follower.automaticallyMergesChangesFromParent = true
-        follower.performAndWait { #expect((follower.object(with: id) as? Venue)?.name == "a") }
+        follower.performAndWait { expectEqual((follower.object(with: id) as? Venue)?.name, "a") }
         try stack.inContext { context throws in
             try context.get(id, Venue.self).name = "b"
             try context.save()
         }
-        follower.performAndWait { #expect((follower.object(with: id) as? Venue)?.name == "b") }
+        follower.performAndWait { expectEqual((follower.object(with: id) as? Venue)?.name, "b") }
     }
 
     @Test(arguments: CustomKind.allCases)
@@ -399,15 +401,15 @@ struct CustomStoreTests {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: false)]
             request.propertiesToFetch = ["name", "price"]
             let found = try context.fetch(request)
-            #expect(found.map { $0["name"] as? String } == ["c", "b"])
-            #expect(found.map { ($0["price"] as? NSNumber)?.intValue } == [3, 2])
+            expectEqual(found.map { $0["name"] as? String }, ["c", "b"])
+            expectEqual(found.map { ($0["price"] as? NSNumber)?.intValue }, [3, 2])
             let sum = NSExpressionDescription()
             sum.name = "sum"
             sum.expression = NSExpression(forFunction: "sum:", arguments: [NSExpression(forKeyPath: "price")])
             sum.expressionResultType = .integer64AttributeType
             request.propertiesToFetch = [sum]
             request.sortDescriptors = nil
-            #expect(try context.fetch(request).map { ($0["sum"] as? NSNumber)?.intValue } == [5])
+            try expectEqual(context.fetch(request).map { ($0["sum"] as? NSNumber)?.intValue }, [5])
         }
     }
 
@@ -428,7 +430,7 @@ struct CustomStoreTests {
                 do { try context.execute(request) } catch { done.resume(throwing: error) }
             }
         }
-        #expect(names == ["a", "b"])
+        expectEqual(names, ["a", "b"])
     }
 
     @Test(arguments: CustomKind.allCases)
@@ -439,7 +441,7 @@ struct CustomStoreTests {
         try stack.inContext { context throws in
             try context.get(id, Venue.self).price = 3
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
+            expectEqual(error?.code, .persistentStoreSave)
         }
     }
 
@@ -456,8 +458,8 @@ struct CustomStoreTests {
         try stack.coordinator.migratePersistentStore(store, to: folder.file("new.sqlite"), type: .sqlite)
         try stack.inContext { context throws in
             let venue = try #require(try context.fetch(request()).first)
-            #expect(venue.name == "a" && venue.tags.count == 1)
-            #expect(venue.objectID.persistentStore?.type == NSSQLiteStoreType)
+            expect(venue.name == "a" && venue.tags.count == 1)
+            expectEqual(venue.objectID.persistentStore?.type, NSSQLiteStoreType)
         }
         let error = #expect(throws: CocoaError.self) {
             try stack.coordinator.migratePersistentStore(
@@ -466,8 +468,8 @@ struct CustomStoreTests {
                 type: kind == .server ? ServerStore.storeType : JSONStore.storeType
             )
         }
-        #expect(error?.code == .persistentStoreOperation)
-        #expect(stack.coordinator.persistentStores.map(\.type) == [NSSQLiteStoreType])
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(stack.coordinator.persistentStores.map(\.type), [NSSQLiteStoreType])
     }
 
     @Test(arguments: CustomKind.allCases)
@@ -475,7 +477,7 @@ struct CustomStoreTests {
         let stack = try CustomStack.make(kind, in: folder)
         let id = try stack.storeVenues(["a"])[0]
         try stack.coordinator.remove(stack.coordinator.persistentStores[0])
-        #expect(id.persistentStore == nil)
+        expectEqual(id.persistentStore, nil)
         try stack.inContext { context throws in
             #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
             #expect(throws: CocoaError.self) { try context.fetch(request()) }
@@ -491,11 +493,11 @@ struct CustomStoreTests {
         container.persistentStoreDescriptions = [description]
         var failure: (any Error)?
         container.loadPersistentStores { failure = $1 }
-        #expect(failure == nil)
+        expect(failure == nil)
         let store = try #require(container.persistentStoreCoordinator.persistentStores.first)
-        #expect(store.type == description.type)
-        #expect(store.metadata[NSStoreModelVersionHashesKey] != nil)
-        #expect(store.metadata[NSStoreUUIDKey] as? String == store.identifier)
+        expectEqual(store.type, description.type)
+        expect(store.metadata[NSStoreModelVersionHashesKey] != nil)
+        expectEqual(store.metadata[NSStoreUUIDKey] as? String, store.identifier)
         let context = container.newBackgroundContext()
         try context.performAndWait {
             Venue(context: context).name = "a"

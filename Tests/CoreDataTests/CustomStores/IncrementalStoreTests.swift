@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -27,14 +28,14 @@ struct IncrementalStoreTests {
         let context = second.context()
         try context.performAndWait {
             let found = try context.fetch(venues())
-            #expect(server.calls() == [.fetch])
-            #expect(found.allSatisfy { $0.isFault })
-            #expect(found[0].name == "a" && found[0].price == 1)
-            #expect(server.calls() == [.values])
+            expectEqual(server.calls(), [.fetch])
+            expect(found.allSatisfy { $0.isFault })
+            expect(found[0].name == "a" && found[0].price == 1)
+            expectEqual(server.calls(), [.values])
         }
         try second.inContext { other throws in
-            #expect(try other.fetch(venues())[0].name == "a")
-            #expect(server.calls() == [.fetch])
+            try expectEqual(other.fetch(venues())[0].name, "a")
+            expectEqual(server.calls(), [.fetch])
         }
     }
 
@@ -48,11 +49,11 @@ struct IncrementalStoreTests {
             let request = venues()
             request.returnsObjectsAsFaults = false
             let found = try context.fetch(request)
-            #expect(found.allSatisfy { !$0.isFault })
-            #expect(server.calls() == [.fetch, .values, .values])
+            expect(found.allSatisfy { !$0.isFault })
+            expectEqual(server.calls(), [.fetch, .values, .values])
             server.change { $0.records[second.text(ids[0])]?.poke("price", 40) }
             request.shouldRefreshRefetchedObjects = true
-            #expect(try context.fetch(request).map(\.price) == [2, 40])
+            try expectEqual(context.fetch(request).map(\.price), [2, 40])
         }
     }
 
@@ -71,16 +72,16 @@ struct IncrementalStoreTests {
         _ = server.calls()
         try second.inContext { context throws in
             let venue = try context.fetch(venues())[0]
-            #expect(venue.name == "a")
-            #expect(server.calls() == [.fetch, .values, .toOne, .toOne])
+            expectEqual(venue.name, "a")
+            expectEqual(server.calls(), [.fetch, .values, .toOne, .toOne])
             let city = try #require(venue.city)
-            #expect(city.isFault)
-            #expect(city.name == "Porto")
-            #expect(server.calls() == [.values])
-            #expect(city.venues == [venue])
-            #expect(server.calls() == [.toMany])
-            #expect(city.venues.count == 1)
-            #expect(server.calls() == [])
+            expect(city.isFault)
+            expectEqual(city.name, "Porto")
+            expectEqual(server.calls(), [.values])
+            expectEqual(city.venues, [venue])
+            expectEqual(server.calls(), [.toMany])
+            expectEqual(city.venues.count, 1)
+            expectEqual(server.calls(), [])
         }
     }
 
@@ -93,9 +94,9 @@ struct IncrementalStoreTests {
             let found = try context.fetch(venues())
             server.change { $0.records[second.text(found[0].objectID)] = nil }
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: found[0].objectID) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
-            #expect(found[0].name == nil)
-            #expect(found[1].name == "b")
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
+            expectEqual(found[0].name, nil)
+            expectEqual(found[1].name, "b")
         }
     }
 
@@ -123,12 +124,12 @@ struct IncrementalStoreTests {
         }
         try CustomStack.server(server).inContext { context throws in
             let venue = try context.fetch(venues())[0]
-            #expect(venue.distance == 1.5 && venue.createdAt == date && venue.favorite)
-            #expect(venue.rating == Decimal(string: "4.25") && venue.code == code)
-            #expect(venue.site?.absoluteString == "https://example.org/a" && venue.map == Data([1, 2, 3]))
-            #expect(venue.seats == 70_000 && venue.visits == 1 << 40 && venue.score == 0.5)
-            #expect(venue.colour?.firstObject as? String == "red")
-            #expect(venue.name == nil && venue.city == nil)
+            expect(venue.distance == 1.5 && venue.createdAt == date && venue.favorite)
+            expect(venue.rating == Decimal(string: "4.25") && venue.code == code)
+            expect(venue.site?.absoluteString == "https://example.org/a" && venue.map == Data([1, 2, 3]))
+            expect(venue.seats == 70_000 && venue.visits == 1 << 40 && venue.score == 0.5)
+            expectEqual(venue.colour?.firstObject as? String, "red")
+            expect(venue.name == nil && venue.city == nil)
         }
     }
 
@@ -140,20 +141,20 @@ struct IncrementalStoreTests {
         var seen: Set<URL> = []
         for text in ["1", "-5", "a/b?c#d e", "'quoted", "p1", "ü", "", "%41"] {
             let id = store.newObjectID(for: entity, referenceObject: text)
-            #expect(store.newObjectID(for: entity, referenceObject: NSString(string: text)) === id)
-            #expect(seen.insert(id.uriRepresentation()).inserted)
+            expect(store.newObjectID(for: entity, referenceObject: NSString(string: text)) === id)
+            expect(seen.insert(id.uriRepresentation()).inserted)
             let second = try CustomStack.server(server)
             let other = try #require(second.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
             let otherStore = try #require(second.coordinator.persistentStores[0] as? ServerStore)
-            #expect(otherStore.referenceObject(for: other) as? String == text)
-            #expect(store.referenceObject(for: other) is NSNull)
+            expectEqual(otherStore.referenceObject(for: other) as? String, text)
+            expect(store.referenceObject(for: other) is NSNull)
         }
         let number = store.newObjectID(for: entity, referenceObject: 1)
-        #expect(number !== store.newObjectID(for: entity, referenceObject: "1"))
-        #expect(number === store.newObjectID(for: entity, referenceObject: NSNumber(value: 1)))
-        #expect(number.uriRepresentation().lastPathComponent == "p1")
+        expect(number !== store.newObjectID(for: entity, referenceObject: "1"))
+        expect(number === store.newObjectID(for: entity, referenceObject: NSNumber(value: 1)))
+        expectEqual(number.uriRepresentation().lastPathComponent, "p1")
         let useless = store.newObjectID(for: entity, referenceObject: 1.5)
-        #expect(useless.isTemporaryID)
+        expect(useless.isTemporaryID)
     }
 
     @Test
@@ -162,14 +163,14 @@ struct IncrementalStoreTests {
         let id = try stack.storeVenues(["a"])[0]
         let node = NSIncrementalStoreNode(objectID: id, withValues: ["name": "a", "city": NSNull()], version: 3)
         let properties = id.entity.propertiesByName
-        #expect(node.objectID === id && node.version == 3)
-        #expect(node.value(for: try #require(properties["name"])) as? String == "a")
-        #expect(node.value(for: try #require(properties["city"])) is NSNull)
-        #expect(node.value(for: try #require(properties["price"])) == nil)
+        expect(node.objectID === id && node.version == 3)
+        expectEqual(node.value(for: try #require(properties["name"])) as? String, "a")
+        expect(node.value(for: try #require(properties["city"])) is NSNull)
+        expect(node.value(for: try #require(properties["price"])) == nil)
         node.update(withValues: ["price": 4], version: 5)
-        #expect(node.version == 5)
-        #expect(node.value(for: try #require(properties["name"])) == nil)
-        #expect(node.value(for: try #require(properties["price"])) as? Int == 4)
+        expectEqual(node.version, 5)
+        expect(node.value(for: try #require(properties["name"])) == nil)
+        expectEqual(node.value(for: try #require(properties["price"])) as? Int, 4)
     }
 
     // MARK: - Saving and versions
@@ -186,17 +187,17 @@ struct IncrementalStoreTests {
             city.name = "Porto"
             city.venues = [try context.get(ids[0], Venue.self)]
             try context.save()
-            #expect(server.calls().filter { $0 == .save || $0 == .ids } == [.ids, .save])
+            expectEqual(server.calls().filter { $0 == .save || $0 == .ids }, [.ids, .save])
             let texts = server.current.records
-            #expect(texts.count == 2)
-            #expect(texts[stack.text(ids[0])]?.version == 2)
-            #expect(texts[stack.text(city.objectID)]?.links["venues"] == [stack.text(ids[0])])
+            expectEqual(texts.count, 2)
+            expectEqual(texts[stack.text(ids[0])]?.version, 2)
+            expectEqual(texts[stack.text(city.objectID)]?.links["venues"], [stack.text(ids[0])])
             try context.save()
-            #expect(server.calls() == [])
+            expectEqual(server.calls(), [])
         }
         let request = NSSaveChangesRequest(inserted: nil, updated: nil, deleted: nil, locked: nil)
-        #expect(request.requestType == .saveRequestType)
-        #expect((request.copy() as? NSSaveChangesRequest)?.insertedObjects == nil)
+        expectEqual(request.requestType, .saveRequestType)
+        expectEqual((request.copy() as? NSSaveChangesRequest)?.insertedObjects, nil)
     }
 
     @Test
@@ -209,14 +210,14 @@ struct IncrementalStoreTests {
             venue.price = 30
             server.change { $0.records[stack.text(id)]?.poke("name", "elsewhere") }
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectMerge)
-            #expect(venue.price == 30 && venue.name == "a")
+            expectEqual(error?.code, .managedObjectMerge)
+            expect(venue.price == 30 && venue.name == "a")
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
-            #expect(venue.name == "elsewhere" && venue.price == 30)
+            expect(venue.name == "elsewhere" && venue.price == 30)
         }
-        #expect(server[stack.text(id)]?.values["price"] as? Int == 30)
-        #expect(server[stack.text(id)]?.values["name"] as? String == "elsewhere")
+        expectEqual(server[stack.text(id)]?.values["price"] as? Int, 30)
+        expectEqual(server[stack.text(id)]?.values["name"] as? String, "elsewhere")
     }
 
     @Test(arguments: [0, 1, UInt64.max])
@@ -236,10 +237,10 @@ struct IncrementalStoreTests {
                 }
             }
             let error = #expect(throws: CocoaError.self) { try late.save() }
-            #expect(error?.code == .managedObjectMerge)
+            expectEqual(error?.code, .managedObjectMerge)
             late.rollback()
             late.refresh(venue, mergeChanges: false)
-            #expect(venue.price == 7)
+            expectEqual(venue.price, 7)
         }
     }
 
@@ -249,16 +250,16 @@ struct IncrementalStoreTests {
         let id = try stack.storeVenues(["a"])[0]
         server.change { $0.records[stack.text(id)]?.poke("name", "new") }
         try stack.inContext { context throws in
-            #expect(try context.get(id, Venue.self).name == "a")
+            try expectEqual(context.get(id, Venue.self).name, "a")
         }
         try stack.inContext { context throws in
             context.stalenessInterval = 0
             let venue = try context.get(id, Venue.self)
-            #expect(venue.name == "new")
+            expectEqual(venue.name, "new")
             venue.price = 2
             try context.save()
         }
-        #expect(server[stack.text(id)]?.version == 3)
+        expectEqual(server[stack.text(id)]?.version, 3)
     }
 
     // MARK: - Errors
@@ -285,13 +286,13 @@ struct IncrementalStoreTests {
                 default: _ = try CustomStack.server(server)
                 }
             }
-            #expect(context.insertedObjects == [new] && context.updatedObjects == [changed])
-            #expect(changed.changedValues().keys.sorted() == ["price"])
+            expect(context.insertedObjects == [new] && context.updatedObjects == [changed])
+            expectEqual(changed.changedValues().keys.sorted(), ["price"])
             server.change { $0.fails = [] }
             try context.save()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
-        #expect(server.current.records.count == 3)
+        expectEqual(server.current.records.count, 3)
     }
 
     @Test(arguments: [Server.Method.values, .toMany])
@@ -307,11 +308,11 @@ struct IncrementalStoreTests {
         try second.inContext { context throws in
             let venue = try context.fetch(venues())[0]
             server.change { $0.fails = [method] }
-            #expect(venue.tags.isEmpty)
-            #expect(reported.current.count >= 1)
+            expect(venue.tags.isEmpty)
+            expect(reported.current.count >= 1)
             server.change { $0.fails = [] }
             context.refresh(venue, mergeChanges: false)
-            #expect(venue.name == "a")
+            expectEqual(venue.name, "a")
         }
     }
 
@@ -345,7 +346,7 @@ struct IncrementalStoreTests {
                 case .otherNode, .wrongType, .wrongDestination:
                     context.stalenessInterval = 0
                     _ = try context.existingObject(with: id)
-                case .noCollection: #expect(try context.get(id, Venue.self).tags.isEmpty)
+                case .noCollection: try expect(context.get(id, Venue.self).tags.isEmpty)
                 case .fewIDs, .oneIDForAll, .knownID:
                     _ = (Venue(context: context), Venue(context: context))
                     if lie == .knownID { context.delete(try #require(context.insertedObjects.first)) }
@@ -356,17 +357,17 @@ struct IncrementalStoreTests {
                 error = thrown
             }
             if lie == .noCollection {
-                #expect(reported.current == [.persistentStoreOperation])
+                expectEqual(reported.current, [.persistentStoreOperation])
             } else {
-                #expect(error?.cocoaCode == .persistentStoreOperation)
-                #expect(error?.localizedDescription.contains("ServerStore") == true)
+                expectEqual(error?.cocoaCode, .persistentStoreOperation)
+                expectEqual(error?.localizedDescription.contains("ServerStore"), true)
             }
             context.rollback()
             server.change { $0.lie = nil }
             let names = try context.fetch(venues()).map(\.name)
-            #expect(names == ["a"])
+            expectEqual(names, ["a"])
         }
-        #expect(server.current.records.count == 1)
+        expectEqual(server.current.records.count, 1)
     }
 
     @Test
@@ -376,8 +377,8 @@ struct IncrementalStoreTests {
             server.change { $0.lie = .otherEntity }
             let venue = Venue(context: context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(venue.objectID.isTemporaryID && venue.isInserted)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expect(venue.objectID.isTemporaryID && venue.isInserted)
         }
     }
 
@@ -389,7 +390,7 @@ struct IncrementalStoreTests {
         let error = #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(type: ServerStore.storeType, at: server.url)
         }
-        #expect(error?.code == .persistentStoreOpen)
+        expectEqual(error?.code, .persistentStoreOpen)
         server.change { $0.metadata = [NSStoreTypeKey: ""] }
         #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(type: ServerStore.storeType, at: server.url)
@@ -399,10 +400,10 @@ struct IncrementalStoreTests {
         #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Bare", configurationName: nil, at: nil)
         }
-        #expect(coordinator.persistentStores.isEmpty)
+        expect(coordinator.persistentStores.isEmpty)
         server.change { $0.metadata = [NSStoreUUIDKey: "mine"] }
         let store = try coordinator.addPersistentStore(type: ServerStore.storeType, at: server.url)
-        #expect(store.identifier == "mine")
+        expectEqual(store.identifier, "mine")
     }
 
     // MARK: - Registrations
@@ -411,23 +412,23 @@ struct IncrementalStoreTests {
     func `a store is told which objects contexts hold, and when they let go of them`() throws {
         let stack = try CustomStack.server(server)
         let ids = try stack.storeVenues(["a", "b"])
-        #expect(server.current.registered.values.allSatisfy { $0 == 0 })
+        expect(server.current.registered.values.allSatisfy { $0 == 0 })
         let first = stack.context()
         let second = stack.context()
         let text = stack.text(ids[0])
         try first.performAndWait { _ = try first.fetch(venues()) }
-        #expect(server.current.registered[text] == 1)
+        expectEqual(server.current.registered[text], 1)
         try second.performAndWait { _ = try second.fetch(venues()) }
-        #expect(server.current.registered[text] == 2)
+        expectEqual(server.current.registered[text], 2)
         first.performAndWait { first.reset() }
-        #expect(server.current.registered[text] == 1)
+        expectEqual(server.current.registered[text], 1)
         try second.performAndWait {
             second.delete(try second.existingObject(with: ids[0]))
             try second.save()
             _ = try second.fetch(venues())
         }
-        #expect(server.current.registered[text] == 0)
-        #expect(server.current.registered[stack.text(ids[1])] == 1)
+        expectEqual(server.current.registered[text], 0)
+        expectEqual(server.current.registered[stack.text(ids[1])], 1)
     }
 
     // MARK: - Threads
@@ -451,7 +452,7 @@ struct IncrementalStoreTests {
             }
             try await group.waitForAll()
         }
-        #expect(server.current.mostInside == 1)
+        expectEqual(server.current.mostInside, 1)
     }
 
     @Test
@@ -473,9 +474,9 @@ struct IncrementalStoreTests {
                     }
                 }
             }
-            #expect(try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 1)
+            try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 1)
         }
-        #expect(nested.current == ["a", "a"])
+        expectEqual(nested.current, ["a", "a"])
     }
 
     @Test
@@ -500,10 +501,10 @@ struct IncrementalStoreTests {
         entered.wait()
         try stack.inContext { context throws in
             let error = #expect(throws: CocoaError.self) { try context.fetch(venues()) }
-            #expect(error?.code == .persistentStoreTimeout)
+            expectEqual(error?.code, .persistentStoreTimeout)
             leave.signal()
             done.wait()
-            #expect(try context.fetch(venues()).count == 1)
+            try expectEqual(context.fetch(venues()).count, 1)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -14,25 +15,25 @@ struct ConcurrencyDebugTests {
 
     @Test(arguments: meanings)
     func `in the environment`(_ value: String, _ asked: ConcurrencyDebug?) {
-        #expect(ConcurrencyDebug.asked(environment: [Self.name: value], arguments: ["server"]) == asked)
+        expectEqual(ConcurrencyDebug.asked(environment: [Self.name: value], arguments: ["server"]), asked)
     }
 
     @Test(arguments: meanings)
     func `among the arguments`(_ value: String, _ asked: ConcurrencyDebug?) {
         let arguments = ["server", "-" + Self.name, value]
-        #expect(ConcurrencyDebug.asked(environment: [:], arguments: arguments) == asked)
+        expectEqual(ConcurrencyDebug.asked(environment: [:], arguments: arguments), asked)
     }
 
     @Test func `an argument without a value says nothing`() {
-        #expect(ConcurrencyDebug.asked(environment: [:], arguments: ["server", "-" + Self.name]) == nil)
+        expectEqual(ConcurrencyDebug.asked(environment: [:], arguments: ["server", "-" + Self.name]), nil)
     }
 
     @Test func `the environment has the last word`() {
         let arguments = ["server", "-" + Self.name, "1"]
-        #expect(ConcurrencyDebug.asked(environment: [Self.name: "0"], arguments: arguments) == .off)
+        expectEqual(ConcurrencyDebug.asked(environment: [Self.name: "0"], arguments: arguments), .off)
     }
 
     @Test func `unless somebody asks, it says nothing`() {
-        #expect(ConcurrencyDebug.asked(environment: ["PATH": "/bin"], arguments: ["server", "--port", "1"]) == nil)
+        expectEqual(ConcurrencyDebug.asked(environment: ["PATH": "/bin"], arguments: ["server", "--port", "1"]), nil)
     }
 }

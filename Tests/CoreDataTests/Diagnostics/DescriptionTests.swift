@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,22 +19,22 @@ struct DescriptionTests {
         let context = stack.context()
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            #expect(venue.description == "<Venue: Venue> (id: \(id); data: <fault>)")
-            #expect(venue.isFault)
+            expectEqual(venue.description, "<Venue: Venue> (id: \(id); data: <fault>)")
+            expect(venue.isFault)
             _ = venue.name
             let lines = venue.description.split(separator: "\n").dropFirst().dropLast()
             let names = lines.compactMap { $0.split(separator: " ").first.map(String.init) }
-            #expect(names == names.sorted() && names.count > 15)
-            #expect(lines.contains { $0.hasSuffix("name = Sol") })
-            #expect(lines.contains { $0.contains("city = <x-coredata://") })
-            #expect(lines.contains { $0.hasSuffix("tags = <relationship fault>") })
-            #expect(venue.hasFault(forRelationshipNamed: "tags"))
+            expect(names == names.sorted() && names.count > 15)
+            expect(lines.contains { $0.hasSuffix("name = Sol") })
+            expect(lines.contains { $0.contains("city = <x-coredata://") })
+            expect(lines.contains { $0.hasSuffix("tags = <relationship fault>") })
+            expect(venue.hasFault(forRelationshipNamed: "tags"))
             let tags = venue.tags
-            #expect(tags.allSatisfy { venue.description.contains("\($0.objectID)") })
+            expect(tags.allSatisfy { venue.description.contains("\($0.objectID)") })
             venue.name = String(repeating: "x", count: 1_000)
-            #expect(venue.description.contains("; updated;") && venue.description.count < 3_000)
-            #expect(Venue(context: context).description.contains("; inserted;"))
-            #expect(Venue(context: context).description.contains("tags = empty"))
+            expect(venue.description.contains("; updated;") && venue.description.count < 3_000)
+            expect(Venue(context: context).description.contains("; inserted;"))
+            expect(Venue(context: context).description.contains("tags = empty"))
         }
     }
 
@@ -47,15 +48,15 @@ struct DescriptionTests {
             try context.get(id, City.self).population = 3
             _ = City(context: context)
             let text = context.description
-            #expect(
+            expect(
                 text.contains("private-queue context \"import\"") && text.contains("1 inserted, 1 updated, 0 deleted")
             )
-            #expect(text.contains("2 registered"))
+            expect(text.contains("2 registered"))
         }
         let outside = context.description
-        #expect(outside.contains(stack.coordinator.persistentStores[0].identifier) && !outside.contains("inserted"))
-        #expect(child.description.contains("\"form\"; child of private-queue context \"import\""))
-        #expect(NSManagedObjectContext(.mainQueue).description.contains("no coordinator"))
+        expect(outside.contains(stack.coordinator.persistentStores[0].identifier) && !outside.contains("inserted"))
+        expect(child.description.contains("\"form\"; child of private-queue context \"import\""))
+        expect(NSManagedObjectContext(.mainQueue).description.contains("no coordinator"))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -64,13 +65,13 @@ struct DescriptionTests {
         let store = stack.coordinator.persistentStores[0]
         stack.coordinator.name = "guide"
         let text = store.description
-        #expect(text.contains(store.type) && text.contains(store.identifier) && !text.contains("read-only"))
-        if kind == .sqlite { #expect(text.contains(stack.storeURL.absoluteString)) }
-        #expect(stack.coordinator.description.contains("\"guide\"; \(text)"))
+        expect(text.contains(store.type) && text.contains(store.identifier) && !text.contains("read-only"))
+        if kind == .sqlite { expect(text.contains(stack.storeURL.absoluteString)) }
+        expect(stack.coordinator.description.contains("\"guide\"; \(text)"))
         store.isReadOnly = true
-        #expect(store.description.contains("read-only"))
+        expect(store.description.contains("read-only"))
         try stack.coordinator.remove(store)
-        #expect(store.description.contains("not in use"))
-        #expect(stack.coordinator.description.contains("no stores"))
+        expect(store.description.contains("not in use"))
+        expect(stack.coordinator.description.contains("no stores"))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -28,10 +29,10 @@ struct ErrorTests {
 
     @Test func `codes have Apple's numbers`() {
         for (code, number) in Self.codes {
-            #expect(code.rawValue == number)
+            expectEqual(code.rawValue, number)
         }
-        #expect(Set(Self.codes.map(\.number)).count == Self.codes.count)
-        #expect(NSManagedObjectConstraintValidationError == 1551 && NSPersistentHistoryTokenExpiredError == 134301)
+        expectEqual(Set(Self.codes.map(\.number)).count, Self.codes.count)
+        expect(NSManagedObjectConstraintValidationError == 1551 && NSPersistentHistoryTokenExpiredError == 134301)
     }
 
     @Test func `an error can be caught by its code`() {
@@ -43,7 +44,7 @@ struct ErrorTests {
             Issue.record("\(error) was not caught by its code")
         }
         let error: any Error = NSError(domain: NSCocoaErrorDomain, code: NSManagedObjectMergeError)
-        #expect((error as? CocoaError)?.code == .managedObjectMerge)
+        expectEqual((error as? CocoaError)?.code, .managedObjectMerge)
     }
 
     @Test func `the details of a validation error can be read`() {
@@ -58,10 +59,10 @@ struct ErrorTests {
             ]
         )
 
-        #expect(error.validationKey == "price" && error.validationValue as? Int == 3)
-        #expect(error.validationObject as? NSObject === object && error.validationPredicate === predicate)
-        #expect(error.affectedObjects?.first === object && error.affectedStores?.count == 1)
-        #expect(error.detailedErrors.isEmpty)
+        expect(error.validationKey == "price" && error.validationValue as? Int == 3)
+        expect(error.validationObject as? NSObject === object && error.validationPredicate === predicate)
+        expect(error.affectedObjects?.first === object && error.affectedStores?.count == 1)
+        expect(error.detailedErrors.isEmpty)
     }
 
     @Test func `several errors are found behind one, also after a trip through NSError`() throws {
@@ -70,17 +71,17 @@ struct ErrorTests {
 
         let back = try #require((error as NSError) as Error as? CocoaError)
 
-        #expect(back.code == .validationMultipleErrors)
-        #expect(back.detailedErrors.compactMap { ($0 as? CocoaError)?.code } == details.map(\.code))
+        expectEqual(back.code, .validationMultipleErrors)
+        expectEqual(back.detailedErrors.compactMap { ($0 as? CocoaError)?.code }, details.map(\.code))
     }
 
     @Test func `keys have Apple's texts`() {
-        #expect(NSDetailedErrorsKey == "NSDetailedErrors" && NSValidationKeyErrorKey == "NSValidationErrorKey")
-        #expect(NSValidationObjectErrorKey == "NSValidationErrorObject")
-        #expect(NSValidationPredicateErrorKey == "NSValidationErrorPredicate")
-        #expect(NSValidationValueErrorKey == "NSValidationErrorValue")
-        #expect(NSPersistentStoreSaveConflictsErrorKey == "conflictList")
-        #expect(
+        expect(NSDetailedErrorsKey == "NSDetailedErrors" && NSValidationKeyErrorKey == "NSValidationErrorKey")
+        expectEqual(NSValidationObjectErrorKey, "NSValidationErrorObject")
+        expectEqual(NSValidationPredicateErrorKey, "NSValidationErrorPredicate")
+        expectEqual(NSValidationValueErrorKey, "NSValidationErrorValue")
+        expectEqual(NSPersistentStoreSaveConflictsErrorKey, "conflictList")
+        expect(
             NSAffectedObjectsErrorKey == "NSAffectedObjectsErrorKey" && NSSQLiteErrorDomain == "NSSQLiteErrorDomain"
         )
     }
@@ -89,13 +90,13 @@ struct ErrorTests {
         var error = ModelError(.invalid, entity: "A", property: "x", "it is wrong")
         error.file = URL(fileURLWithPath: "/tmp/m.xcdatamodel/contents")
 
-        #expect(
+        expect(
             error.cocoaError.localizedDescription
                 == "The model at /tmp/m.xcdatamodel/contents cannot be used: property \"x\" of entity \"A\": it is wrong"
         )
-        #expect(
+        expect(
             ModelError(.missing, "there is none").cocoaError.localizedDescription.hasPrefix("The model cannot be used")
         )
-        #expect(ModelError(.unsupported, "").cocoaError.code == .featureUnsupported)
+        expectEqual(ModelError(.unsupported, "").cocoaError.code, .featureUnsupported)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,8 +15,8 @@ struct ControllerTests {
                 change(request)
                 let controller = Guide.controller(request, context)
                 let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
-                #expect(error?.code == .persistentStoreOperation)
-                #expect(controller.fetchedObjects == nil)
+                expectEqual(error?.code, .persistentStoreOperation)
+                expectEqual(controller.fetchedObjects, nil)
             }
             refused { $0.sortDescriptors = nil }
             refused { $0.resultType = .dictionaryResultType }
@@ -60,13 +61,13 @@ struct ControllerTests {
             )
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.fetchedObjects == [venue.objectID])
-            #expect(controller.indexPath(forObject: venue.objectID) == IndexPath(row: 0, section: 0))
-            #expect(controller.object(at: [0, 0]) === venue.objectID)
-            #expect(controller.cacheName == "kept")
+            expectEqual(controller.fetchedObjects, [venue.objectID])
+            expectEqual(controller.indexPath(forObject: venue.objectID), IndexPath(row: 0, section: 0))
+            expect(controller.object(at: [0, 0]) === venue.objectID)
+            expectEqual(controller.cacheName, "kept")
             let other = Guide.venue("0", in: context)
             context.processPendingChanges()
-            #expect(controller.fetchedObjects == [other.objectID, venue.objectID])
+            expectEqual(controller.fetchedObjects, [other.objectID, venue.objectID])
             recorder.expectCopy(of: controller)
         }
     }
@@ -84,15 +85,15 @@ struct ControllerTests {
             Guide.venue("a", in: context)
             context.processPendingChanges()
             let told = try #require(recorder.lastController)
-            #expect(told == controller)
-            #expect(told != other)
-            #expect(told.hash == controller.hash)
-            #expect(told.fetchedObjects?.count == 1)
-            #expect((told.object(at: [0, 0]) as? Venue)?.name == "a")
-            #expect(told.managedObjectContext === context)
-            #expect(told.fetchRequest.entityName == "Venue")
-            #expect(told.fetchRequest.affectedStores == stack.coordinator.persistentStores)
-            #expect(told.delegate === recorder)
+            expectEqual(told, controller)
+            expect(told != other)
+            expectEqual(told.hash, controller.hash)
+            expectEqual(told.fetchedObjects?.count, 1)
+            expectEqual((told.object(at: [0, 0]) as? Venue)?.name, "a")
+            expect(told.managedObjectContext === context)
+            expectEqual(told.fetchRequest.entityName, "Venue")
+            expectEqual(told.fetchRequest.affectedStores, stack.coordinator.persistentStores)
+            expect(told.delegate === recorder)
         }
     }
 
@@ -113,10 +114,10 @@ struct ControllerTests {
             Guide.venue("b", in: context)
             let plain = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "name")
             try plain.performFetch()
-            #expect(plain.sectionIndexTitles == ["A", "B"])
+            expectEqual(plain.sectionIndexTitles, ["A", "B"])
             let naming = Naming()
             plain.delegate = naming
-            #expect(plain.sectionIndexTitles == ["AA!"])
+            expectEqual(plain.sectionIndexTitles, ["AA!"])
             let numbering = Numbering(
                 fetchRequest: Guide.venues(sortedBy: "name"),
                 managedObjectContext: context,
@@ -125,8 +126,8 @@ struct ControllerTests {
             )
             let recorder = ResultsRecorder()
             try recorder.start(numbering)
-            #expect(numbering.sectionIndexTitles == ["#aa", "#b"])
-            #expect(numbering.sections?.first?.indexTitle == "#aa")
+            expectEqual(numbering.sectionIndexTitles, ["#aa", "#b"])
+            expectEqual(numbering.sections?.first?.indexTitle, "#aa")
         }
     }
 
@@ -141,13 +142,13 @@ struct ControllerTests {
                 try recorder.start(controller)
                 Guide.venue("a", in: context)
                 context.processPendingChanges()
-                #expect(recorder.events == 1)
+                expectEqual(recorder.events, 1)
                 gone = controller
             }
-            #expect(gone == nil)
+            expectEqual(gone, nil)
             Guide.venue("b", in: context)
             context.processPendingChanges()
-            #expect(recorder.events == 1)
+            expectEqual(recorder.events, 1)
         }
     }
 
@@ -163,13 +164,13 @@ struct ControllerTests {
             controller.fetchRequest.predicate = NSPredicate(format: "name = 'b'")
             Guide.venue("c", in: context)
             context.processPendingChanges()
-            #expect(controller.names == ["a", "b", "c"])
+            expectEqual(controller.names, ["a", "b", "c"])
             try controller.performFetch()
-            #expect(controller.names == ["b"])
+            expectEqual(controller.names, ["b"])
             recorder.copy(controller)
             Guide.venue("d", in: context)
             context.processPendingChanges()
-            #expect(controller.names == ["b"])
+            expectEqual(controller.names, ["b"])
         }
     }
 
@@ -211,8 +212,8 @@ struct ControllerTests {
             try controller.performFetch()
             Guide.venue("first", in: context)
             context.processPendingChanges()
-            #expect(delegate.log == ["will", "first", "did", "will", "again", "did"])
-            #expect(controller.names == ["again", "first"])
+            expectEqual(delegate.log, ["will", "first", "did", "will", "again", "did"])
+            expectEqual(controller.names, ["again", "first"])
         }
     }
 
@@ -242,12 +243,12 @@ struct ControllerTests {
             let controller = Guide.controller(request, context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.names == ["second"])
+            expectEqual(controller.names, ["second"])
             try stack.change(ids[0], Venue.self) { venue, _ in venue.seats = 1 }
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: [ids[0]]], into: [context])
             // It was stored before the other, so it comes first.
-            #expect(try context.fetch(request).map(\.objectID) == [ids[0]])
-            #expect(controller.names == ["first"])
+            try expectEqual(context.fetch(request).map(\.objectID), [ids[0]])
+            expectEqual(controller.names, ["first"])
             recorder.expectCopy(of: controller)
         }
     }
@@ -263,14 +264,14 @@ struct ControllerTests {
             try recorder.start(controller)
             let venues = ["d", "b", "e", "a", "c"].map { Guide.venue($0, in: context) }
             context.processPendingChanges()
-            #expect(
+            expect(
                 recorder.take() == [
                     "a insert - 0/0", "b insert - 0/1", "c insert - 0/2", "d insert - 0/3", "e insert - 0/4",
                 ]
             )
             for venue in venues.prefix(3) { context.delete(venue) }
             context.processPendingChanges()
-            #expect(recorder.take() == ["e delete 0/4 -", "d delete 0/3 -", "b delete 0/1 -"])
+            expectEqual(recorder.take(), ["e delete 0/4 -", "d delete 0/3 -", "b delete 0/1 -"])
             recorder.expectCopy(of: controller)
         }
     }

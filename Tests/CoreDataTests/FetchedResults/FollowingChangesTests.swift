@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -26,7 +27,7 @@ struct FollowingChangesTests {
             try body(context, controller, recorder, venues)
             context.processPendingChanges()
             recorder.expectCopy(of: controller)
-            #expect(try controller.names == context.fetch(request).map { $0.name ?? "nil" })
+            try expectEqual(controller.names, context.fetch(request).map { $0.name ?? "nil" })
         }
     }
 
@@ -34,11 +35,11 @@ struct FollowingChangesTests {
     func `an inserted object comes in at its place`(_ kind: StoreKind) throws {
         try withResults(kind, Guide.venues(sortedBy: "name")) { context, controller, recorder, _ in
             Guide.venue("d", in: context)
-            #expect(recorder.take() == [])
+            expectEqual(recorder.take(), [])
             context.processPendingChanges()
-            #expect(recorder.take() == ["d insert - 0/2"])
+            expectEqual(recorder.take(), ["d insert - 0/2"])
             try context.save()
-            #expect(recorder.take() == [], "saving changes nothing")
+            expectEqual(recorder.take(), [], "saving changes nothing")
         }
     }
 
@@ -47,10 +48,10 @@ struct FollowingChangesTests {
         try withResults(kind, Guide.venues(sortedBy: "name")) { context, controller, recorder, venues in
             context.delete(try #require(venues["c"]))
             context.processPendingChanges()
-            #expect(recorder.take() == ["c delete 0/1 -"])
+            expectEqual(recorder.take(), ["c delete 0/1 -"])
             context.rollback()
-            #expect(recorder.take() == ["c insert - 0/1"])
-            #expect(controller.names == ["a", "c", "e"])
+            expectEqual(recorder.take(), ["c insert - 0/1"])
+            expectEqual(controller.names, ["a", "c", "e"])
         }
     }
 
@@ -59,10 +60,10 @@ struct FollowingChangesTests {
         try withResults(kind, Guide.venues(sortedBy: "name")) { context, _, recorder, venues in
             venues["c"]?.seats = 10
             context.processPendingChanges()
-            #expect(recorder.take() == ["c update 0/1 0/1"])
+            expectEqual(recorder.take(), ["c update 0/1 0/1"])
             venues["c"]?.name = "d"
             context.processPendingChanges()
-            #expect(recorder.take() == ["d update 0/1 0/1"], "another key, but the same place")
+            expectEqual(recorder.take(), ["d update 0/1 0/1"], "another key, but the same place")
         }
     }
 
@@ -71,25 +72,25 @@ struct FollowingChangesTests {
         try withResults(kind, Guide.venues(sortedBy: "name")) { context, _, recorder, venues in
             venues["a"]?.name = "z"
             context.processPendingChanges()
-            #expect(recorder.take() == ["z move 0/0 0/2"])
+            expectEqual(recorder.take(), ["z move 0/0 0/2"])
             venues["e"]?.seats = 3
             venues["a"]?.name = "b"
             Guide.venue("0", in: context)
             context.processPendingChanges()
-            #expect(recorder.take() == ["0 insert - 0/0", "b move 0/2 0/1", "e update 0/1 0/3"])
+            expectEqual(recorder.take(), ["0 insert - 0/0", "b move 0/2 0/1", "e update 0/1 0/3"])
         }
     }
 
     @Test(arguments: StoreKind.allCases)
     func `an object that starts to match comes, one that ceases to goes`(_ kind: StoreKind) throws {
         try withResults(kind, Guide.venues("price > 2", sortedBy: "price")) { context, controller, recorder, venues in
-            #expect(controller.names == ["c", "e"])
+            expectEqual(controller.names, ["c", "e"])
             venues["a"]?.price = 4
             context.processPendingChanges()
-            #expect(recorder.take() == ["a insert - 0/1"])
+            expectEqual(recorder.take(), ["a insert - 0/1"])
             venues["c"]?.price = 0
             context.processPendingChanges()
-            #expect(recorder.take() == ["c delete 0/0 -"])
+            expectEqual(recorder.take(), ["c delete 0/0 -"])
         }
     }
 
@@ -102,9 +103,9 @@ struct FollowingChangesTests {
             let shortLived = Guide.venue("dear", price: 100, in: context)
             context.delete(shortLived)
             context.processPendingChanges()
-            #expect(recorder.events == 0)
+            expectEqual(recorder.events, 0)
             try context.save()
-            #expect(recorder.events == 0)
+            expectEqual(recorder.events, 0)
         }
     }
 
@@ -115,13 +116,13 @@ struct FollowingChangesTests {
         try withResults(kind, request) { context, _, recorder, _ in
             Bar(context: context).name = "b"
             context.processPendingChanges()
-            #expect(recorder.events == 0)
+            expectEqual(recorder.events, 0)
         }
         request.includesSubentities = true
         try withResults(kind, request) { context, _, recorder, _ in
             Bar(context: context).name = "b"
             context.processPendingChanges()
-            #expect(recorder.take() == ["b insert - 0/1"])
+            expectEqual(recorder.take(), ["b insert - 0/1"])
         }
     }
 
@@ -130,22 +131,22 @@ struct FollowingChangesTests {
         let request = Guide.venues(sortedBy: "name")
         request.fetchLimit = 2
         try withResults(kind, request) { context, controller, recorder, venues in
-            #expect(controller.names == ["a", "c"])
+            expectEqual(controller.names, ["a", "c"])
             Guide.venue("f", in: context)
             context.processPendingChanges()
-            #expect(recorder.take() == [])
+            expectEqual(recorder.take(), [])
             Guide.venue("b", in: context)
             context.processPendingChanges()
-            #expect(recorder.take() == ["c delete 0/1 -", "b insert - 0/1"])
+            expectEqual(recorder.take(), ["c delete 0/1 -", "b insert - 0/1"])
             context.delete(try #require(venues["a"]))
             context.processPendingChanges()
-            #expect(recorder.take() == ["a delete 0/0 -", "c insert - 0/1"])
+            expectEqual(recorder.take(), ["a delete 0/0 -", "c insert - 0/1"])
             venues["c"]?.name = "x"
             context.processPendingChanges()
-            #expect(recorder.take() == ["x delete 0/1 -", "e insert - 0/1"])
+            expectEqual(recorder.take(), ["x delete 0/1 -", "e insert - 0/1"])
             venues["e"]?.seats = 4
             context.processPendingChanges()
-            #expect(recorder.take() == ["e update 0/1 0/1"])
+            expectEqual(recorder.take(), ["e update 0/1 0/1"])
         }
     }
 
@@ -160,11 +161,11 @@ struct FollowingChangesTests {
             let controller = Guide.controller(request, context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.names == ["a", "c"])
+            expectEqual(controller.names, ["a", "c"])
             venues[3].seats = 4
             venues[1].name = "f"
             context.processPendingChanges()
-            #expect(controller.names == ["a", "e"])
+            expectEqual(controller.names, ["a", "e"])
             recorder.expectCopy(of: controller)
         }
     }
@@ -175,13 +176,13 @@ struct FollowingChangesTests {
         request.fetchOffset = 1
         request.fetchLimit = 1
         try withResults(kind, request) { context, controller, recorder, venues in
-            #expect(controller.names == ["c"])
+            expectEqual(controller.names, ["c"])
             context.delete(try #require(venues["a"]))
             context.processPendingChanges()
-            #expect(recorder.take() == ["c delete 0/0 -", "e insert - 0/0"])
+            expectEqual(recorder.take(), ["c delete 0/0 -", "e insert - 0/0"])
             Guide.venue("0", in: context)
             context.processPendingChanges()
-            #expect(recorder.take() == ["e delete 0/0 -", "c insert - 0/0"])
+            expectEqual(recorder.take(), ["e delete 0/0 -", "c insert - 0/0"])
         }
     }
 
@@ -200,7 +201,7 @@ struct FollowingChangesTests {
             controller.fetchedObjects?[1].price = 3
             Guide.venue("new", in: context)
             context.processPendingChanges()
-            #expect(controller.names == before + ["new"])
+            expectEqual(controller.names, before + ["new"])
             recorder.expectCopy(of: controller)
         }
     }
@@ -219,12 +220,12 @@ struct FollowingChangesTests {
             context.processPendingChanges()
             _ = recorder.take()
             context.reset()
-            #expect(controller.names == ["a", "b"])
-            #expect(controller.fetchedObjects?.allSatisfy { $0.managedObjectContext === context } == true)
-            #expect(recorder.take().count == 3, "one deletion, two updates")
+            expectEqual(controller.names, ["a", "b"])
+            expectEqual(controller.fetchedObjects?.allSatisfy { $0.managedObjectContext === context }, true)
+            expectEqual(recorder.take().count, 3, "one deletion, two updates")
             controller.delegate = nil
             context.reset()
-            #expect(controller.fetchedObjects == nil)
+            expectEqual(controller.fetchedObjects, nil)
         }
     }
 
@@ -235,10 +236,10 @@ struct FollowingChangesTests {
             context.undoManager = undo
             venues["a"]?.name = "z"
             context.processPendingChanges()
-            #expect(controller.names == ["c", "e", "z"])
+            expectEqual(controller.names, ["c", "e", "z"])
             undo.undo()
             context.processPendingChanges()
-            #expect(controller.names == ["a", "c", "e"])
+            expectEqual(controller.names, ["a", "c", "e"])
         }
     }
 
@@ -248,11 +249,11 @@ struct FollowingChangesTests {
             controller.delegate = nil
             Guide.venue("b", in: context)
             context.processPendingChanges()
-            #expect(controller.names == ["a", "c", "e"])
+            expectEqual(controller.names, ["a", "c", "e"])
             controller.delegate = recorder
             venues["e"]?.seats = 2
             context.processPendingChanges()
-            #expect(recorder.take() == ["b insert - 0/1", "e update 0/2 0/3"])
+            expectEqual(recorder.take(), ["b insert - 0/1", "e update 0/2 0/3"])
         }
     }
 
@@ -277,18 +278,18 @@ struct FollowingChangesTests {
                 venue.visits = index * 60 + 1
             }
             context.processPendingChanges()
-            #expect(controller.work.fetches == before.fetches)
-            #expect(controller.work.evaluations - before.evaluations == 1_000)
+            expectEqual(controller.work.fetches, before.fetches)
+            expectEqual(controller.work.evaluations - before.evaluations, 1_000)
             // 750 insertions into a list of 10,000, and their sorting.
-            #expect(controller.work.comparisons - before.comparisons < 750 * 40)
-            #expect(recorder.events == 1)
+            expect(controller.work.comparisons - before.comparisons < 750 * 40)
+            expectEqual(recorder.events, 1)
             recorder.expectCopy(of: controller)
 
             let one = controller.work
             venues[9_999].visits = 3
             context.processPendingChanges()
-            #expect(controller.work.comparisons - one.comparisons < 40)
-            #expect(controller.work.evaluations - one.evaluations == 1)
+            expect(controller.work.comparisons - one.comparisons < 40)
+            expectEqual(controller.work.evaluations - one.evaluations, 1)
             recorder.expectCopy(of: controller)
         }
     }

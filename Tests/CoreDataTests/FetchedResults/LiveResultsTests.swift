@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -32,17 +33,17 @@ struct LiveResultsTests {
         let (context, writer) = (stack.context("reader"), stack.context("writer"))
         try await add("b", in: writer)
         var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
-        #expect(try await names(iterator.next(), in: context) == ["b"])
+        try await expectEqual(names(iterator.next(), in: context), ["b"])
         try await add("a", in: writer)
-        #expect(try await names(iterator.next(), in: context) == ["a", "b"])
+        try await expectEqual(names(iterator.next(), in: context), ["a", "b"])
         try await add("c", in: context)
         let last = try await iterator.next()
-        #expect(try await names(last, in: context) == ["a", "b", "c"])
-        #expect(last?.objectIDs.count == 3)
+        try await expectEqual(names(last, in: context), ["a", "b", "c"])
+        expectEqual(last?.objectIDs.count, 3)
         try await save(writer) { writer in
             for venue in try writer.fetch(Guide.venues("name != 'b'", sortedBy: "name")) { writer.delete(venue) }
         }
-        #expect(try await names(iterator.next(), in: context) == ["b"])
+        try await expectEqual(names(iterator.next(), in: context), ["b"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -52,9 +53,9 @@ struct LiveResultsTests {
         try await add("a", in: context)
         await context.perform { _ = Guide.venue("unsaved", in: context) }
         var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
-        #expect(try await iterator.next()?.objectIDs.count == 1)
+        try await expectEqual(iterator.next()?.objectIDs.count, 1)
         try await save(context) { _ in }
-        #expect(try await iterator.next()?.objectIDs.count == 2)
+        try await expectEqual(iterator.next()?.objectIDs.count, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -70,11 +71,11 @@ struct LiveResultsTests {
         await root.perform { _ = Guide.venue("unsaved", in: root) }
         await middle.perform { _ = Guide.venue("unsaved too", in: middle) }
         var iterator = child.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
-        #expect(try await names(iterator.next(), in: child) == ["a"])
+        try await expectEqual(names(iterator.next(), in: child), ["a"])
         try await add("of the child", in: child)
         try await save(middle) { _ in }
         try await save(root) { _ in }
-        #expect(try await names(iterator.next(), in: child) == ["a", "of the child", "unsaved", "unsaved too"])
+        try await expectEqual(names(iterator.next(), in: child), ["a", "of the child", "unsaved", "unsaved too"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -86,7 +87,7 @@ struct LiveResultsTests {
         let results = context.results(for: Guide.venues("price > 2", sortedBy: "name"))
         var iterator = results.makeAsyncIterator()
         let first = try await iterator.next()
-        #expect(first?.objectIDs.count == 1)
+        expectEqual(first?.objectIDs.count, 1)
         try await save(writer) { _ = Guide.city("Porto", in: $0) }
         try await add("free", in: writer)
         try await save(writer) { writer in
@@ -99,8 +100,8 @@ struct LiveResultsTests {
         }.value
         try await add("b", price: 9, in: writer)
         let second = try await task
-        #expect(second?.objectIDs.count == 2)
-        #expect(second != first)
+        expectEqual(second?.objectIDs.count, 2)
+        expect(second != first)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -112,7 +113,7 @@ struct LiveResultsTests {
         let first = try await iterator.next()
         try await save(writer) { try $0.fetch(Guide.venues(sortedBy: "name")).first?.name = "z" }
         let second = try await iterator.next()
-        #expect(second == first)
+        expectEqual(second, first)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -124,12 +125,12 @@ struct LiveResultsTests {
             Guide.venue("out", city: Guide.city("Porto", in: writer), in: writer)
         }
         var iterator = context.results(for: Guide.venues("city.name = 'Lisbon'", sortedBy: "name")).makeAsyncIterator()
-        #expect(try await names(iterator.next(), in: context) == ["in"])
+        try await expectEqual(names(iterator.next(), in: context), ["in"])
         try await save(writer) { writer in
             let request = NSFetchRequest<City>(entityName: "City")
             for city in try writer.fetch(request) { city.name = "Lisbon" }
         }
-        #expect(try await names(iterator.next(), in: context) == ["in", "out"])
+        try await expectEqual(names(iterator.next(), in: context), ["in", "out"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -137,11 +138,11 @@ struct LiveResultsTests {
         let stack = try Stack(kind)
         let (context, writer) = (stack.context(), stack.context())
         var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
-        #expect(try await iterator.next()?.objectIDs.isEmpty == true)
+        try await expectEqual(iterator.next()?.objectIDs.isEmpty, true)
         for name in ["a", "b", "c"] { try await add(name, in: writer) }
-        #expect(try await names(iterator.next(), in: context) == ["a", "b", "c"])
+        try await expectEqual(names(iterator.next(), in: context), ["a", "b", "c"])
         try await add("d", in: writer)
-        #expect(try await names(iterator.next(), in: context) == ["a", "b", "c", "d"])
+        try await expectEqual(names(iterator.next(), in: context), ["a", "b", "c", "d"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -162,8 +163,8 @@ struct LiveResultsTests {
             }
             for index in 0..<20 { try await add("v\(index)", in: writer) }
             for try await counts in group {
-                #expect(counts.last == 20)
-                #expect(counts == counts.sorted())
+                expectEqual(counts.last, 20)
+                expectEqual(counts, counts.sorted())
             }
         }
     }
@@ -179,7 +180,7 @@ struct LiveResultsTests {
         await context.perform {
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
         }
-        #expect(try await iterator.next() == first)
+        try await expectEqual(iterator.next(), first)
     }
 
     @Test func `the sequence ends when the context goes away`() async throws {
@@ -187,11 +188,11 @@ struct LiveResultsTests {
         var context: NSManagedObjectContext? = stack.context()
         let results = try #require(context?.results(for: Guide.venues(sortedBy: "name")))
         var iterator = results.makeAsyncIterator()
-        #expect(try await iterator.next() != nil)
+        try await expect(iterator.next() != nil)
         context = nil
-        #expect(try await iterator.next() == nil)
+        try await expectEqual(iterator.next(), nil)
         var late = results.makeAsyncIterator()
-        #expect(try await late.next() == nil)
+        try await expectEqual(late.next(), nil)
     }
 
     @Test func `the sequence ends when the task is cancelled`() async throws {
@@ -208,7 +209,7 @@ struct LiveResultsTests {
         }
         for await _ in started { break }
         task.cancel()
-        #expect(try await task.value == 1)
+        try await expectEqual(task.value, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -217,7 +218,7 @@ struct LiveResultsTests {
         let context = stack.context()
         var iterator = context.results(for: Guide.venues("nonsense = 1", sortedBy: "name")).makeAsyncIterator()
         await #expect(throws: CocoaError.self) { try await iterator.next() }
-        #expect(try await iterator.next() == nil)
+        try await expectEqual(iterator.next(), nil)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -230,7 +231,7 @@ struct LiveResultsTests {
         try await save(context) { context in
             for venue in try context.fetch(Guide.venues("name = 'a'", sortedBy: "name")) { context.delete(venue) }
         }
-        #expect(try await names(snapshot, in: context) == ["b", "c"])
-        #expect(snapshot.objectIDs.count == 3)
+        try await expectEqual(names(snapshot, in: context), ["b", "c"])
+        expectEqual(snapshot.objectIDs.count, 3)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -20,7 +21,7 @@ struct MergedChangesTests {
             let controller = Guide.controller(Guide.venues("price > 2", sortedBy: "name"), merging.context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.names == ["c", "e"])
+            expectEqual(controller.names, ["c", "e"])
             try body(merging, controller, recorder)
             recorder.expectCopy(of: controller)
         }
@@ -33,7 +34,7 @@ struct MergedChangesTests {
                 Guide.venue("d", price: 4, in: other)
                 Guide.venue("cheap", price: 0, in: other)
             }
-            #expect(recorder.take() == ["d insert - 0/1"])
+            expectEqual(recorder.take(), ["d insert - 0/1"])
         }
     }
 
@@ -45,7 +46,7 @@ struct MergedChangesTests {
                     other.delete(venue)
                 }
             }
-            #expect(recorder.take() == ["c delete 0/0 -"])
+            expectEqual(recorder.take(), ["c delete 0/0 -"])
         }
     }
 
@@ -57,13 +58,13 @@ struct MergedChangesTests {
             let controller = Guide.controller(Guide.venues(sortedBy: "name"), merging.context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.fetchedObjects?.allSatisfy(\.isFault) == true)
+            expectEqual(controller.fetchedObjects?.allSatisfy(\.isFault), true)
             try merging.saveAndMerge { other in
                 for venue in try other.fetch(Guide.venues("name != 'b'", sortedBy: "name")) {
                     if venue.name == "a" { venue.name = "z" } else { venue.seats = 4 }
                 }
             }
-            #expect(recorder.take() == ["z move 0/0 0/2", "c update 0/2 0/1"])
+            expectEqual(recorder.take(), ["z move 0/0 0/2", "c update 0/2 0/1"])
             recorder.expectCopy(of: controller)
         }
     }
@@ -81,14 +82,14 @@ struct MergedChangesTests {
             let controller = Guide.controller(request, merging.context, sections: "price")
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.sections?.map(\.name) == ["1", "3"])
+            expectEqual(controller.sections?.map(\.name), ["1", "3"])
             try merging.saveAndMerge { other in
                 try other.fetch(Guide.venues("name = 'c'", sortedBy: "name")).first?.price = 5
                 Guide.venue("d", price: 2, in: other)
             }
             let told = recorder.take().filter { $0.hasPrefix("section") }
-            #expect(Set(told) == ["section 3 delete 1", "section 2 insert 1", "section 5 insert 2"], "\(told)")
-            #expect(controller.sections?.map(\.name) == ["1", "2", "5"])
+            expectEqual(Set(told), ["section 3 delete 1", "section 2 insert 1", "section 5 insert 2"], "\(told)")
+            expectEqual(controller.sections?.map(\.name), ["1", "2", "5"])
             recorder.expectCopy(of: controller)
         }
     }
@@ -99,7 +100,7 @@ struct MergedChangesTests {
             try merging.saveAndMerge { other in
                 try other.fetch(Guide.venues("name = 'a'", sortedBy: "name")).first?.price = 10
             }
-            #expect(recorder.take() == ["a insert - 0/0"])
+            expectEqual(recorder.take(), ["a insert - 0/0"])
         }
     }
 
@@ -109,7 +110,7 @@ struct MergedChangesTests {
             try merging.saveAndMerge { other in
                 try other.fetch(Guide.venues("name = 'e'", sortedBy: "name")).first?.price = 0
             }
-            #expect(recorder.take() == ["e delete 0/1 -"])
+            expectEqual(recorder.take(), ["e delete 0/1 -"])
         }
     }
 
@@ -120,7 +121,7 @@ struct MergedChangesTests {
                 _ = Guide.city("Porto", in: other)
                 try other.fetch(Guide.venues("name = 'a'", sortedBy: "name")).first?.seats = 10
             }
-            #expect(recorder.events == 0)
+            expectEqual(recorder.events, 0)
         }
     }
 
@@ -129,12 +130,12 @@ struct MergedChangesTests {
         try withResults(kind) { merging, controller, recorder in
             controller.fetchedObjects?.first?.name = "x"
             merging.context.processPendingChanges()
-            #expect(recorder.take() == ["x move 0/0 0/1"])
+            expectEqual(recorder.take(), ["x move 0/0 0/1"])
             try merging.saveAndMerge { other in
                 try other.fetch(Guide.venues("name = 'c'", sortedBy: "name")).first?.price = 30
             }
-            #expect(recorder.take() == ["x update 0/1 0/1"])
-            #expect(controller.names == ["e", "x"])
+            expectEqual(recorder.take(), ["x update 0/1 0/1"])
+            expectEqual(controller.names, ["e", "x"])
         }
     }
 
@@ -148,7 +149,7 @@ struct MergedChangesTests {
             let controller = Guide.controller(Guide.venues("price > 0", sortedBy: "name"), merging.context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.names.count == 200)
+            expectEqual(controller.names.count, 200)
             let ids = try merging.elsewhere { other in
                 let venues = try other.fetch(Guide.venues("price = 0", sortedBy: "name")).prefix(100)
                 for venue in venues { venue.price = 2 }
@@ -159,9 +160,9 @@ struct MergedChangesTests {
                 fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids],
                 into: [merging.context]
             )
-            #expect(controller.names.count == 300)
-            #expect(recorder.events == 1)
-            #expect(controller.work.fetches <= before + 1)
+            expectEqual(controller.names.count, 300)
+            expectEqual(recorder.events, 1)
+            expect(controller.work.fetches <= before + 1)
             recorder.expectCopy(of: controller)
         }
     }
@@ -185,7 +186,7 @@ struct MergedChangesTests {
             try writer.save()
         }
         var iterator = signals.makeAsyncIterator()
-        #expect(await iterator.next() == ["b"])
+        await expectEqual(iterator.next(), ["b"])
         await context.perform { held.drop() }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,14 +24,14 @@ struct SectionTests {
             let controller = Guide.controller(request, context, sections: "city.name")
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.outline == ["Aveiro: a1 a2", "Braga: b1", "Douro: d1"])
+            expectEqual(controller.outline, ["Aveiro: a1 a2", "Braga: b1", "Douro: d1"])
             try body(context, controller, recorder, venues)
             context.processPendingChanges()
             recorder.expectCopy(of: controller)
-            #expect(try controller.names == context.fetch(request).map { $0.name ?? "nil" })
+            try expectEqual(controller.names, context.fetch(request).map { $0.name ?? "nil" })
             let fresh = Guide.controller(request, context, sections: "city.name")
             try fresh.performFetch()
-            #expect(fresh.outline == controller.outline)
+            expectEqual(fresh.outline, controller.outline)
         }
     }
 
@@ -42,10 +43,10 @@ struct SectionTests {
             try controller.performFetch()
             Guide.venue("a", city: Guide.city("Porto", in: context), in: context)
             let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("\"\(path)\"") == true)
-            #expect(error?.localizedDescription.contains("no property \"nonsense\"") == true)
-            #expect(controller.fetchedObjects?.isEmpty == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("\"\(path)\""), true)
+            expectEqual(error?.localizedDescription.contains("no property \"nonsense\""), true)
+            expectEqual(controller.fetchedObjects?.isEmpty, true)
         }
     }
 
@@ -58,15 +59,15 @@ struct SectionTests {
             let controller = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "price")
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(controller.outline == ["1: a"])
+            expectEqual(controller.outline, ["1: a"])
             venue.price = 2
             context.processPendingChanges()
-            #expect(controller.outline == ["2: a"])
+            expectEqual(controller.outline, ["2: a"])
             recorder.expectCopy(of: controller)
             // Now it is known what it sorts by, which stays the same.
             venue.price = 3
             context.processPendingChanges()
-            #expect(controller.outline == ["3: a"])
+            expectEqual(controller.outline, ["3: a"])
             recorder.expectCopy(of: controller)
         }
     }
@@ -76,8 +77,8 @@ struct SectionTests {
         try withSections(kind) { context, controller, recorder, _ in
             Guide.venue("c1", city: Guide.city("Coimbra", in: context), in: context)
             context.processPendingChanges()
-            #expect(recorder.take() == ["section Coimbra insert 2", "c1 insert - 2/0"])
-            #expect(controller.outline == ["Aveiro: a1 a2", "Braga: b1", "Coimbra: c1", "Douro: d1"])
+            expectEqual(recorder.take(), ["section Coimbra insert 2", "c1 insert - 2/0"])
+            expectEqual(controller.outline, ["Aveiro: a1 a2", "Braga: b1", "Coimbra: c1", "Douro: d1"])
         }
     }
 
@@ -86,7 +87,7 @@ struct SectionTests {
         try withSections(kind) { context, controller, recorder, venues in
             context.delete(try #require(venues["b1"]))
             context.processPendingChanges()
-            #expect(recorder.take() == ["section Braga delete 1", "b1 delete 1/0 -"])
+            expectEqual(recorder.take(), ["section Braga delete 1", "b1 delete 1/0 -"])
         }
     }
 
@@ -95,13 +96,13 @@ struct SectionTests {
         try withSections(kind) { context, controller, recorder, venues in
             venues["a1"]?.city = venues["d1"]?.city
             context.processPendingChanges()
-            #expect(recorder.take() == ["a1 move 0/0 2/0"])
+            expectEqual(recorder.take(), ["a1 move 0/0 2/0"])
             venues["b1"]?.city = venues["d1"]?.city
             context.processPendingChanges()
-            #expect(recorder.take() == ["section Braga delete 1", "b1 move 1/0 1/1"])
+            expectEqual(recorder.take(), ["section Braga delete 1", "b1 move 1/0 1/1"])
             venues["d1"]?.city = nil
             context.processPendingChanges()
-            #expect(controller.outline == [": d1", "Aveiro: a2", "Douro: a1 b1"])
+            expectEqual(controller.outline, [": d1", "Aveiro: a2", "Douro: a1 b1"])
         }
     }
 
@@ -112,8 +113,8 @@ struct SectionTests {
         try withSections(kind) { context, controller, recorder, venues in
             venues["a1"]?.city?.name = "Évora"
             context.processPendingChanges()
-            #expect(controller.outline == ["Braga: b1", "Douro: d1", "Évora: a1 a2"])
-            #expect(
+            expectEqual(controller.outline, ["Braga: b1", "Douro: d1", "Évora: a1 a2"])
+            expect(
                 Set(recorder.take()) == [
                     "section Aveiro delete 0", "section Évora insert 2", "a1 move 0/0 2/0", "a2 move 0/1 2/1",
                 ]
@@ -123,7 +124,7 @@ struct SectionTests {
             first?.name = "Douro"
             second?.name = "Braga"
             context.processPendingChanges()
-            #expect(controller.outline == ["Braga: d1", "Douro: b1", "Évora: a1 a2"])
+            expectEqual(controller.outline, ["Braga: d1", "Douro: b1", "Évora: a1 a2"])
         }
     }
 
@@ -149,8 +150,8 @@ struct SectionTests {
             try recorder.start(controller)
             cities[0].population = 10
             context.processPendingChanges()
-            #expect(controller.outline == ["y: y1 y2", "z: z1 z2", "x: x1 x2"])
-            #expect(
+            expectEqual(controller.outline, ["y: y1 y2", "z: z1 z2", "x: x1 x2"])
+            expect(
                 Set(recorder.take()) == [
                     "section x delete 0", "section x insert 2", "x1 move 0/0 2/0", "x2 move 0/1 2/1",
                 ]
@@ -165,8 +166,8 @@ struct SectionTests {
             let fetches = controller.work.fetches
             venues["a1"]?.city = venues["d1"]?.city
             context.processPendingChanges()
-            #expect(recorder.events == 1)
-            #expect(controller.work.fetches == fetches)
+            expectEqual(recorder.events, 1)
+            expectEqual(controller.work.fetches, fetches)
         }
     }
 
@@ -175,15 +176,15 @@ struct SectionTests {
         try withSections(kind) { context, controller, _, venues in
             let venue = try #require(venues["a2"])
             let path = try #require(controller.indexPath(forObject: venue))
-            #expect(path == IndexPath(row: 1, section: 0))
-            #expect(path.item == 1)
-            #expect(controller.object(at: IndexPath(item: 0, section: 2)) === venues["d1"])
-            #expect(controller.sectionIndexTitles == ["A", "B", "D"])
-            #expect(controller.section(forSectionIndexTitle: "D", at: 2) == 2)
-            #expect(controller.section(forSectionIndexTitle: "Q", at: 3) == NSNotFound)
-            #expect(controller.sections?.map(\.numberOfObjects) == [2, 1, 1])
+            expectEqual(path, IndexPath(row: 1, section: 0))
+            expectEqual(path.item, 1)
+            expect(controller.object(at: IndexPath(item: 0, section: 2)) === venues["d1"])
+            expectEqual(controller.sectionIndexTitles, ["A", "B", "D"])
+            expectEqual(controller.section(forSectionIndexTitle: "D", at: 2), 2)
+            expectEqual(controller.section(forSectionIndexTitle: "Q", at: 3), NSNotFound)
+            expectEqual(controller.sections?.map(\.numberOfObjects), [2, 1, 1])
             let other = Guide.venue("other", in: context)
-            #expect(controller.indexPath(forObject: other) == nil)
+            expectEqual(controller.indexPath(forObject: other), nil)
             context.delete(other)
         }
     }
@@ -194,13 +195,13 @@ struct SectionTests {
         let context = stack.context()
         try context.performAndWait {
             let plain = Guide.controller(Guide.venues(sortedBy: "name"), context)
-            #expect(plain.sections == nil)
-            #expect(plain.fetchedObjects == nil)
+            expect(plain.sections == nil)
+            expectEqual(plain.fetchedObjects, nil)
             try plain.performFetch()
-            #expect(plain.outline == [":"])
+            expectEqual(plain.outline, [":"])
             let sectioned = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "name")
             try sectioned.performFetch()
-            #expect(sectioned.outline == [])
+            expectEqual(sectioned.outline, [])
         }
     }
 
@@ -215,14 +216,14 @@ struct SectionTests {
             }
             let byPrice = Guide.controller(Guide.venues(sortedBy: "price"), context, sections: "price")
             try byPrice.performFetch()
-            #expect(byPrice.outline == ["1: ab", "2: ac", "10: b"])
+            expectEqual(byPrice.outline, ["1: ab", "2: ac", "10: b"])
             let byFlag = Guide.controller(Guide.venues(sortedBy: "favorite", "name"), context, sections: "favorite")
             try byFlag.performFetch()
-            #expect(byFlag.outline == ["0: ab ac", "1: b"])
+            expectEqual(byFlag.outline, ["0: ab ac", "1: b"])
             let byLetter = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "name")
             byLetter.sectionNameTransformer = { String(($0 as? String ?? "").prefix(1)) }
             try byLetter.performFetch()
-            #expect(byLetter.outline == ["a: ab ac", "b: b"])
+            expectEqual(byLetter.outline, ["a: ab ac", "b: b"])
         }
     }
 
@@ -238,8 +239,8 @@ struct SectionTests {
                 sections: "city.name"
             )
             let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
-            #expect(error?.code.rawValue == 134060)
-            #expect(controller.fetchedObjects == nil)
+            expectEqual(error?.code.rawValue, 134060)
+            expectEqual(controller.fetchedObjects, nil)
             context.rollback()
         }
     }

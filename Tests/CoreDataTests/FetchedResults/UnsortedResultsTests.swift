@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -29,14 +30,14 @@ struct UnsortedResultsTests {
             let recorder = ResultsRecorder()
             try recorder.start(controller)
             let keys = (controller.fetchedObjects ?? []).map(\.key)
-            #expect(keys.count == 4 && keys.dropLast() == keys.dropLast().sorted()[...])
-            #expect(controller.fetchedObjects?.last === pending)
+            expect(keys.count == 4 && keys.dropLast() == keys.dropLast().sorted()[...])
+            expect(controller.fetchedObjects?.last === pending)
             // What comes later is put in its place, and what goes leaves it.
             let later = City(context: context)
             later.name = "Lisboa"
             if let second = controller.fetchedObjects?[1] { context.delete(second) }
             context.processPendingChanges()
-            #expect(controller.fetchedObjects?.suffix(2) == [pending, later])
+            expectEqual(controller.fetchedObjects?.suffix(2), [pending, later])
             recorder.expectCopy(of: controller)
             try context.save()
             recorder.expectCopy(of: controller)
@@ -52,7 +53,7 @@ struct UnsortedResultsTests {
             )
             recorder.expectCopy(of: controller)
             let shown = (controller.fetchedObjects ?? []).map(\.key)
-            #expect(shown == shown.sorted() && shown.count == 5)
+            expect(shown == shown.sorted() && shown.count == 5)
         }
     }
 
@@ -67,7 +68,7 @@ struct UnsortedResultsTests {
                 cacheName: nil
             )
             let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
-            #expect(error?.code.rawValue == 134070)
+            expectEqual(error?.code.rawValue, 134070)
         }
     }
 
@@ -81,13 +82,13 @@ struct UnsortedResultsTests {
             let recorder = ResultsRecorder()
             try recorder.start(controller)
             let city = try #require(controller.fetchedObjects?.first)
-            #expect(!city.name.isEmpty)
+            expect(!city.name.isEmpty)
             for merges in [true, false] {
                 context.refresh(city, mergeChanges: merges)
                 context.processPendingChanges()
-                #expect(recorder.take().count == 1, "with mergeChanges: \(merges)")
+                expectEqual(recorder.take().count, 1, "with mergeChanges: \(merges)")
             }
-            #expect(recorder.events == 2)
+            expectEqual(recorder.events, 2)
         }
     }
 }

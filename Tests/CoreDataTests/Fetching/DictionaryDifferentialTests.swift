@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataPredicates
 import StrataRows
 import TestSupport
@@ -57,7 +58,7 @@ struct DictionaryDifferentialTests {
         let file = try RandomStore(kind, model, seed: seed)
         let memory = try RandomStore(.memory, model, seed: seed)
         // Predicates by objects, and orders by keys, mean the same in both.
-        #expect(file.serials == memory.serials)
+        expectEqual(file.serials, memory.serials)
         let planner = FetchPlanner(model: file.context.model)
         var generator = DictionaryGenerator(FetchGenerator(seed: seed, model: model))
         var run = DifferentialRun(seed: seed)
@@ -94,9 +95,9 @@ struct DictionaryDifferentialTests {
                 run.fail("\(error)", specification, nil)
             }
         }
-        #expect(run.failures == 0, "seed \(seed)")
+        expectEqual(run.failures, 0, "seed \(seed)")
         // A test whose fetches find nothing, or make no sense, would show nothing.
-        #expect(run.found > Self.count)
+        expect(run.found > Self.count)
     }
 
     private static func agree(_ left: [[PredicateValue]], _ right: [[PredicateValue]], isOrdered: Bool) -> Bool {

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,9 +15,9 @@ struct DictionaryGroupingTests {
             $0.sortDescriptors = [.by("city.name")]
         }
 
-        #expect(results.map { $0["city.name"] as? String } == [nil, "Lisbon", "Porto"])
-        #expect(results.map { $0["sum"] as? Int } == [5, 60, 30])
-        #expect(results.map { $0["count"] as? Int } == [1, 3, 2])
+        expectEqual(results.map { $0["city.name"] as? String }, [nil, "Lisbon", "Porto"])
+        expectEqual(results.map { $0["sum"] as? Int }, [5, 60, 30])
+        expectEqual(results.map { $0["count"] as? Int }, [1, 3, 2])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -29,7 +30,7 @@ struct DictionaryGroupingTests {
                 $0.sortDescriptors = [.by("name"), .by("price", ascending: false), .by("sum")]
                 $0.returnsDistinctResults = isDistinct
             }
-            #expect(plain.count == 1 && sorted == plain)
+            expect(plain.count == 1 && sorted == plain)
         }
     }
 
@@ -53,9 +54,9 @@ struct DictionaryGroupingTests {
                 try (result["city"] as? NSManagedObjectID).map { try typed(context.existingObject(with: $0)) as City }?
                     .name
             }
-            #expect(names == ["Lisbon", "Porto", nil])
-            #expect(byDecade.map { $0["decade"] as? Int } == [0, 1, 2, 3])
-            #expect(byDecade.map { $0["count"] as? Int } == [1, 2, 2, 1])
+            expectEqual(names, ["Lisbon", "Porto", nil])
+            expectEqual(byDecade.map { $0["decade"] as? Int }, [0, 1, 2, 3])
+            expectEqual(byDecade.map { $0["count"] as? Int }, [1, 2, 2, 1])
         }
     }
 
@@ -75,7 +76,7 @@ struct DictionaryGroupingTests {
                 $0.sortDescriptors = [.by("city.name")]
             }
 
-            #expect(results.map { $0["city.name"] as? String } == ["Lisbon", "Porto"], "\(predicate)")
+            expectEqual(results.map { $0["city.name"] as? String }, ["Lisbon", "Porto"], "\(predicate)")
         }
     }
 
@@ -87,8 +88,8 @@ struct DictionaryGroupingTests {
             $0.sortDescriptors = [.by("sum")]
         }
 
-        #expect(results.map { $0["city.name"] as? String } == ["Porto", "Lisbon"])
-        #expect(results.map { $0["sum"] as? Int } == [20, 50])
+        expectEqual(results.map { $0["city.name"] as? String }, ["Porto", "Lisbon"])
+        expectEqual(results.map { $0["sum"] as? Int }, [20, 50])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -101,7 +102,7 @@ struct DictionaryGroupingTests {
         }
 
         // Among groups of one size the smaller key comes first.
-        #expect(results.map { $0["price"] as? Int } == [20, 5] && results.map { $0["count"] as? Int } == [2, 1])
+        expect(results.map { $0["price"] as? Int } == [20, 5] && results.map { $0["count"] as? Int } == [2, 1])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -115,7 +116,7 @@ struct DictionaryGroupingTests {
         }
         let whole = try guide.dictionaries("Venue", [count]) { $0.predicate = NSPredicate(value: false) }
 
-        #expect(grouped.isEmpty && whole.map { $0["count"] as? Int } == [0])
+        expect(grouped.isEmpty && whole.map { $0["count"] as? Int } == [0])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -128,8 +129,8 @@ struct DictionaryGroupingTests {
             $0.sortDescriptors = [.by("mean")]
         }
 
-        #expect(results.map { $0["loud"] as? String } == [nil, "PORTO", "LISBON"])
-        #expect(results.map { $0["mean"] as? Int } == [5, 15, 20])
+        expectEqual(results.map { $0["loud"] as? String }, [nil, "PORTO", "LISBON"])
+        expectEqual(results.map { $0["mean"] as? Int }, [5, 15, 20])
     }
 
     // MARK: - Distinct
@@ -143,9 +144,9 @@ struct DictionaryGroupingTests {
             $0.sortDescriptors = [.by("city.name", ascending: false)]
         }
 
-        #expect(prices.compactMap { $0["price"] as? Int } == [5, 10, 20, 30])
-        #expect(pairs.map { $0["city.name"] as? String } == ["Porto", "Porto", "Lisbon", "Lisbon", nil])
-        #expect(pairs.map { $0["favorite"] as? Bool } == [false, true, false, true, false])
+        expectEqual(prices.compactMap { $0["price"] as? Int }, [5, 10, 20, 30])
+        expectEqual(pairs.map { $0["city.name"] as? String }, ["Porto", "Porto", "Lisbon", "Lisbon", nil])
+        expectEqual(pairs.map { $0["favorite"] as? Bool }, [false, true, false, true, false])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -161,8 +162,8 @@ struct DictionaryGroupingTests {
             $0.fetchLimit = 2
         }
 
-        #expect(nearest.compactMap { $0["price"] as? Int } == [30, 20, 10, 5])
-        #expect(farthest.compactMap { $0["price"] as? Int } == [5, 10])
+        expectEqual(nearest.compactMap { $0["price"] as? Int }, [30, 20, 10, 5])
+        expectEqual(farthest.compactMap { $0["price"] as? Int }, [5, 10])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -172,8 +173,8 @@ struct DictionaryGroupingTests {
             for _ in 0..<2 { Tag(context: context).title = "twin" }
             try context.save()
         }
-        #expect(try guide.dictionaries("Tag", nil) { $0.returnsDistinctResults = true }.count == 3)
-        #expect(try guide.dictionaries("Tag", ["title"]) { $0.returnsDistinctResults = true }.count == 2)
+        try expectEqual(guide.dictionaries("Tag", nil) { $0.returnsDistinctResults = true }.count, 3)
+        try expectEqual(guide.dictionaries("Tag", ["title"]) { $0.returnsDistinctResults = true }.count, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -183,7 +184,7 @@ struct DictionaryGroupingTests {
             $0.returnsDistinctResults = true
         }
 
-        #expect(results.map { $0["count"] as? Int } == [1, 2])
+        expectEqual(results.map { $0["count"] as? Int }, [1, 2])
     }
 
     // MARK: - Counting
@@ -195,26 +196,26 @@ struct DictionaryGroupingTests {
             let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = ["price"]
-            #expect(try context.count(for: request) == 6)
+            try expectEqual(context.count(for: request), 6)
             request.returnsDistinctResults = true
-            #expect(try context.count(for: request) == 4)
+            try expectEqual(context.count(for: request), 4)
             request.fetchOffset = 1
-            #expect(try context.count(for: request) == 3)
+            try expectEqual(context.count(for: request), 3)
             request.fetchLimit = 2
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.count(for: request), 2)
 
             let groups = NSFetchRequest<NSDictionary>(entityName: "Venue")
             groups.resultType = .dictionaryResultType
             groups.propertiesToFetch = ["city", aggregate("sum", "sum:", "price")]
             groups.propertiesToGroupBy = ["city"]
-            #expect(try context.count(for: groups) == 3)
+            try expectEqual(context.count(for: groups), 3)
             groups.havingPredicate = NSPredicate(format: "sum(price) > 10")
-            #expect(try context.count(for: groups) == 2)
+            try expectEqual(context.count(for: groups), 2)
 
             let whole = NSFetchRequest<NSDictionary>(entityName: "Venue")
             whole.resultType = .dictionaryResultType
             whole.propertiesToFetch = [aggregate("sum", "sum:", "price")]
-            #expect(try context.count(for: whole) == 1)
+            try expectEqual(context.count(for: whole), 1)
         }
     }
 
@@ -226,22 +227,22 @@ struct DictionaryGroupingTests {
             request.resultType = .countResultType
             func number() throws -> Int? { try context.fetch(request).first?.intValue }
 
-            #expect(try number() == 6)
+            try expectEqual(number(), 6)
             request.predicate = NSPredicate(format: "price < 30")
-            #expect(try number() == 5)
+            try expectEqual(number(), 5)
             request.fetchOffset = 1
             request.fetchLimit = 3
-            #expect(try number() == 3)
+            try expectEqual(number(), 3)
             request.fetchOffset = 4
-            #expect(try number() == 1)
+            try expectEqual(number(), 1)
             request.fetchOffset = 9
-            #expect(try number() == 0)
+            try expectEqual(number(), 0)
             request.fetchOffset = 0
             request.fetchLimit = 0
             request.propertiesToFetch = ["price"]
-            #expect(try number() == 5)
+            try expectEqual(number(), 5)
             request.returnsDistinctResults = true
-            #expect(try number() == 3)
+            try expectEqual(number(), 3)
         }
     }
 
@@ -252,16 +253,16 @@ struct DictionaryGroupingTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "price == 10")
             request.fetchLimit = 2
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.count(for: request), 2)
             for venue in try context.fetch(request) { venue.price = 11 }
-            #expect(try context.count(for: request) == 0)
+            try expectEqual(context.count(for: request), 0)
             for _ in 0..<3 { Venue(context: context).price = 10 }
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.count(for: request), 2)
             request.fetchOffset = 2
-            #expect(try context.count(for: request) == 1)
+            try expectEqual(context.count(for: request), 1)
             request.includesPendingChanges = false
             request.fetchOffset = 1
-            #expect(try context.count(for: request) == 1)
+            try expectEqual(context.count(for: request), 1)
         }
     }
 }

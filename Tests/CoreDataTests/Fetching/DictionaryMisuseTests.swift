@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -98,7 +99,7 @@ struct DictionaryMisuseTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.propertiesToGroupBy = ["price"]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect(error?.localizedDescription.contains("dictionaryResultType") == true)
+            expectEqual(error?.localizedDescription.contains("dictionaryResultType"), true)
             #expect(throws: CocoaError.self) { try context.count(for: request) }
         }
     }
@@ -141,7 +142,7 @@ struct DictionaryMisuseTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect(error?.localizedDescription.contains("resultType") == true)
+            expectEqual(error?.localizedDescription.contains("resultType"), true)
         }
     }
 }

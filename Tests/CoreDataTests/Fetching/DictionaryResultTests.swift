@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,9 +11,9 @@ struct DictionaryResultTests {
             $0.sortDescriptors = [.by("distance")]
         }
 
-        #expect(results.map { $0["name"] as? String } == ["Cais", nil, "Adega", "Bica", "Doca", "Elevador"])
-        #expect(results.map { $0["price"] as? Int } == [30, 20, 10, 20, 10, 5])
-        #expect(results.map(\.count) == [2, 1, 2, 2, 2, 2])
+        expectEqual(results.map { $0["name"] as? String }, ["Cais", nil, "Adega", "Bica", "Doca", "Elevador"])
+        expectEqual(results.map { $0["price"] as? Int }, [30, 20, 10, 20, 10, 5])
+        expectEqual(results.map(\.count), [2, 1, 2, 2, 2, 2])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -25,10 +26,10 @@ struct DictionaryResultTests {
 
         let result = try #require(results.first)
         let keys = Set(result.allKeys.compactMap { $0 as? String })
-        #expect(
+        expect(
             results.count == 1 && keys.isSuperset(of: ["name", "price", "distance", "createdAt", "rating", "favorite"])
         )
-        #expect(keys.isDisjoint(with: ["note", "city", "tags"]))
+        expect(keys.isDisjoint(with: ["note", "city", "tags"]))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -39,24 +40,24 @@ struct DictionaryResultTests {
 
         // The second venue has no name.
         let (first, second) = (results[0], results[1])
-        #expect(first["name"] as? String == "Cais" && first[NSString(string: "name")] as? String == "Cais")
-        #expect(second["name"] == nil && second["other"] == nil && second[NSNumber(value: 1)] == nil)
-        #expect(second.object(forKey: "price") as? Int == 20 && second.value(forKey: "price") as? Int == 20)
-        #expect(Set(first.allKeys.compactMap { $0 as? String }) == Set(["name", "price"]))
-        #expect(second.count == second.allKeys.count && second.count == second.allValues.count)
-        #expect(second.count == Array(second).count)
+        expect(first["name"] as? String == "Cais" && first[NSString(string: "name")] as? String == "Cais")
+        expect(second["name"] == nil && second["other"] == nil && second[NSNumber(value: 1)] == nil)
+        expect(second.object(forKey: "price") as? Int == 20 && second.value(forKey: "price") as? Int == 20)
+        expectEqual(Set(first.allKeys.compactMap { $0 as? String }), Set(["name", "price"]))
+        expect(second.count == second.allKeys.count && second.count == second.allValues.count)
+        expectEqual(second.count, Array(second).count)
 
         let plain = NSDictionary(objects: first.allValues, forKeys: first.allKeys.map { NSString(string: "\($0)") })
-        #expect(first == plain && plain == first && first != second && first.hash == plain.hash)
+        expect(first == plain && plain == first && first != second && first.hash == plain.hash)
         let swift = (first as Any) as? [String: Any]
-        #expect(swift?["price"] as? Int == 30)
-        #expect((first.copy() as? NSDictionary) == plain)
+        expectEqual(swift?["price"] as? Int, 30)
+        expectEqual((first.copy() as? NSDictionary), plain)
         let mutable = try #require(first.mutableCopy() as? NSMutableDictionary)
         mutable["name"] = "Rua"
-        #expect(mutable["name"] as? String == "Rua" && first["name"] as? String == "Cais")
+        expect(mutable["name"] as? String == "Rua" && first["name"] as? String == "Cais")
         let data = try NSKeyedArchiver.archivedData(withRootObject: first, requiringSecureCoding: false)
         let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSDictionary.self, from: data)
-        #expect(back == plain)
+        expectEqual(back, plain)
     }
     @Test(arguments: StoreKind.allCases)
     func `values have the types that key-value coding gives`(_ kind: StoreKind) throws {
@@ -92,14 +93,14 @@ struct DictionaryResultTests {
             for name in names {
                 let expected = try #require(venue.value(forKey: name))
                 let value = try #require(result[name], "\(name)")
-                #expect(type(of: value) == type(of: expected), "\(name)")
-                #expect(value as? AnyHashable == expected as? AnyHashable, "\(name)")
+                expect(type(of: value) == type(of: expected), "\(name)")
+                expectEqual(value as? AnyHashable, expected as? AnyHashable, "\(name)")
                 // A dictionary of Foundation's keeps its values as Foundation's objects.
-                #expect(object[name] != nil, "\(name)")
+                expect(object[name] != nil, "\(name)")
             }
-            #expect(result["price"] as? Int16 == -7 && result["visits"] as? Int == 1 << 40)
-            #expect(result["favorite"] as? Bool == true && object["favorite"] as? Bool == true)
-            #expect(object["colour"] as? NSArray == ["red", "green"] as NSArray)
+            expect(result["price"] as? Int16 == -7 && result["visits"] as? Int == 1 << 40)
+            expect(result["favorite"] as? Bool == true && object["favorite"] as? Bool == true)
+            expectEqual(object["colour"] as? NSArray, ["red", "green"] as NSArray)
         }
     }
 
@@ -111,9 +112,9 @@ struct DictionaryResultTests {
 
             let cities = try context.fetch(NSFetchRequest<City>(entityName: "City"))
             let porto = try #require(cities.first { $0.name == "Porto" })
-            #expect(results[1]["city"] as? NSManagedObjectID == porto.objectID)
-            #expect(results[1]["city"] as? NSManagedObjectID === porto.objectID)
-            #expect(results.last?["name"] as? String == "Elevador" && results.last?["city"] == nil)
+            expectEqual(results[1]["city"] as? NSManagedObjectID, porto.objectID)
+            expect(results[1]["city"] as? NSManagedObjectID === porto.objectID)
+            expect(results.last?["name"] as? String == "Elevador" && results.last?["city"] == nil)
         }
     }
 
@@ -131,8 +132,8 @@ struct DictionaryResultTests {
             let owners = try context.dictionaries("Licence", ["venue.licence"])
 
             let id = try #require(results.first?["venue"] as? NSManagedObjectID)
-            #expect(id == bar.objectID && id.entity.name == "Bar")
-            #expect(owners.first?["venue.licence"] as? NSManagedObjectID == licence.objectID)
+            expect(id == bar.objectID && id.entity.name == "Bar")
+            expectEqual(owners.first?["venue.licence"] as? NSManagedObjectID, licence.objectID)
         }
     }
 
@@ -143,9 +144,9 @@ struct DictionaryResultTests {
             $0.sortDescriptors = [.by("city.name", ascending: false), .by("name")]
         }
 
-        #expect(results.map { $0["name"] as? String } == ["Adega", "Bica", "Cais", "Doca", "Elevador"])
-        #expect(results.map { $0["city.name"] as? String } == ["Porto", "Porto", "Lisbon", "Lisbon", nil])
-        #expect(results.map { $0["city.population"] as? Int } == [230_000, 230_000, 550_000, 550_000, nil])
+        expectEqual(results.map { $0["name"] as? String }, ["Adega", "Bica", "Cais", "Doca", "Elevador"])
+        expectEqual(results.map { $0["city.name"] as? String }, ["Porto", "Porto", "Lisbon", "Lisbon", nil])
+        expectEqual(results.map { $0["city.population"] as? Int }, [230_000, 230_000, 550_000, 550_000, nil])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -159,8 +160,8 @@ struct DictionaryResultTests {
                 $0.predicate = NSPredicate(format: "price == 30")
             }
 
-            #expect(results.count == 1 && results[0]["name"] as? String == "Cais")
-            #expect((results[0]["city"] as? NSManagedObjectID)?.entity.name == "City")
+            expect(results.count == 1 && results[0]["name"] as? String == "Cais")
+            expectEqual((results[0]["city"] as? NSManagedObjectID)?.entity.name, "City")
         }
     }
 
@@ -179,9 +180,9 @@ struct DictionaryResultTests {
             let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
             request.resultType = .managedObjectIDResultType
             request.sortDescriptors = [.by("price")]
-            #expect(try ids == context.fetch(request))
-            #expect(ids.first?.entity.name == "Bar" && ids.last?.entity.name == "Venue")
-            #expect(results.compactMap { $0["objectID"] as? NSManagedObjectID } == ids)
+            try expectEqual(ids, context.fetch(request))
+            expect(ids.first?.entity.name == "Bar" && ids.last?.entity.name == "Venue")
+            expectEqual(results.compactMap { $0["objectID"] as? NSManagedObjectID }, ids)
         }
     }
 
@@ -200,12 +201,12 @@ struct DictionaryResultTests {
         )
 
         let result = try #require(results.first)
-        #expect(results.count == 1)
-        #expect(result["sum"] as? Int == 95 && result["least"] as? Double == 0.5)
-        #expect(result["newest"] as? Date == Date(timeIntervalSinceReferenceDate: 500))
-        #expect(result["mean"] as? Double == 95.0 / 6)
-        #expect(result["names"] as? Int == 5 && result["all"] as? Int == 6)
-        #expect((result["best"] as? NSDecimalNumber)?.decimalValue == 5 && result["last"] as? String == "Elevador")
+        expectEqual(results.count, 1)
+        expect(result["sum"] as? Int == 95 && result["least"] as? Double == 0.5)
+        expectEqual(result["newest"] as? Date, Date(timeIntervalSinceReferenceDate: 500))
+        expectEqual(result["mean"] as? Double, 95.0 / 6)
+        expect(result["names"] as? Int == 5 && result["all"] as? Int == 6)
+        expect((result["best"] as? NSDecimalNumber)?.decimalValue == 5 && result["last"] as? String == "Elevador")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -218,9 +219,9 @@ struct DictionaryResultTests {
             ]
         )
 
-        #expect(results.first?["newest"] as? Date == Date(timeIntervalSinceReferenceDate: 500))
-        #expect(results.first?["best"] is NSDecimalNumber && results.first?["sum"] as? Int == 95)
-        #expect(results.first?["first"] as? String == "Adega")
+        expectEqual(results.first?["newest"] as? Date, Date(timeIntervalSinceReferenceDate: 500))
+        expect(results.first?["best"] is NSDecimalNumber && results.first?["sum"] as? Int == 95)
+        expectEqual(results.first?["first"] as? String, "Adega")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -234,10 +235,10 @@ struct DictionaryResultTests {
             ]
         ) { $0.predicate = NSPredicate(format: "price > 1000") }
 
-        #expect(results.count == 1)
-        #expect(results.first?["sum"] as? Int == 0 && results.first?["total"] as? Double == 0)
-        #expect(results.first?["mean"] as? Double == 0 && results.first?["count"] as? Int == 0)
-        #expect(results.first?["max"] == nil)
+        expectEqual(results.count, 1)
+        expect(results.first?["sum"] as? Int == 0 && results.first?["total"] as? Double == 0)
+        expect(results.first?["mean"] as? Double == 0 && results.first?["count"] as? Int == 0)
+        expect(results.first?["max"] == nil)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -251,10 +252,10 @@ struct DictionaryResultTests {
             ].map { $0 }
         ) { $0.sortDescriptors = [.by("price"), .by("name")] }
 
-        #expect(results.map { $0["double"] as? Int } == [10, 20, 20, 40, 40, 60])
-        #expect(results.map { $0["shout"] as? String } == ["ELEVADOR", "ADEGA", "DOCA", nil, "BICA", "CAIS"])
-        #expect(results.map { $0["root"] as? Double }.prefix(3) == [3, 2, 2])
-        #expect(results.map { $0["dear"] as? String } == ["cheap", "cheap", "cheap", "dear", "dear", "dear"])
+        expectEqual(results.map { $0["double"] as? Int }, [10, 20, 20, 40, 40, 60])
+        expectEqual(results.map { $0["shout"] as? String }, ["ELEVADOR", "ADEGA", "DOCA", nil, "BICA", "CAIS"])
+        expectEqual(results.map { $0["root"] as? Double }.prefix(3), [3, 2, 2])
+        expectEqual(results.map { $0["dear"] as? String }, ["cheap", "cheap", "cheap", "dear", "dear", "dear"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -268,10 +269,10 @@ struct DictionaryResultTests {
             ]
         ) { $0.sortDescriptors = [.by("count", ascending: false), .by("name")] }
 
-        #expect(results.map { $0["name"] as? String } == ["Lisbon", "Porto", "Faro"])
-        #expect(results.map { $0["count"] as? Int } == [3, 2, 0])
-        #expect(results.map { $0["dearest"] as? Int } == [30, 20, nil])
-        #expect(results.map { $0["good"] as? Int } == [1, 1, 0])
+        expectEqual(results.map { $0["name"] as? String }, ["Lisbon", "Porto", "Faro"])
+        expectEqual(results.map { $0["count"] as? Int }, [3, 2, 0])
+        expectEqual(results.map { $0["dearest"] as? Int }, [30, 20, nil])
+        expectEqual(results.map { $0["good"] as? Int }, [1, 1, 0])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -287,7 +288,7 @@ struct DictionaryResultTests {
 
         let results = try VenueGuide(kind).dictionaries("City", [most, computed("people", "sum(population) / 10")])
 
-        #expect(results.count == 1 && results[0]["most"] as? Int == 3 && results[0]["people"] as? Int == 84_000)
+        expect(results.count == 1 && results[0]["most"] as? Int == 3 && results[0]["people"] as? Int == 84_000)
     }
 
     // MARK: - Order and window
@@ -299,7 +300,7 @@ struct DictionaryResultTests {
             $0.sortDescriptors = [.by("ratio", ascending: false)]
         }
 
-        #expect(results.map { $0["name"] as? String } == ["Elevador", "Doca", "Adega", "Bica", "Cais"])
+        expectEqual(results.map { $0["name"] as? String }, ["Elevador", "Doca", "Adega", "Bica", "Cais"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -315,8 +316,8 @@ struct DictionaryResultTests {
             $0.fetchOffset = 4
         }
 
-        #expect(window.map { $0["price"] as? Int } == [20, 20])
-        #expect(rest.map { $0["price"] as? Int } == [20, 30])
+        expectEqual(window.map { $0["price"] as? Int }, [20, 20])
+        expectEqual(rest.map { $0["price"] as? Int }, [20, 30])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -324,8 +325,11 @@ struct DictionaryResultTests {
         let guide = try VenueGuide(kind)
         let sum = aggregate("sum", "sum:", "price")
 
-        #expect(try guide.dictionaries("Venue", [sum]) { $0.includesSubentities = false }.first?["sum"] as? Int == 90)
-        #expect(try guide.dictionaries("Bar", [sum, aggregate("beers", "sum:", "beers")]).first?["beers"] as? Int == 7)
+        try expectEqual(guide.dictionaries("Venue", [sum]) { $0.includesSubentities = false }.first?["sum"] as? Int, 90)
+        try expectEqual(
+            guide.dictionaries("Bar", [sum, aggregate("beers", "sum:", "beers")]).first?["beers"] as? Int,
+            7
+        )
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -341,10 +345,10 @@ struct DictionaryResultTests {
             let sums = try context.dictionaries("Venue", [aggregate("sum", "sum:", "price")])
             let prices = try context.dictionaries("Venue", ["price"]) { $0.includesPendingChanges = true }
 
-            #expect(sums.first?["sum"] as? Int == 95 && prices.count == 6)
+            expect(sums.first?["sum"] as? Int == 95 && prices.count == 6)
             try context.save()
-            #expect(
-                try context.dictionaries("Venue", [aggregate("sum", "sum:", "price")]).first?["sum"] as? Int == 6000
+            try expect(
+                context.dictionaries("Venue", [aggregate("sum", "sum:", "price")]).first?["sum"] as? Int == 6000
             )
         }
     }
@@ -363,9 +367,9 @@ struct DictionaryResultTests {
             let all = try context.dictionaries("Person", nil)
 
             let address = try #require(whole.first?["address"] as? [String: Any])
-            #expect(address["street"] as? String == "Rua Nova" && address["number"] as? Int == 7)
-            #expect(whole.first?["address.number"] as? Int == 7)
-            #expect((all.first?["address"] as? [String: Any])?["number"] as? Int == 7)
+            expect(address["street"] as? String == "Rua Nova" && address["number"] as? Int == 7)
+            expectEqual(whole.first?["address.number"] as? Int, 7)
+            expectEqual((all.first?["address"] as? [String: Any])?["number"] as? Int, 7)
         }
     }
 
@@ -385,7 +389,7 @@ struct DictionaryResultTests {
 
             let results = try context.dictionaries("Person", ["scan"]) { $0.sortDescriptors = [.by("serial")] }
 
-            #expect(results.map { $0["scan"] as? Data } == scans)
+            expectEqual(results.map { $0["scan"] as? Data }, scans)
         }
     }
 
@@ -401,8 +405,8 @@ struct DictionaryResultTests {
             let rating = try context.dictionaries("Venue", ["rating"]).first?["rating"] as? NSDecimalNumber
             let sum = try context.dictionaries("Venue", [aggregate("sum", "sum:", "rating", .decimal)]).first?["sum"]
 
-            #expect(rating?.decimalValue == Decimal(string: "10.11"))
-            #expect((sum as? NSDecimalNumber)?.decimalValue == Decimal(string: "10.11"))
+            expectEqual(rating?.decimalValue, Decimal(string: "10.11"))
+            expectEqual((sum as? NSDecimalNumber)?.decimalValue, Decimal(string: "10.11"))
         }
     }
 
@@ -416,7 +420,7 @@ struct DictionaryResultTests {
 
             let sum = try context.dictionaries("Venue", [aggregate("sum", "sum:", "visits", .integer64)]).first?["sum"]
 
-            #expect(sum as? Double == 2 * Double(Int.max))
+            expectEqual(sum as? Double, 2 * Double(Int.max))
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -48,9 +49,9 @@ struct FetchedPropertyTests {
             "namesakes": ("city.name == $FETCH_SOURCE.name AND price > 10", nil),
         ]
         try read(kind, properties) { porto, _ in
-            #expect(names(porto.value(forKey: "own")) == ["Adega", "Bica"])
-            #expect(names(porto.value(forKey: "others")) == ["Cais", nil, "Doca"])
-            #expect(names(porto.value(forKey: "namesakes")) == ["Bica"])
+            expectEqual(names(porto.value(forKey: "own")), ["Adega", "Bica"])
+            expectEqual(names(porto.value(forKey: "others")), ["Cais", nil, "Doca"])
+            expectEqual(names(porto.value(forKey: "namesakes")), ["Bica"])
         }
     }
 
@@ -61,8 +62,8 @@ struct FetchedPropertyTests {
             "Adega": ("name == $FETCHED_PROPERTY.name", nil),
         ]
         try read(kind, properties) { porto, _ in
-            #expect(names(porto.value(forKey: "dear")) == ["Cais", nil, "Bica"])
-            #expect(names(porto.value(forKey: "Adega")) == ["Adega"])
+            expectEqual(names(porto.value(forKey: "dear")), ["Cais", nil, "Bica"])
+            expectEqual(names(porto.value(forKey: "Adega")), ["Adega"])
         }
     }
 
@@ -72,10 +73,10 @@ struct FetchedPropertyTests {
             let new = Venue(context: context)
             new.name = "Nova"
             new.city = porto
-            #expect(names(porto.value(forKey: "own")) == ["Nova", "Adega", "Bica"])
+            expectEqual(names(porto.value(forKey: "own")), ["Nova", "Adega", "Bica"])
             new.city = nil
-            #expect(names(porto.value(forKey: "own")) == ["Adega", "Bica"])
-            #expect(names(porto.value(forKeyPath: "own")) == ["Adega", "Bica"])
+            expectEqual(names(porto.value(forKey: "own")), ["Adega", "Bica"])
+            expectEqual(names(porto.value(forKeyPath: "own")), ["Adega", "Bica"])
         }
     }
 
@@ -100,7 +101,7 @@ struct FetchedPropertyTests {
 
             let results = try context.fetch(cities).map { $0.value(forKey: "sums") as? [NSDictionary] }
 
-            #expect(results.map { $0?.first?["sum"] as? Int } == [0, 60, 30])
+            expectEqual(results.map { $0?.first?["sum"] as? Int }, [0, 60, 30])
         }
     }
 }

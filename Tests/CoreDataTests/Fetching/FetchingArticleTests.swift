@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ struct FetchingArticleTests {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             return try context.fetch(request).map(\.name)
         }
-        #expect(names == ["Cais"])
+        expectEqual(names, ["Cais"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -31,7 +32,7 @@ struct FetchingArticleTests {
             ]
             return try context.fetch(request).map { "\($0.price) \($0.distance)" }
         }
-        #expect(found == ["30 0.5", "20 1.0", "20 2.5", "10 1.5", "10 4.0", "5 8.0"])
+        expectEqual(found, ["30 0.5", "20 1.0", "20 2.5", "10 1.5", "10 4.0", "5 8.0"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -44,7 +45,7 @@ struct FetchingArticleTests {
                 _ = try context.fetch(request)
             }
         }
-        #expect(error?.localizedDescription.contains("note") == true)
+        expectEqual(error?.localizedDescription.contains("note"), true)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -63,15 +64,15 @@ struct FetchingArticleTests {
                 return try asking.fetch(request).count
             }
         }
-        #expect(try count(id) == 1)
+        try expectEqual(count(id), 1)
         let object = asking.performAndWait { asking.object(with: id) }
-        #expect(try count(object) == 1)
+        try expectEqual(count(object), 1)
         try deleting.performAndWait {
             deleting.delete(deleting.object(with: id))
             try deleting.save()
         }
-        #expect(try count(id) == 0)
-        #expect(try count(object) == 0)
+        try expectEqual(count(id), 0)
+        try expectEqual(count(object), 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -86,7 +87,7 @@ struct FetchingArticleTests {
             let byID = try context.fetch(request).compactMap(\.name).sorted()
             return [byObject, byID]
         }
-        #expect(names == [["Adega", "Doca"], ["Adega", "Doca"]])
+        expectEqual(names, [["Adega", "Doca"], ["Adega", "Doca"]])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -113,10 +114,10 @@ struct FetchingArticleTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Graphic")
             request.sortDescriptors = [NSSortDescriptor(key: "x", ascending: true)]
             let names = try other.fetch(request).map { $0.entity.name }
-            #expect(names == ["Line", "Line", "Circle"])
+            expectEqual(names, ["Line", "Line", "Circle"])
             request.includesSubentities = false
             let none = try other.count(for: request)
-            #expect(none == 0)
+            expectEqual(none, 0)
         }
     }
 
@@ -132,7 +133,7 @@ struct FetchingArticleTests {
             request.propertiesToFetch = ["price"]
             return try context.fetch(request).compactMap { $0["price"] as? Int16 }.sorted()
         }
-        #expect(values == [5, 10, 20, 30])
+        expectEqual(values, [5, 10, 20, 30])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -157,9 +158,12 @@ struct FetchingArticleTests {
                 description("max:", "price", .integer16AttributeType),
             ]
             let objects = try context.fetch(request)
-            #expect(objects.count == 1)
-            #expect(objects.first?.value(forKey: "min:createdAt") as? Date == Date(timeIntervalSinceReferenceDate: 100))
-            #expect(objects.first?.value(forKey: "max:price") as? Int16 == 30)
+            expectEqual(objects.count, 1)
+            expectEqual(
+                objects.first?.value(forKey: "min:createdAt") as? Date,
+                Date(timeIntervalSinceReferenceDate: 100)
+            )
+            expectEqual(objects.first?.value(forKey: "max:price") as? Int16, 30)
         }
     }
 
@@ -197,12 +201,12 @@ struct FetchingArticleTests {
 
             for request in [fetchRequest1, fetchRequest2, fetchRequest3] {
                 let found = try context.fetch(request)
-                #expect(found.count == 6)
+                expectEqual(found.count, 6)
             }
             let four = try context.fetch(fetchRequest4)
-            #expect(four.count == 6)
+            expectEqual(four.count, 6)
             let five = try context.fetch(fetchRequest5).map { ($0 as? Venue)?.name }
-            #expect(five == ["Bica"])
+            expectEqual(five, ["Bica"])
         }
     }
 
@@ -224,9 +228,9 @@ struct FetchingArticleTests {
             request.resultType = .countResultType
             request.predicate = NSPredicate(format: "%K == %@", "price", 10)
             let counted = try context.fetch(request).first?.intValue
-            #expect(counted == 2)
+            expectEqual(counted, 2)
             let called = try context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
-            #expect(called == 6)
+            expectEqual(called, 6)
         }
     }
 
@@ -242,7 +246,7 @@ struct FetchingArticleTests {
             sum.expressionResultType = .integer32AttributeType
             request.propertiesToFetch = [sum]
             let result = try #require(try context.fetch(request).first)
-            #expect((result["sumDeals"] as? NSNumber)?.intValue == 95)
+            expectEqual((result["sumDeals"] as? NSNumber)?.intValue, 95)
         }
     }
 
@@ -258,7 +262,7 @@ struct FetchingArticleTests {
         let names = try guide.read { context in
             try ids.map { (try context.existingObject(with: $0) as? Venue)?.name }
         }
-        #expect(names == ["Cais", nil, "Adega", "Bica", "Doca", "Elevador"])
+        expectEqual(names, ["Cais", nil, "Adega", "Bica", "Doca", "Elevador"])
     }
 
     // MARK: - Predicates and sorting
@@ -277,7 +281,7 @@ struct FetchingArticleTests {
             request.sortDescriptors = [try #require(byName.reversedSortDescriptor as? NSSortDescriptor)]
             return try context.fetch(request).map(\.name)
         }
-        #expect(found == ["Doca", "Cais"])
+        expectEqual(found, ["Doca", "Cais"])
     }
 
     // MARK: - Asynchronous fetching
@@ -301,6 +305,6 @@ struct FetchingArticleTests {
                 }
             }
         }
-        #expect(names == ["Elevador", "Doca"])
+        expectEqual(names, ["Elevador", "Doca"])
     }
 }

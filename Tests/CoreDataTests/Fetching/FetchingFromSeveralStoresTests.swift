@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -54,13 +55,13 @@ struct FetchingFromSeveralStoresTests {
     func `objects come in one order, with limit and offset over the whole`(_ kind: StoreKind) throws {
         try SplitGuide(kind).read { context throws in
             let request = request(Venue.self)
-            #expect(try context.fetch(request).map(\.price) == [10, 10, 20, 20, 30, 40, 50])
-            #expect(try context.fetch(request).map(\.distance) == [3, 1, 5, 2, 0, 4, 6])
+            try expectEqual(context.fetch(request).map(\.price), [10, 10, 20, 20, 30, 40, 50])
+            try expectEqual(context.fetch(request).map(\.distance), [3, 1, 5, 2, 0, 4, 6])
             request.fetchOffset = 2
             request.fetchLimit = 3
-            #expect(try context.fetch(request).map(\.distance) == [5, 2, 0])
+            try expectEqual(context.fetch(request).map(\.distance), [5, 2, 0])
             request.fetchOffset = 6
-            #expect(try context.fetch(request).map(\.distance) == [6])
+            try expectEqual(context.fetch(request).map(\.distance), [6])
         }
     }
 
@@ -72,7 +73,7 @@ struct FetchingFromSeveralStoresTests {
             for (limit, offset) in [(0, 0), (3, 2), (0, 5), (2, 6)] {
                 (objects.fetchLimit, objects.fetchOffset) = (limit, offset)
                 (ids.fetchLimit, ids.fetchOffset) = (limit, offset)
-                #expect(try context.fetch(ids) == context.fetch(objects).map(\.objectID))
+                try expectEqual(context.fetch(ids), context.fetch(objects).map(\.objectID))
             }
         }
     }
@@ -81,13 +82,13 @@ struct FetchingFromSeveralStoresTests {
     func `counts are of all stores within one window`(_ kind: StoreKind) throws {
         try SplitGuide(kind).read { context throws in
             let request = request(Venue.self)
-            #expect(try context.count(for: request) == 7)
+            try expectEqual(context.count(for: request), 7)
             request.fetchLimit = 5
-            #expect(try context.count(for: request) == 5)
+            try expectEqual(context.count(for: request), 5)
             request.fetchOffset = 4
-            #expect(try context.count(for: request) == 3)
+            try expectEqual(context.count(for: request), 3)
             request.fetchOffset = 9
-            #expect(try context.count(for: request) == 0)
+            try expectEqual(context.count(for: request), 0)
         }
     }
 
@@ -103,14 +104,14 @@ struct FetchingFromSeveralStoresTests {
             new.price = 15
             context.assign(new, to: guide.stores[1])
 
-            #expect(try context.fetch(request).map(\.price) == [15, 20, 20, 30, 35, 40, 50])
+            try expectEqual(context.fetch(request).map(\.price), [15, 20, 20, 30, 35, 40, 50])
             request.fetchLimit = 3
             request.fetchOffset = 2
-            #expect(try context.fetch(request).map(\.price) == [20, 30, 35])
-            #expect(try context.count(for: request) == 3)
+            try expectEqual(context.fetch(request).map(\.price), [20, 30, 35])
+            try expectEqual(context.count(for: request), 3)
             let ids = self.request(NSManagedObjectID.self, .managedObjectIDResultType)
             (ids.fetchLimit, ids.fetchOffset) = (3, 2)
-            #expect(try context.fetch(ids) == context.fetch(request).map(\.objectID))
+            try expectEqual(context.fetch(ids), context.fetch(request).map(\.objectID))
         }
     }
 
@@ -121,10 +122,10 @@ struct FetchingFromSeveralStoresTests {
             let request = request(NSDictionary.self, .dictionaryResultType)
             request.propertiesToFetch = ["distance"]
             request.affectedStores = [guide.stores[1]]
-            #expect(try context.fetch(request).map { $0["distance"] as? Double } == [3, 1, 5])
-            #expect(try context.count(for: request) == 3)
+            try expectEqual(context.fetch(request).map { $0["distance"] as? Double }, [3, 1, 5])
+            try expectEqual(context.count(for: request), 3)
             request.affectedStores = []
-            #expect(try context.fetch(request).isEmpty)
+            try expect(context.fetch(request).isEmpty)
         }
     }
 
@@ -135,17 +136,17 @@ struct FetchingFromSeveralStoresTests {
         try SplitGuide(kind).read { context throws in
             let request = request(NSDictionary.self, .dictionaryResultType)
             request.propertiesToFetch = ["name", "objectID"]
-            #expect(
-                try context.fetch(request).map { $0["name"] as? String } == [3, 1, 5, 2, 0, 4, 6].map { "Venue \($0)" }
+            try expect(
+                context.fetch(request).map { $0["name"] as? String } == [3, 1, 5, 2, 0, 4, 6].map { "Venue \($0)" }
             )
             request.fetchOffset = 2
             request.fetchLimit = 3
             let window = try context.fetch(request)
-            #expect(window.map { $0["name"] as? String } == [5, 2, 0].map { "Venue \($0)" })
-            #expect(window.allSatisfy { $0.count == 2 })
+            expectEqual(window.map { $0["name"] as? String }, [5, 2, 0].map { "Venue \($0)" })
+            expect(window.allSatisfy { $0.count == 2 })
             let ids = window.compactMap { $0["objectID"] as? NSManagedObjectID }
-            #expect(try ids.map { (try context.existingObject(with: $0) as? Venue)?.distance } == [5, 2, 0])
-            #expect(try context.count(for: request) == 3)
+            try expectEqual(ids.map { (try context.existingObject(with: $0) as? Venue)?.distance }, [5, 2, 0])
+            try expectEqual(context.count(for: request), 3)
         }
     }
 
@@ -168,11 +169,11 @@ struct FetchingFromSeveralStoresTests {
                 $0.fetchOffset = 2
             }
 
-            #expect(whole.count == 1 && whole[0]["count"] as? Int == 7 && whole[0]["sum"] as? Double == 21)
-            #expect(whole[0]["mean"] as? Double == 3 && whole[0]["last"] as? String == "Venue 6")
-            #expect(groups.map { $0["price"] as? Int } == [20, 10] && groups.map { $0["count"] as? Int } == [2, 2])
-            #expect(groups.map { $0["mean"] as? Double } == [3.5, 2])
-            #expect(window.map { $0["price"] as? Int } == [30, 40])
+            expect(whole.count == 1 && whole[0]["count"] as? Int == 7 && whole[0]["sum"] as? Double == 21)
+            expect(whole[0]["mean"] as? Double == 3 && whole[0]["last"] as? String == "Venue 6")
+            expect(groups.map { $0["price"] as? Int } == [20, 10] && groups.map { $0["count"] as? Int } == [2, 2])
+            expectEqual(groups.map { $0["mean"] as? Double }, [3.5, 2])
+            expectEqual(window.map { $0["price"] as? Int }, [30, 40])
         }
     }
 
@@ -186,11 +187,11 @@ struct FetchingFromSeveralStoresTests {
             request.propertiesToFetch = ["price"]
             request.returnsDistinctResults = true
 
-            #expect(names.map { $0["name"] as? String } == ["City"])
+            expectEqual(names.map { $0["name"] as? String }, ["City"])
             // The keys in the two stores are the same number, and yet they are two objects.
-            #expect(cities.count == 2 && Set(cities.compactMap { $0["objectID"] as? NSManagedObjectID }).count == 2)
-            #expect(try context.fetch(request).compactMap { $0["price"] as? Int } == [10, 20, 30, 40, 50])
-            #expect(try context.count(for: request) == 5)
+            expect(cities.count == 2 && Set(cities.compactMap { $0["objectID"] as? NSManagedObjectID }).count == 2)
+            try expectEqual(context.fetch(request).compactMap { $0["price"] as? Int }, [10, 20, 30, 40, 50])
+            try expectEqual(context.count(for: request), 5)
         }
     }
 
@@ -201,7 +202,7 @@ struct FetchingFromSeveralStoresTests {
                 $0.affectedStores = []
             }
 
-            #expect(results.count == 1 && results[0]["count"] as? Int == 0)
+            expect(results.count == 1 && results[0]["count"] as? Int == 0)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -24,10 +25,10 @@ struct NestedFetchTests {
         let request = NSFetchRequest<City>(entityName: "City")
         let expression = try #require(fetch(request, in: context, countOnly: true) as? NSFetchRequestExpression)
 
-        #expect(expression.expressionType == NSFetchRequestExpressionType && expression.expressionType.rawValue == 50)
-        #expect(expression.requestExpression.constantValue as? NSFetchRequest<City> === request)
-        #expect(expression.contextExpression.constantValue as? NSManagedObjectContext === context)
-        #expect(expression.isCountOnlyRequest && expression.description.hasPrefix("FETCH("))
+        expect(expression.expressionType == NSFetchRequestExpressionType && expression.expressionType.rawValue == 50)
+        expect(expression.requestExpression.constantValue as? NSFetchRequest<City> === request)
+        expect(expression.contextExpression.constantValue as? NSManagedObjectContext === context)
+        expect(expression.isCountOnlyRequest && expression.description.hasPrefix("FETCH("))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -38,8 +39,8 @@ struct NestedFetchTests {
             let objects = fetch(request, in: context).expressionValue(with: nil, context: nil) as? [City]
             let count = fetch(request, in: context, countOnly: true).expressionValue(with: nil, context: nil)
 
-            #expect(Set(objects?.map(\.name) ?? []) == ["Porto", "Lisbon"])
-            #expect(count as? Int == 2)
+            expectEqual(Set(objects?.map(\.name) ?? []), ["Porto", "Lisbon"])
+            expectEqual(count as? Int, 2)
         }
     }
 
@@ -53,7 +54,7 @@ struct NestedFetchTests {
             )
             let variables: NSMutableDictionary = ["request": cities("population > 0"), "context": context]
 
-            #expect(expression.expressionValue(with: nil, context: variables) as? Int == 3)
+            expectEqual(expression.expressionValue(with: nil, context: variables) as? Int, 3)
         }
     }
 
@@ -63,13 +64,13 @@ struct NestedFetchTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.sortDescriptors = [.by("distance")]
             request.predicate = NSPredicate(format: "city IN %@", fetch(cities("name BEGINSWITH 'L'"), in: context))
-            #expect(try context.fetch(request).map(\.distance) == [0.5, 1, 4])
+            try expectEqual(context.fetch(request).map(\.distance), [0.5, 1, 4])
             // In memory the same predicate says the same.
             let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
-            #expect(all.filter { request.predicate?.evaluate(with: $0) == true }.count == 3)
+            expectEqual(all.filter { request.predicate?.evaluate(with: $0) == true }.count, 3)
 
             request.predicate = NSPredicate(format: "NOT city IN %@", fetch(cities("name == 'Nowhere'"), in: context))
-            #expect(try context.fetch(request).count == 6)
+            try expectEqual(context.fetch(request).count, 6)
         }
     }
 
@@ -85,14 +86,14 @@ struct NestedFetchTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
 
             request.predicate = NSPredicate(format: "city IN %@", fetch(ids, in: context))
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.count(for: request), 2)
             request.predicate = NSPredicate(format: "price IN %@", fetch(prices, in: context))
-            #expect(try context.fetch(request).map(\.name) == ["Cais"])
+            try expectEqual(context.fetch(request).map(\.name), ["Cais"])
             request.predicate = NSPredicate(
                 format: "tags.@count < %@ AND price == 10",
                 fetch(cities("population > 500000"), in: context, countOnly: true)
             )
-            #expect(try context.fetch(request).map(\.name) == ["Doca"])
+            try expectEqual(context.fetch(request).map(\.name), ["Doca"])
         }
     }
 
@@ -108,7 +109,7 @@ struct NestedFetchTests {
             for (expression, word) in wrong {
                 request.predicate = NSPredicate(format: "city IN %@", expression)
                 let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-                #expect(error?.localizedDescription.contains(word) == true)
+                expectEqual(error?.localizedDescription.contains(word), true)
             }
         }
     }
@@ -120,9 +121,9 @@ struct NestedFetchTests {
             reports.withLock { $0.append(error.localizedDescription) }
         }
         try guide.read { context throws in
-            #expect(fetch(cities("mayor == 1"), in: context).expressionValue(with: nil, context: nil) == nil)
+            expect(fetch(cities("mayor == 1"), in: context).expressionValue(with: nil, context: nil) == nil)
         }
-        #expect(reports.withLock { $0.count == 1 && $0[0].contains("mayor") })
+        expect(reports.withLock { $0.count == 1 && $0[0].contains("mayor") })
     }
 
     // MARK: - execute()
@@ -144,27 +145,27 @@ struct NestedFetchTests {
             let id: NSManagedObjectID? = try ids.execute().first
             let number: NSNumber? = try count.execute().first
             let value: NSDictionary? = try values.execute().first
-            #expect(porto.managedObjectContext === context && porto.name == "Porto")
-            #expect(id == porto.objectID && number == 3)
-            #expect(value?["name"] as? String == "Porto" && value?["population"] as? Int == 230_000)
+            expect(porto.managedObjectContext === context && porto.name == "Porto")
+            expect(id == porto.objectID && number == 3)
+            expect(value?["name"] as? String == "Porto" && value?["population"] as? Int == 230_000)
         }
     }
 
     @Test func `execute outside of any context's scope throws`() throws {
         let error = #expect(throws: CocoaError.self) { try NSFetchRequest<City>(entityName: "City").execute() }
-        #expect(error?.code == .persistentStoreOperation)
+        expectEqual(error?.code, .persistentStoreOperation)
     }
 
     @Test func `a request for any results gives each kind`() throws {
         try VenueGuide(.memory).read { context throws in
             let request = NSFetchRequest<NSFetchRequestResult>(entityName: "City")
-            #expect(try context.fetch(request).count == 3)
+            try expectEqual(context.fetch(request).count, 3)
             request.resultType = .dictionaryResultType
-            #expect(try context.fetch(request).allSatisfy { $0 is NSDictionary })
+            try expect(context.fetch(request).allSatisfy { $0 is NSDictionary })
             request.resultType = .countResultType
-            #expect(try context.fetch(request).first as? NSNumber == 3)
+            try expectEqual(context.fetch(request).first as? NSNumber, 3)
             request.resultType = .managedObjectIDResultType
-            #expect(try context.fetch(request).allSatisfy { $0 is NSManagedObjectID })
+            try expect(context.fetch(request).allSatisfy { $0 is NSManagedObjectID })
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,10 +19,10 @@ struct RangeTests {
     func `a bound belongs to what includes it`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         for population in Int64(4)...6 { _ = try stack.storeCity("\(population)", population: population) }
-        #expect(try names("population >= 5", stack) == ["5", "6"])
-        #expect(try names("population > 5", stack) == ["6"])
-        #expect(try names("population <= 5", stack) == ["4", "5"])
-        #expect(try names("population < 5", stack) == ["4"])
+        try expectEqual(names("population >= 5", stack), ["5", "6"])
+        try expectEqual(names("population > 5", stack), ["6"])
+        try expectEqual(names("population <= 5", stack), ["4", "5"])
+        try expectEqual(names("population < 5", stack), ["4"])
     }
 
     // The next code point after U+D7FF is that of a surrogate, which is no character.
@@ -29,6 +30,6 @@ struct RangeTests {
     func `a prefix that ends before the surrogates has no others`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         for name in ["a", "a\u{D7FF}", "a\u{D7FF}b", "a\u{E000}"] { _ = try stack.storeCity(name) }
-        #expect(try names("name BEGINSWITH 'a\u{D7FF}'", stack) == ["a\u{D7FF}", "a\u{D7FF}b"])
+        try expectEqual(names("name BEGINSWITH 'a\u{D7FF}'", stack), ["a\u{D7FF}", "a\u{D7FF}b"])
     }
 }

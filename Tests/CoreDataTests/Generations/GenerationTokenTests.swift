@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -13,15 +14,15 @@ struct GenerationTokenTests {
         let first = try stack.pinnedContext("first")
         _ = try stack.storeCity("B")
         let second = stack.context("second")
-        try second.inside { () throws in #expect(try second.storedCityNames() == ["A", "B"]) }
+        try second.inside { () throws in try expectEqual(second.storedCityNames(), ["A", "B"]) }
         let token = first.performAndWait { first.queryGenerationToken }
         try second.inside { () throws in
             try second.setQueryGenerationFrom(token)
-            #expect(try second.storedCityNames() == ["A"])
-            #expect(second.queryGenerationToken == token)
+            try expectEqual(second.storedCityNames(), ["A"])
+            expectEqual(second.queryGenerationToken, token)
         }
         // One connection serves both.
-        #expect(try stack.pool.state.withLock { $0.snapshotCount } == 1)
+        try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 1)
     }
 
     @Test func `a token taken before anything was read names the version that is read first`() throws {
@@ -33,9 +34,9 @@ struct GenerationTokenTests {
         }
         try second.inside { () throws in try second.setQueryGenerationFrom(token) }
         _ = try stack.storeCity("A")
-        try second.inside { () throws in #expect(try second.storedCityNames() == ["A"]) }
+        try second.inside { () throws in try expectEqual(second.storedCityNames(), ["A"]) }
         _ = try stack.storeCity("B")
-        try first.inside { () throws in #expect(try first.storedCityNames() == ["A"]) }
+        try first.inside { () throws in try expectEqual(first.storedCityNames(), ["A"]) }
     }
 
     @Test func `a token keeps its version when its context has gone`() throws {
@@ -48,7 +49,7 @@ struct GenerationTokenTests {
         let other = stack.context("other")
         try other.inside { () throws in
             try other.setQueryGenerationFrom(token)
-            #expect(try other.storedCityNames() == ["A"])
+            try expectEqual(other.storedCityNames(), ["A"])
         }
     }
 
@@ -59,14 +60,14 @@ struct GenerationTokenTests {
         try stack.change(id, City.self) { city, _ in city.name = "B" }
         try context.inside { () throws in
             let fault = try context.get(id, City.self)
-            #expect(try context.storedCityNames() == ["A"])
-            #expect(fault.name == "A")
+            try expectEqual(context.storedCityNames(), ["A"])
+            expectEqual(fault.name, "A")
             try context.setQueryGenerationFrom(nil)
-            #expect(context.queryGenerationToken == nil)
+            expectEqual(context.queryGenerationToken, nil)
             // Realised objects are not touched.
-            #expect(fault.name == "A")
+            expectEqual(fault.name, "A")
             context.refresh(fault, mergeChanges: true)
-            #expect(fault.name == "B")
+            expectEqual(fault.name, "B")
         }
     }
 
@@ -81,9 +82,9 @@ struct GenerationTokenTests {
             let partial = citiesByName()
             partial.propertiesToFetch = ["name"]
             _ = try context.fetch(partial)
-            #expect(city.isFault)
+            expect(city.isFault)
             try context.setQueryGenerationFrom(pinned.performAndWait { pinned.queryGenerationToken })
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
         }
     }
 
@@ -94,11 +95,11 @@ struct GenerationTokenTests {
             context.performAndWait { context.queryGenerationToken }
         }
         try #require(tokens.count == 3)
-        #expect(tokens[0] == tokens[1] && tokens[0].hash == tokens[1].hash)
-        #expect(tokens[0] != tokens[2])
-        #expect(NSQueryGenerationToken.current == NSQueryGenerationToken.current)
-        #expect(NSQueryGenerationToken.current != tokens[0])
-        #expect(tokens[0].copy() as? NSQueryGenerationToken == tokens[0])
+        expect(tokens[0] == tokens[1] && tokens[0].hash == tokens[1].hash)
+        expect(tokens[0] != tokens[2])
+        expectEqual(NSQueryGenerationToken.current, NSQueryGenerationToken.current)
+        expect(NSQueryGenerationToken.current != tokens[0])
+        expectEqual(tokens[0].copy() as? NSQueryGenerationToken, tokens[0])
     }
 
     @Test func `archived tokens are understood as long as their version is held`() throws {
@@ -108,20 +109,20 @@ struct GenerationTokenTests {
                 try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data)
             )
         }
-        #expect(try archived(.current) == .current)
+        try expectEqual(archived(.current), .current)
         let stack = try Stack(.sqlite)
         let context = try stack.pinnedContext()
         var token = context.performAndWait { context.queryGenerationToken }
         let living = try archived(try #require(token))
-        #expect(living == token)
+        expectEqual(living, token)
         token = nil
         try context.inside { () throws in try context.setQueryGenerationFrom(nil) }
         // Nothing but `living` holds the version any more.
-        #expect(try archived(living) == living)
+        try expectEqual(archived(living), living)
         let other = stack.context("other")
         try other.inside { () throws in
             try other.setQueryGenerationFrom(living)
-            #expect(other.queryGenerationToken == living)
+            expectEqual(other.queryGenerationToken, living)
         }
     }
 
@@ -139,8 +140,8 @@ struct GenerationTokenTests {
         )
         try context.inside { () throws in
             #expect(throws: CocoaError.self) { try context.setQueryGenerationFrom(gone) }
-            #expect(context.queryGenerationToken == nil)
-            #expect(try context.storedCityNames() == ["A"])
+            expectEqual(context.queryGenerationToken, nil)
+            try expectEqual(context.storedCityNames(), ["A"])
         }
     }
 
@@ -152,10 +153,10 @@ struct GenerationTokenTests {
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = parent
         try child.inside { () throws in
-            #expect(child.queryGenerationToken == nil)
+            expectEqual(child.queryGenerationToken, nil)
             let error = #expect(throws: CocoaError.self) { try child.setQueryGenerationFrom(.current) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(child.queryGenerationToken == nil)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(child.queryGenerationToken, nil)
         }
     }
 
@@ -165,14 +166,14 @@ struct GenerationTokenTests {
         let elsewhere = NSManagedObjectContext(.privateQueue)
         try elsewhere.inside { () throws in
             let error = #expect(throws: CocoaError.self) { try elsewhere.setQueryGenerationFrom(.current) }
-            #expect(error?.code == .persistentStoreOperation)
+            expectEqual(error?.code, .persistentStoreOperation)
         }
         elsewhere.persistentStoreCoordinator = try stack.secondCoordinator()
         let token = context.performAndWait { context.queryGenerationToken }
         try elsewhere.inside { () throws in
             let error = #expect(throws: CocoaError.self) { try elsewhere.setQueryGenerationFrom(token) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(elsewhere.queryGenerationToken == nil)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(elsewhere.queryGenerationToken, nil)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import TestSupport
@@ -22,21 +23,21 @@ struct HeldVersionTests {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
         var context: NSManagedObjectContext? = try stack.pinnedContext()
-        #expect(try !stack.isQuiet())
+        try expect(!stack.isQuiet())
         try context?.inside { () throws in try context?.setQueryGenerationFrom(nil) }
-        #expect(try stack.isQuiet())
+        try expect(stack.isQuiet())
         try context?.inside { () throws in
             try context?.setQueryGenerationFrom(.current)
             _ = try context?.storedCityNames()
         }
-        #expect(try !stack.isQuiet())
+        try expect(!stack.isQuiet())
         var token = context?.performAndWait { context?.queryGenerationToken }
         context = nil
-        #expect(try !stack.isQuiet())
-        #expect(token != nil)
+        try expect(!stack.isQuiet())
+        expect(token != nil)
         token = nil
-        #expect(try await stack.becomesQuiet())
-        #expect(try stack.pool.state.withLock { $0.snapshotCount } == 0)
+        try await expect(stack.becomesQuiet())
+        try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 0)
     }
 
     @Test func `a save lets go of the version before it`() throws {
@@ -47,7 +48,7 @@ struct HeldVersionTests {
                 City(context: context).name = "A"
                 try context.save()
             }
-            #expect(try stack.pool.state.withLock { $0.snapshotCount } == 1)
+            try expectEqual(stack.pool.state.withLock { $0.snapshotCount }, 1)
         }
     }
 
@@ -65,30 +66,30 @@ struct HeldVersionTests {
         try late.inside { () throws in
             try late.setQueryGenerationFrom(.current)
             let error = #expect(throws: CocoaError.self) { try late.storedCityNames() }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("\(limit) snapshots") == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("\(limit) snapshots"), true)
             // A fault cannot throw: the error is reported.
             let id = try stack.storeCity("A")
-            #expect(try late.get(id, City.self).name == "")
+            try expectEqual(late.get(id, City.self).name, "")
         }
-        #expect(reported.withLock { $0 } > 0)
+        expect(reported.withLock { $0 } > 0)
         contexts.removeLast()
         let names = ["A"] + Array(repeating: "new", count: limit)
-        try late.inside { () throws in #expect(try late.storedCityNames() == names) }
+        try late.inside { () throws in try expectEqual(late.storedCityNames(), names) }
         // One version serves any number of contexts.
         let token = late.performAndWait { late.queryGenerationToken }
         for number in 1...2 * limit {
             let context = stack.context("sharing \(number)")
             try context.inside { () throws in
                 try context.setQueryGenerationFrom(token)
-                #expect(try context.storedCityNames() == names)
+                try expectEqual(context.storedCityNames(), names)
             }
             contexts.append(context)
         }
         // So it does for contexts that have no token of it, even where no connection is left.
         for number in 1...2 * limit { contexts.append(try stack.pinnedContext("newest \(number)")) }
         for context in contexts.suffix(2 * limit) {
-            try context.inside { () throws in #expect(try context.storedCityNames() == names) }
+            try context.inside { () throws in try expectEqual(context.storedCityNames(), names) }
         }
     }
 
@@ -99,11 +100,11 @@ struct HeldVersionTests {
         var count: Int { pool.state.withLock { $0.snapshotCount } }
         let limit = pool.options.connectionsPerVersion
         var contexts = try (1...limit + 20).map { try stack.pinnedContext("\($0)") }
-        #expect(count == limit)
+        expectEqual(count, limit)
         // A commit of this process, and one of another coordinator, as another process has one.
         _ = try stack.storeCity("B")
         contexts.append(try stack.pinnedContext("after B"))
-        #expect(count == limit + 1)
+        expectEqual(count, limit + 1)
         let other = NSManagedObjectContext(.privateQueue)
         other.persistentStoreCoordinator = try stack.secondCoordinator()
         try other.inside { () throws in
@@ -111,14 +112,14 @@ struct HeldVersionTests {
             try other.save()
         }
         contexts.append(try stack.pinnedContext("after C"))
-        #expect(count == limit + 2)
+        expectEqual(count, limit + 2)
         let seen = try contexts.map { context in try context.inside { () throws in try context.storedCityNames() } }
-        #expect(seen.dropLast(2).allSatisfy { $0 == ["A"] })
-        #expect(seen.suffix(2).map { $0 } == [["A", "B"], ["A", "B", "C"]])
+        expect(seen.dropLast(2).allSatisfy { $0 == ["A"] })
+        expectEqual(seen.suffix(2).map { $0 }, [["A", "B"], ["A", "B", "C"]])
         contexts.removeFirst(limit + 19)
-        #expect(count == 3)
+        expectEqual(count, 3)
         contexts = []
-        #expect(count == 0)
+        expectEqual(count, 0)
     }
 
     @Test func `data in a file that another process has removed is an error for who is pinned, and never nil`()
@@ -130,7 +131,7 @@ struct HeldVersionTests {
         let pinned = try stack.pinnedContext()
         var loop = stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue"), batchSize: 1)
             .makeAsyncIterator()
-        #expect(try await loop.next()?.count == 1)
+        try await expectEqual(loop.next()?.count, 1)
         let external = try stack.externalFiles
         let old = external.names()
         let new = Data(repeating: 2, count: 200_000)
@@ -150,15 +151,15 @@ struct HeldVersionTests {
             let error = #expect(throws: CocoaError.self) {
                 try pinned.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("external data file") == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("external data file"), true)
             // A fault cannot throw, and stays one.
             let venue: Venue = try typed(pinned.object(with: id))
             _ = venue.map
-            #expect(venue.isFault && reported.withLock { $0.last?.code } == .persistentStoreOperation)
-            #expect(try pinned.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 2)
+            expect(venue.isFault && reported.withLock { $0.last?.code } == .persistentStoreOperation)
+            try expectEqual(pinned.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 2)
             try pinned.setQueryGenerationFrom(.current)
-            #expect(venue.map == new)
+            expectEqual(venue.map, new)
         }
         await #expect(throws: CocoaError.self) { try await loop.next() }
     }
@@ -183,7 +184,7 @@ struct HeldVersionTests {
         let pinned = context()
         try pinned.inside { () throws in
             try pinned.setQueryGenerationFrom(.current)
-            #expect(try pinned.storedCityNames() == ["A"])
+            try expectEqual(pinned.storedCityNames(), ["A"])
         }
         let second = try add("second.sqlite")
         let id = try writer.inside { () throws in
@@ -194,19 +195,19 @@ struct HeldVersionTests {
             return city.objectID
         }
         try pinned.inside { () throws in
-            #expect(try pinned.storedCityNames() == ["A"])
+            try expectEqual(pinned.storedCityNames(), ["A"])
             #expect(throws: CocoaError.self) { try pinned.existingObject(with: id) }
             try pinned.setQueryGenerationFrom(.current)
-            #expect(try pinned.storedCityNames() == ["A", "B"])
+            try expectEqual(pinned.storedCityNames(), ["A", "B"])
         }
         try coordinator.remove(first)
         // Nothing of it stays open.
-        #expect(!FileManager.default.fileExists(atPath: folder.file("first.sqlite-wal").path))
+        expect(!FileManager.default.fileExists(atPath: folder.file("first.sqlite-wal").path))
         try pinned.inside { () throws in
             let error = #expect(throws: CocoaError.self) { try pinned.storedCityNames() }
-            #expect(error?.code == .persistentStoreOperation)
+            expectEqual(error?.code, .persistentStoreOperation)
             try pinned.setQueryGenerationFrom(.current)
-            #expect(try pinned.storedCityNames() == ["B"])
+            try expectEqual(pinned.storedCityNames(), ["B"])
         }
         try coordinator.remove(second)
     }
@@ -221,13 +222,13 @@ struct HeldVersionTests {
         // As many as want it read the first versions.
         for version in 1...9 {
             for _ in 1...20 { held.append(try pool.sharedSnapshot()) }
-            if version == 1 { #expect(pool.state.withLock { $0.snapshotCount } == 8) }
+            if version == 1 { expectEqual(pool.state.withLock { $0.snapshotCount }, 8) }
             try pool.write { try $0.execute("INSERT INTO number VALUES (1)") }
         }
-        #expect(pool.state.withLock { $0.snapshotCount } == 16)
+        expectEqual(pool.state.withLock { $0.snapshotCount }, 16)
         for (place, snapshot) in held.enumerated() {
             let count = try snapshot.read { try $0.firstInt64("SELECT COUNT(*) FROM number") }
-            #expect(count == Int64(place / 20))
+            expectEqual(count, Int64(place / 20))
         }
         #expect(throws: SQLiteError.self) { try pool.sharedSnapshot() }
     }
@@ -248,7 +249,7 @@ struct HeldVersionTests {
         let changed = try stack.store(Venue.self) { venue, _ in venue.map = old }
         let deleted = try stack.store(Venue.self) { venue, _ in venue.map = old }
         let before = Set(try stack.externalFiles.names())
-        #expect(before.count == 2)
+        expectEqual(before.count, 2)
         let context = try stack.pinnedContext()
         switch writer {
         case .context:
@@ -274,16 +275,16 @@ struct HeldVersionTests {
         }
         // A batch update keeps the new data in its rows.
         let newFiles = writer == .batches ? 0 : 1
-        #expect(try stack.externalFiles.names().count == 2 + newFiles)
+        try expectEqual(stack.externalFiles.names().count, 2 + newFiles)
         try context.inside { () throws in
-            #expect(try context.get(changed, Venue.self).map == old)
-            #expect(try context.get(deleted, Venue.self).map == old)
+            try expectEqual(context.get(changed, Venue.self).map, old)
+            try expectEqual(context.get(deleted, Venue.self).map, old)
             try context.setQueryGenerationFrom(nil)
         }
-        #expect(try stack.externalFiles.names().count == newFiles)
-        #expect(try before.isDisjoint(with: stack.externalFiles.names()))
+        try expectEqual(stack.externalFiles.names().count, newFiles)
+        try expect(before.isDisjoint(with: stack.externalFiles.names()))
         let reader = stack.context("reading")
-        try reader.inside { () throws in #expect(try reader.all(Venue.self).map(\.map) == [new]) }
+        try reader.inside { () throws in try expectEqual(reader.all(Venue.self).map(\.map), [new]) }
     }
 
     @Test func `external data that two versions hold stays until the second is given up`() throws {
@@ -296,13 +297,13 @@ struct HeldVersionTests {
         let second = try stack.pinnedContext("second")
         try stack.change(id, Venue.self) { venue, _ in venue.map = data[1] }
         try first.inside { () throws in try first.setQueryGenerationFrom(nil) }
-        #expect(try stack.externalFiles.names().count == 2)
+        try expectEqual(stack.externalFiles.names().count, 2)
         try second.inside { () throws in
-            #expect(try second.get(id, Venue.self).map == data[0])
+            try expectEqual(second.get(id, Venue.self).map, data[0])
             try second.setQueryGenerationFrom(nil)
         }
-        #expect(try stack.externalFiles.names().count == 1)
-        #expect(try stack.read(id, Venue.self) { $0.map } == data[1])
+        try expectEqual(stack.externalFiles.names().count, 1)
+        try expect(stack.read(id, Venue.self) { $0.map } == data[1])
     }
 
     @Test func `external data of rows that nobody holds goes with the save`() throws {
@@ -310,9 +311,9 @@ struct HeldVersionTests {
         let changed = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
         let before = try stack.externalFiles.names()
         try stack.change(changed, Venue.self) { venue, _ in venue.map = Data(repeating: 2, count: 200_000) }
-        #expect(try stack.externalFiles.names().count == 1)
-        #expect(try stack.externalFiles.names() != before)
-        #expect(try stack.read(changed, Venue.self) { $0.map } == Data(repeating: 2, count: 200_000))
+        try expectEqual(stack.externalFiles.names().count, 1)
+        try expect(stack.externalFiles.names() != before)
+        try expect(stack.read(changed, Venue.self) { $0.map } == Data(repeating: 2, count: 200_000))
     }
 
     @Test func `contexts of one version that read at the same time see one state while others write`() throws {
@@ -364,7 +365,7 @@ struct HeldVersionTests {
         }
         isOver.store(true, ordering: .relaxed)
         group.wait()
-        #expect(wrong.withLock { $0 } == [])
+        expectEqual(wrong.withLock { $0 }, [])
     }
 }
 

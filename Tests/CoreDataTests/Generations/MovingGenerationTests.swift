@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -15,13 +16,13 @@ struct MovingGenerationTests {
         try context.inside { () throws in
             let before = context.queryGenerationToken
             City(context: context).name = "C"
-            #expect(try context.storedCityNames() == ["A", "C"])
+            try expectEqual(context.storedCityNames(), ["A", "C"])
             try context.save()
-            #expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
+            expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
         }
         // The save has pinned at once.
         _ = try stack.storeCity("D")
-        try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B", "C"]) }
+        try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B", "C"]) }
     }
 
     @Test func `the notifications of a save tell the version that contains it (CS-126)`() throws {
@@ -45,15 +46,15 @@ struct MovingGenerationTests {
             City(context: context).name = "A"
             try context.save()
             let token = context.queryGenerationToken
-            #expect(token != nil)
-            #expect(told.withLock { $0 } == [token, token])
+            expect(token != nil)
+            expectEqual(told.withLock { $0 }, [token, token])
         }
         // A context that is not pinned has no version to tell of.
         told.withLock { $0 = [] }
         _ = try stack.storeCity("B")
-        #expect(told.withLock { $0 } == [nil, nil])
+        expectEqual(told.withLock { $0 }, [nil, nil])
         let key = NSManagedObjectContext.NotificationKey.queryGeneration.rawValue
-        #expect(key == NSManagedObjectContextQueryGenerationKey)
+        expectEqual(key, NSManagedObjectContextQueryGenerationKey)
     }
 
     @Test func `a save is checked against the newest data, and one that is refused moves nothing`() throws {
@@ -65,19 +66,19 @@ struct MovingGenerationTests {
         try context.inside { () throws in
             let token = context.queryGenerationToken
             let city = try context.get(id, City.self)
-            #expect(city.population == 1)
+            expectEqual(city.population, 1)
             city.name = "mine"
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectMerge)
-            #expect(context.queryGenerationToken == token)
-            #expect(try context.storedCityNames() == ["mine"])
-            #expect(city.population == 1)
+            expectEqual(error?.code, .managedObjectMerge)
+            expectEqual(context.queryGenerationToken, token)
+            try expectEqual(context.storedCityNames(), ["mine"])
+            expectEqual(city.population, 1)
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
-            #expect(city.population == 2)
-            #expect(try context.storedCityNames() == ["B", "mine"])
+            expectEqual(city.population, 2)
+            try expectEqual(context.storedCityNames(), ["B", "mine"])
         }
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "mine 2")
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "mine 2")
     }
 
     @Test func `a save that tries again does so on the newest data`() throws {
@@ -89,9 +90,9 @@ struct MovingGenerationTests {
             let city = try context.get(id, City.self)
             city.name = "mine"
             try context.save(retrying: 1)
-            #expect(city.population == 2)
+            expectEqual(city.population, 2)
         }
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "mine 2")
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "mine 2")
     }
 
     @Test func `batch requests do not move the context that runs them (CS-184)`() throws {
@@ -105,17 +106,17 @@ struct MovingGenerationTests {
             update.resultType = .updatedObjectIDsResultType
             let result = try context.execute(update) as? NSBatchUpdateResult
             let ids = try #require(result?.result as? [NSManagedObjectID])
-            #expect(ids.count == 2)
+            expectEqual(ids.count, 2)
             let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "C"]])
             try context.execute(insert)
             let delete = NSBatchDeleteRequest(objectIDs: [ids[0]])
             try context.execute(delete)
-            #expect(context.queryGenerationToken == token)
-            #expect(try context.fetch(citiesByName()).map(\.population) == [1, 2])
+            expectEqual(context.queryGenerationToken, token)
+            try expectEqual(context.fetch(citiesByName()).map(\.population), [1, 2])
             // To see what they have done, merge it.
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
-            #expect(context.queryGenerationToken != token)
-            #expect(try context.storedCityNames() == ["B", "C"])
+            expect(context.queryGenerationToken != token)
+            try expectEqual(context.storedCityNames(), ["B", "C"])
         }
     }
 
@@ -125,13 +126,13 @@ struct MovingGenerationTests {
         let context = try stack.pinnedContext()
         try context.inside { () throws in
             let city = try context.get(id, City.self)
-            #expect(city.population == 1)
+            expectEqual(city.population, 1)
             try stack.change(id, City.self) { city, _ in city.population = 2 }
             try context.setQueryGenerationFrom(.current)
-            #expect(try context.count(for: citiesByName()) == 1)
-            #expect(city.population == 1)
+            try expectEqual(context.count(for: citiesByName()), 1)
+            expectEqual(city.population, 1)
             context.refresh(city, mergeChanges: true)
-            #expect(city.population == 2)
+            expectEqual(city.population, 2)
         }
     }
 
@@ -141,7 +142,7 @@ struct MovingGenerationTests {
         let context = try stack.pinnedContext()
         let city = try context.inside { () throws in
             let city = try context.get(id, City.self)
-            #expect(city.population == 1)
+            expectEqual(city.population, 1)
             return UncheckedBox(city)
         }
         let writer = stack.context("writer")
@@ -163,20 +164,20 @@ struct MovingGenerationTests {
         let notification = try #require(saved.withLock { UncheckedBox($0) }.value)
         try context.inside { () throws in
             let before = context.queryGenerationToken
-            #expect(try context.storedCityNames() == ["A"])
+            try expectEqual(context.storedCityNames(), ["A"])
             context.mergeChanges(fromContextDidSave: notification)
-            #expect(city.value.population == 2)
-            #expect(try context.storedCityNames() == ["A", "B"])
-            #expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
+            expectEqual(city.value.population, 2)
+            try expectEqual(context.storedCityNames(), ["A", "B"])
+            expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
         }
         // And it is pinned there.
         _ = try stack.storeCity("C")
-        try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B"]) }
+        try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B"]) }
         NSManagedObjectContext.mergeChanges(
             fromRemoteContextSave: [NSUpdatedObjectIDsKey: [id]],
             into: [context]
         )
-        try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B", "C"]) }
+        try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B", "C"]) }
     }
 
     @Test func `a pinned context that follows saves moves with each of them (CS-59)`() async throws {
@@ -186,15 +187,15 @@ struct MovingGenerationTests {
         let city = try context.inside { () throws in
             context.automaticallyMergesChangesFromParent = true
             let city = try context.get(id, City.self)
-            #expect(city.population == 1)
+            expectEqual(city.population, 1)
             return UncheckedBox(city)
         }
         try stack.change(id, City.self) { city, _ in city.population = 2 }
         // Merges are enqueued in the order of the saves, before this.
         try await context.perform { () throws in
-            #expect(city.value.population == 2)
-            #expect(context.queryGenerationToken != nil)
-            #expect(try context.storedCityNames() == ["A"])
+            expectEqual(city.value.population, 2)
+            expect(context.queryGenerationToken != nil)
+            try expectEqual(context.storedCityNames(), ["A"])
         }
     }
 
@@ -217,14 +218,14 @@ struct MovingGenerationTests {
         _ = try stack.storeCity("B")
         try await context.perform { () throws in
             try box.value.controller.performFetch()
-            #expect(box.value.controller.fetchedObjects?.map(\.name) == ["A"])
+            expectEqual(box.value.controller.fetchedObjects?.map(\.name), ["A"])
             context.automaticallyMergesChangesFromParent = true
         }
         _ = try stack.storeCity("C")
         try await context.perform { () throws in
-            #expect(box.value.controller.fetchedObjects?.map(\.name).contains("C") == true)
+            expectEqual(box.value.controller.fetchedObjects?.map(\.name).contains("C"), true)
             try box.value.controller.performFetch()
-            #expect(box.value.controller.fetchedObjects?.map(\.name) == ["A", "B", "C"])
+            expectEqual(box.value.controller.fetchedObjects?.map(\.name), ["A", "B", "C"])
         }
     }
 
@@ -235,12 +236,12 @@ struct MovingGenerationTests {
         _ = try stack.storeCity("B")
         try context.inside { () throws in
             context.reset()
-            #expect(context.queryGenerationToken != nil)
+            expect(context.queryGenerationToken != nil)
         }
         _ = try stack.storeCity("C")
-        try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B", "C"]) }
+        try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B", "C"]) }
         _ = try stack.storeCity("D")
-        try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B", "C"]) }
+        try context.inside { () throws in try expectEqual(context.storedCityNames(), ["A", "B", "C"]) }
     }
 
     @Test func `a context that saves does not take others of its version along`() throws {
@@ -251,8 +252,8 @@ struct MovingGenerationTests {
             try second.setQueryGenerationFrom(first.performAndWait { first.queryGenerationToken })
             City(context: second).name = "B"
             try second.save()
-            #expect(try second.storedCityNames() == ["A", "B"])
+            try expectEqual(second.storedCityNames(), ["A", "B"])
         }
-        try first.inside { () throws in #expect(try first.storedCityNames() == ["A"]) }
+        try first.inside { () throws in try expectEqual(first.storedCityNames(), ["A"]) }
     }
 }

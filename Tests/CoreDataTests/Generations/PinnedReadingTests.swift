@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -12,11 +13,11 @@ struct PinnedReadingTests {
         _ = try stack.storeCity("A")
         let reader = stack.context("reader")
         try reader.inside { () throws in
-            #expect(reader.queryGenerationToken == nil)
-            #expect(try reader.storedCityNames() == ["A"])
+            expectEqual(reader.queryGenerationToken, nil)
+            try expectEqual(reader.storedCityNames(), ["A"])
         }
         _ = try stack.storeCity("B")
-        try reader.inside { () throws in #expect(try reader.storedCityNames() == ["A", "B"]) }
+        try reader.inside { () throws in try expectEqual(reader.storedCityNames(), ["A", "B"]) }
     }
 
     @Test func `a pin takes effect at the first read, and faults stay at it like fetches (CS-179)`() throws {
@@ -26,7 +27,7 @@ struct PinnedReadingTests {
         try reader.inside { () throws in try reader.setQueryGenerationFrom(.current) }
         // Nothing was read yet, so this is seen.
         let lisbon = try stack.storeCity("Lisbon", population: 2)
-        try reader.inside { () throws in #expect(try reader.count(for: citiesByName()) == 2) }
+        try reader.inside { () throws in try expectEqual(reader.count(for: citiesByName()), 2) }
         try stack.change(porto, City.self) { city, _ in
             city.name = "Oporto"
             city.population = 10
@@ -34,17 +35,17 @@ struct PinnedReadingTests {
         _ = try stack.storeCity("Braga", population: 3)
         try reader.inside { () throws in
             let fault: City = try typed(reader.object(with: porto))
-            #expect(fault.isFault)
-            #expect(fault.name == "Porto")
-            #expect(fault.population == 1)
-            #expect(try reader.storedCityNames() == ["Lisbon", "Porto"])
+            expect(fault.isFault)
+            expectEqual(fault.name, "Porto")
+            expectEqual(fault.population, 1)
+            try expectEqual(reader.storedCityNames(), ["Lisbon", "Porto"])
             reader.refreshAllObjects()
-            #expect(fault.population == 1)
+            expectEqual(fault.population, 1)
             reader.refresh(fault, mergeChanges: true)
-            #expect(fault.name == "Porto")
-            #expect(try reader.get(lisbon, City.self).population == 2)
+            expectEqual(fault.name, "Porto")
+            try expectEqual(reader.get(lisbon, City.self).population, 2)
         }
-        #expect(try stack.read(porto, City.self) { $0.name } == "Oporto")
+        try expectEqual(stack.read(porto, City.self) { $0.name }, "Oporto")
     }
 
     @Test func `what a pinned context has read counts against the row cache's limit too`() throws {
@@ -54,8 +55,8 @@ struct PinnedReadingTests {
         try reader.inside { () throws in
             let store = try #require(stack.coordinator.openStores.first)
             let cache = try reader.seen(store).cache
-            #expect(cache !== store.cache)
-            #expect(cache.limit == 1 << 20)
+            expect(cache !== store.cache)
+            expectEqual(cache.limit, 1 << 20)
         }
     }
 
@@ -67,15 +68,15 @@ struct PinnedReadingTests {
         try stack.delete(venue)
         try stack.delete(city)
         try reader.inside { () throws in
-            #expect(held.value.isFault)
-            #expect(held.value.name == "First")
-            #expect(held.value.city?.name == "Porto")
-            #expect(held.value.photos.map(\.title) == ["1", "2"])
-            #expect(!held.value.isDeleted)
+            expect(held.value.isFault)
+            expectEqual(held.value.name, "First")
+            expectEqual(held.value.city?.name, "Porto")
+            expectEqual(held.value.photos.map(\.title), ["1", "2"])
+            expect(!held.value.isDeleted)
             reader.refresh(held.value, mergeChanges: false)
-            #expect(held.value.name == "First")
+            expectEqual(held.value.name, "First")
             let existing = try reader.existingObject(with: city)
-            #expect(!existing.isFault)
+            expect(!existing.isFault)
         }
     }
 
@@ -87,13 +88,13 @@ struct PinnedReadingTests {
         let reader = stack.context("reader")
         try reader.inside { () throws in
             try reader.setQueryGenerationFrom(.current)
-            #expect((reader.queryGenerationToken == nil) == (kind == .memory))
-            #expect(try reader.storedCityNames() == ["A"])
+            expectEqual((reader.queryGenerationToken == nil), (kind == .memory))
+            try expectEqual(reader.storedCityNames(), ["A"])
         }
         _ = try stack.storeCity("B")
         try reader.inside { () throws in
-            #expect(try reader.storedCityNames() == (kind == .memory ? ["A", "B"] : ["A"]))
-            #expect((reader.queryGenerationToken == nil) == (kind == .memory))
+            try expectEqual(reader.storedCityNames(), kind == .memory ? ["A", "B"] : ["A"])
+            expectEqual((reader.queryGenerationToken == nil), (kind == .memory))
         }
     }
 
@@ -107,11 +108,11 @@ struct PinnedReadingTests {
         let reader = stack.context("reader")
         try reader.inside { () throws in
             try reader.setQueryGenerationFrom(.current)
-            #expect(reader.queryGenerationToken == nil)
-            #expect(try reader.storedCityNames() == ["A"])
+            expectEqual(reader.queryGenerationToken, nil)
+            try expectEqual(reader.storedCityNames(), ["A"])
         }
         _ = try stack.storeCity("B")
-        try reader.inside { () throws in #expect(try reader.storedCityNames() == ["A", "B"]) }
+        try reader.inside { () throws in try expectEqual(reader.storedCityNames(), ["A", "B"]) }
     }
 
     @Test func `every kind of result is of the pinned version`() throws {
@@ -120,20 +121,20 @@ struct PinnedReadingTests {
         let reader = stack.context("reader")
         try reader.inside { () throws in
             try reader.setQueryGenerationFrom(.current)
-            #expect(try reader.count(for: citiesByName()) == 5)
+            try expectEqual(reader.count(for: citiesByName()), 5)
         }
         try stack.delete(ids[0])
         try stack.change(ids[1], City.self) { city, _ in city.population = 200 }
         _ = try stack.storeCity("City 9", population: 900)
         try reader.inside { () throws in
-            #expect(try reader.count(for: citiesByName()) == 5)
+            try expectEqual(reader.count(for: citiesByName()), 5)
             let found = NSFetchRequest<NSManagedObjectID>(entityName: "City")
             found.resultType = .managedObjectIDResultType
             found.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
-            #expect(try reader.fetch(found) == ids)
+            try expectEqual(reader.fetch(found), ids)
             let numbers = NSFetchRequest<NSNumber>(entityName: "City")
             numbers.resultType = .countResultType
-            #expect(try reader.fetch(numbers) == [5])
+            try expectEqual(reader.fetch(numbers), [5])
             let sum = NSExpressionDescription()
             sum.name = "sum"
             sum.expression = NSExpression(format: "sum:(population)")
@@ -142,18 +143,18 @@ struct PinnedReadingTests {
             totals.resultType = .dictionaryResultType
             totals.propertiesToFetch = [sum]
             let total = try reader.fetch(totals).first
-            #expect(total?["sum"] as? Int == 15)
+            expectEqual(total?["sum"] as? Int, 15)
             let some = citiesByName()
             some.predicate = NSPredicate(format: "population == 2")
-            #expect(try reader.fetch(some).map(\.name) == ["City 2"])
+            try expectEqual(reader.fetch(some).map(\.name), ["City 2"])
             let batched = citiesByName()
             batched.fetchBatchSize = 2
-            #expect(try reader.fetch(batched).map(\.population) == [1, 2, 3, 4, 5])
+            try expectEqual(reader.fetch(batched).map(\.population), [1, 2, 3, 4, 5])
             let partial = citiesByName()
             partial.propertiesToFetch = ["population"]
-            #expect(try reader.fetch(partial).map(\.population) == [1, 2, 3, 4, 5])
+            try expectEqual(reader.fetch(partial).map(\.population), [1, 2, 3, 4, 5])
             let results = try reader.batchedResults(for: batched)
-            #expect(results.map(\.population) == [1, 2, 3, 4, 5])
+            expectEqual(results.map(\.population), [1, 2, 3, 4, 5])
         }
     }
 
@@ -163,22 +164,22 @@ struct PinnedReadingTests {
         let reader = stack.context("reader")
         try await reader.perform {
             try reader.setQueryGenerationFrom(.current)
-            #expect(try reader.count(for: citiesByName()) == 25)
+            try expectEqual(reader.count(for: citiesByName()), 25)
         }
         try stack.change(try stack.cityID("03"), City.self) { city, _ in city.name = "99" }
         try stack.delete(try stack.cityID("04"))
         let names = try await reader.executed({ citiesByName() }) { $0.finalResult?.map(\.name) ?? [] }
-        #expect(names == (1...25).map { String(format: "%02d", $0) })
+        expectEqual(names, (1...25).map { String(format: "%02d", $0) })
         var rows: [[String]] = []
         for try await batch in reader.rows(for: citiesByName(), batchSize: 10) {
             rows.append(batch.map { $0["name"] as? String ?? "" })
             // Others read and write between two batches.
             _ = try stack.storeCity("more")
             let count = try await reader.perform { try reader.count(for: citiesByName()) }
-            #expect(count == 25)
+            expectEqual(count, 25)
         }
-        #expect(rows.map(\.count) == [10, 10, 5])
-        #expect(rows.flatMap { $0 } == (1...25).map { String(format: "%02d", $0) })
+        expectEqual(rows.map(\.count), [10, 10, 5])
+        expectEqual(rows.flatMap { $0 }, (1...25).map { String(format: "%02d", $0) })
     }
 
     @Test func `relationships are of the pinned version, to-one and to-many, prefetched or not`() throws {
@@ -189,7 +190,7 @@ struct PinnedReadingTests {
         for reader in [pinned, prefetching] {
             try reader.inside { () throws in
                 try reader.setQueryGenerationFrom(.current)
-                #expect(try reader.count(for: citiesByName()) == 1)
+                try expectEqual(reader.count(for: citiesByName()), 1)
             }
         }
         try stack.change(city, City.self) { city, context in
@@ -206,20 +207,20 @@ struct PinnedReadingTests {
         }
         try pinned.inside { () throws in
             let city = try pinned.get(city, City.self)
-            #expect(Set(city.venues.compactMap(\.name)) == ["First", "Second"])
+            expectEqual(Set(city.venues.compactMap(\.name)), ["First", "Second"])
             let venue = try pinned.get(venue, Venue.self)
-            #expect(venue.city === city)
-            #expect(Set(venue.tags.compactMap(\.title)) == ["old"])
-            #expect(venue.photos.map(\.title) == ["1", "2"])
+            expect(venue.city === city)
+            expectEqual(Set(venue.tags.compactMap(\.title)), ["old"])
+            expectEqual(venue.photos.map(\.title), ["1", "2"])
         }
         try prefetching.inside { () throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.relationshipKeyPathsForPrefetching = ["tags", "city.venues"]
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             let venues = try prefetching.fetch(request)
-            #expect(venues.map(\.name) == ["First", "Second"])
-            #expect(venues.map { $0.city?.venues.count } == [2, 2])
-            #expect(Set(venues[0].tags.compactMap(\.title)) == ["old"])
+            expectEqual(venues.map(\.name), ["First", "Second"])
+            expectEqual(venues.map { $0.city?.venues.count }, [2, 2])
+            expectEqual(Set(venues[0].tags.compactMap(\.title)), ["old"])
         }
     }
 
@@ -229,7 +230,7 @@ struct PinnedReadingTests {
         let reader = stack.context("reader")
         try reader.inside { () throws in
             try reader.setQueryGenerationFrom(.current)
-            #expect(try reader.count(for: citiesByName()) == 1)
+            try expectEqual(reader.count(for: citiesByName()), 1)
         }
         // By another coordinator, so that this one's row cache knows nothing of it.
         let second = try stack.secondCoordinator()
@@ -241,11 +242,11 @@ struct PinnedReadingTests {
         }
         let cache = try #require(stack.coordinator.openStores.first?.cache)
         cache.removeAll()
-        try reader.inside { () throws in #expect(try reader.get(porto, City.self).population == 1) }
-        #expect(cache.count == 0)
-        #expect(try stack.read(porto, City.self) { $0.population } == 2)
+        try reader.inside { () throws in try expectEqual(reader.get(porto, City.self).population, 1) }
+        expectEqual(cache.count, 0)
+        try expectEqual(stack.read(porto, City.self) { $0.population }, 2)
         reader.performAndWait { reader.refreshAllObjects() }
-        try reader.inside { () throws in #expect(try reader.get(porto, City.self).population == 1) }
+        try reader.inside { () throws in try expectEqual(reader.get(porto, City.self).population, 1) }
     }
 
     @Test func `a pin is kept while others delete, rewrite and checkpoint everything`() throws {
@@ -254,7 +255,7 @@ struct PinnedReadingTests {
         let reader = stack.context("reader")
         try reader.inside { () throws in
             try reader.setQueryGenerationFrom(.current)
-            #expect(try reader.count(for: citiesByName()) == 200)
+            try expectEqual(reader.count(for: citiesByName()), 200)
         }
         for round in 1...3 {
             let writer = stack.context("writer")
@@ -271,8 +272,8 @@ struct PinnedReadingTests {
             try reader.inside { () throws in
                 reader.refreshAllObjects()
                 let cities = try reader.fetch(citiesByName())
-                #expect(cities.count == 200)
-                #expect(cities.reduce(0) { $0 + $1.population } == 200 * 201 / 2)
+                expectEqual(cities.count, 200)
+                expectEqual(cities.reduce(0) { $0 + $1.population }, 200 * 201 / 2)
             }
         }
     }
@@ -285,12 +286,12 @@ struct PinnedReadingTests {
             let city = City(context: reader)
             city.name = "Unsaved"
             try reader.setQueryGenerationFrom(.current)
-            #expect(try reader.storedCityNames() == ["Porto", "Unsaved"])
+            try expectEqual(reader.storedCityNames(), ["Porto", "Unsaved"])
         }
         try stack.change(porto, City.self) { city, _ in city.name = "Oporto" }
         try reader.inside { () throws in
-            #expect(reader.hasChanges)
-            #expect(try reader.storedCityNames() == ["Porto", "Unsaved"])
+            expect(reader.hasChanges)
+            try expectEqual(reader.storedCityNames(), ["Porto", "Unsaved"])
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -25,23 +26,23 @@ struct PinnedTreeTests {
         _ = try stack.storeCity("Braga")
         for context in [child, grandchild] {
             try context.inside { () throws in
-                #expect(try context.storedCityNames() == ["Lisbon", "Porto"])
-                #expect(try context.count(for: citiesByName()) == 2)
-                #expect(try context.get(other, City.self).population == 5)
+                try expectEqual(context.storedCityNames(), ["Lisbon", "Porto"])
+                try expectEqual(context.count(for: citiesByName()), 2)
+                try expectEqual(context.get(other, City.self).population, 5)
                 let venue = try context.get(first, Venue.self)
-                #expect(venue.name == "First")
-                #expect(venue.city?.name == "Porto")
-                #expect(venue.tags.count == 1)
-                #expect(venue.city?.venues.count == 2)
+                expectEqual(venue.name, "First")
+                expectEqual(venue.city?.name, "Porto")
+                expectEqual(venue.tags.count, 1)
+                expectEqual(venue.city?.venues.count, 2)
                 let batched = citiesByName()
                 batched.fetchBatchSize = 1
                 batched.returnsObjectsAsFaults = false
-                #expect(try context.fetch(batched).map(\.name) == ["Lisbon", "Porto"])
+                try expectEqual(context.fetch(batched).map(\.name), ["Lisbon", "Porto"])
                 let prefetching = NSFetchRequest<Venue>(entityName: "Venue")
                 prefetching.relationshipKeyPathsForPrefetching = ["city", "photos"]
                 prefetching.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
                 context.reset()
-                #expect(try context.fetch(prefetching).map { $0.city?.name } == ["Porto", "Porto"])
+                try expectEqual(context.fetch(prefetching).map { $0.city?.name }, ["Porto", "Porto"])
             }
         }
     }
@@ -56,21 +57,21 @@ struct PinnedTreeTests {
         let city = try child.inside { () throws in
             City(context: child).name = "B"
             try child.save()
-            #expect(try child.storedCityNames() == ["A", "B"])
+            try expectEqual(child.storedCityNames(), ["A", "B"])
             return UncheckedBox(try child.get(id, City.self))
         }
         let token = root.performAndWait { root.queryGenerationToken }
         try root.inside { () throws in
-            #expect(try root.get(id, City.self).population == 1)
-            #expect(root.queryGenerationToken == token)
+            try expectEqual(root.get(id, City.self).population, 1)
+            expectEqual(root.queryGenerationToken, token)
             root.reset()
             City(context: root).name = "C"
             try root.save()
         }
         try child.inside { () throws in
             child.refresh(city.value, mergeChanges: false)
-            #expect(city.value.population == 2)
-            #expect(try child.storedCityNames() == ["A", "C"])
+            expectEqual(city.value.population, 2)
+            try expectEqual(child.storedCityNames(), ["A", "C"])
         }
     }
 
@@ -82,6 +83,6 @@ struct PinnedTreeTests {
         child.parent = root
         try stack.change(id, City.self) { city, _ in city.name = "B" }
         let names = try await child.executed({ citiesByName() }) { $0.finalResult?.map(\.name) ?? [] }
-        #expect(names == ["A"])
+        expectEqual(names, ["A"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import StrataSQLite
 import StrataStoreChecks
@@ -31,15 +32,15 @@ struct AppleHistoryTests {
     func `its transaction and all of its changes are read`() throws {
         let transactions = try coordinator.transactions()
         let transaction = try #require(transactions.first)
-        #expect(transactions.count == 1 && transaction.transactionNumber == 1)
-        #expect(transaction.timestamp == Date(timeIntervalSinceReferenceDate: 737_057_651.681977))
-        #expect(transaction.bundleID == "com.apple.dt.xctest.tool" && transaction.processID == "xctest")
-        #expect(transaction.author == nil && transaction.contextName == nil)
+        expect(transactions.count == 1 && transaction.transactionNumber == 1)
+        expectEqual(transaction.timestamp, Date(timeIntervalSinceReferenceDate: 737_057_651.681977))
+        expect(transaction.bundleID == "com.apple.dt.xctest.tool" && transaction.processID == "xctest")
+        expect(transaction.author == nil && transaction.contextName == nil)
         let changes = try #require(transaction.changes)
-        #expect(changes.map(\.changeID) == Array(1...126))
-        #expect(changes.allSatisfy { $0.changeType == .insert && $0.updatedProperties == nil })
+        expectEqual(changes.map(\.changeID), Array(1...126))
+        expect(changes.allSatisfy { $0.changeType == .insert && $0.updatedProperties == nil })
         let counts = Dictionary(grouping: changes) { $0.changedObjectID.entity.name ?? "" }.mapValues(\.count)
-        #expect(counts == ["Book": 2, "GraphicNovel": 1, "Page": 119, "Feedback": 3, "Author": 1])
+        expectEqual(counts, ["Book": 2, "GraphicNovel": 1, "Page": 119, "Feedback": 3, "Author": 1])
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
@@ -61,19 +62,19 @@ struct AppleHistoryTests {
             try context.save()
         }
         let transactions = try coordinator.transactions(after: token)
-        #expect(transactions.map(\.transactionNumber) == [2])
+        expectEqual(transactions.map(\.transactionNumber), [2])
         let changes = try #require(transactions.first?.changes)
-        #expect(changes.map(\.changeID).sorted() == [127, 128])
+        expectEqual(changes.map(\.changeID).sorted(), [127, 128])
         let update = try #require(changes.first { $0.changeType == .update })
-        #expect(update.updatedProperties?.map(\.name).sorted() == ["pages", "pagesCount", "title"])
+        expectEqual(update.updatedProperties?.map(\.name).sorted(), ["pages", "pagesCount", "title"])
         try coordinator.remove(coordinator.persistentStores[0])
-        #expect(try StoreVerifier(storeURL: url, model: AppleStores.model(pair)).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: url, model: AppleStores.model(pair)).problems(), [])
     }
 
     @Test
     func `where it began is not kept, as nobody knows`() throws {
         let metadata = coordinator.metadata(for: coordinator.persistentStores[0])
-        #expect(metadata[StoreMetadata.historyBaselineKey] == nil)
+        expect(metadata[StoreMetadata.historyBaselineKey] == nil)
     }
 
     @Test
@@ -91,7 +92,7 @@ struct AppleHistoryTests {
             try Connection(path: url.path, access: .readOnly).strings(query),
             try Connection(path: made.path, access: .readOnly).strings(query)
         )
-        #expect(ours == apples && apples.count == 11)
+        expect(ours == apples && apples.count == 11)
     }
 }
 
@@ -108,13 +109,13 @@ struct HistoryMaskTests {
             return HistoryPlaces(entity.layout) { entity.columns[$0.index].entity != nil }.mask(names: names).bytes
         }
         // favourite, its entity, born, id, clubs, pets
-        #expect(try mask("Person", "favourite") == [0b1100_0000])
-        #expect(try mask("Person", "born") == [0b0010_0000])
-        #expect(try mask("Person", "id", "clubs") == [0b0001_1000])
-        #expect(try mask("Person", "pets", "nonsense") == [0b0000_0100])
+        try expectEqual(mask("Person", "favourite"), [0b1100_0000])
+        try expectEqual(mask("Person", "born"), [0b0010_0000])
+        try expectEqual(mask("Person", "id", "clubs"), [0b0001_1000])
+        try expectEqual(mask("Person", "pets", "nonsense"), [0b0000_0100])
         // owner, then the inherited attribute, then the entity's own
-        #expect(try mask("Dog", "owner") == [0b1000_0000])
-        #expect(try mask("Dog", "name", "barks") == [0b0110_0000])
+        try expectEqual(mask("Dog", "owner"), [0b1000_0000])
+        try expectEqual(mask("Dog", "name", "barks"), [0b0110_0000])
     }
 
     @Test
@@ -125,7 +126,7 @@ struct HistoryMaskTests {
         let places = HistoryPlaces(person.layout) { person.columns[$0.index].entity != nil }
         for bytes: [UInt8] in [[], [0x20], [0x20, 0xFF, 0xFF]] {
             let mask = bytes.withUnsafeBytes { HistoryMask(places, $0) }
-            #expect(
+            expect(
                 mask.descriptions.compactMap { ($0 as? NSPropertyDescription)?.name } == (bytes.isEmpty ? [] : ["born"])
             )
         }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -22,12 +23,12 @@ struct BatchHistoryTests {
         let stack = try Stack.recording()
         try insertCities(50, on: stack)
         let transaction = try #require(try stack.transactions().first)
-        #expect(try stack.transactions().count == 1)
-        #expect(transaction.author == "importer" && transaction.contextName == "batches")
+        try expectEqual(stack.transactions().count, 1)
+        expect(transaction.author == "importer" && transaction.contextName == "batches")
         let changes = try #require(transaction.changes)
-        #expect(changes.count == 50 && changes.allSatisfy { $0.changeType == .insert })
-        #expect(Set(changes.map(\.changedObjectID)).count == 50)
-        #expect(try stack.verificationProblems() == [])
+        expect(changes.count == 50 && changes.allSatisfy { $0.changeType == .insert })
+        expectEqual(Set(changes.map(\.changedObjectID)).count, 50)
+        try expectEqual(stack.verificationProblems(), [])
     }
 
     @Test(arguments: [
@@ -59,8 +60,8 @@ struct BatchHistoryTests {
         }
         _ = try child.performAndWait { try child.execute(request) }
         let written = try #require(try stack.transactions().last)
-        #expect(try stack.transactions().count == 2)
-        #expect(written.author == "author of the root" && written.contextName == "root")
+        try expectEqual(stack.transactions().count, 2)
+        expect(written.author == "author of the root" && written.contextName == "root")
     }
 
     @Test
@@ -73,14 +74,14 @@ struct BatchHistoryTests {
         request.propertiesToUpdate = ["name": "large"]
         try execute(request, on: stack)
         let changes = try stack.changes(after: token)
-        #expect(changes.count == 4)
-        #expect(changes.allSatisfy { $0.changeType == .update && $0.updatedProperties?.map(\.name) == ["name"] })
+        expectEqual(changes.count, 4)
+        expect(changes.allSatisfy { $0.changeType == .update && $0.updatedProperties?.map(\.name) == ["name"] })
         let none = NSBatchUpdateRequest(entityName: "City")
         none.predicate = NSPredicate(format: "population > 100")
         none.propertiesToUpdate = ["name": "none"]
         try execute(none, on: stack)
-        #expect(try stack.transactions(after: token).count == 1)
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.transactions(after: token).count, 1)
+        try expectEqual(stack.verificationProblems(), [])
     }
 
     @Test
@@ -104,13 +105,13 @@ struct BatchHistoryTests {
         let changes = try stack.changes(after: token)
         let deleted = changes.filter { $0.changeType == .delete }
         let venues = deleted.filter { $0.changedObjectID.entity.name != "Photo" }
-        #expect(Set(venues.compactMap { $0.tombstone?["name"] as? String }) == ["venue 0", "venue 1"])
-        #expect(deleted.count == 4 && venues.count == 2)
+        expectEqual(Set(venues.compactMap { $0.tombstone?["name"] as? String }), ["venue 0", "venue 1"])
+        expect(deleted.count == 4 && venues.count == 2)
         // The city has lost venues, though its row is as it was.
         let others = changes.filter { $0.changeType != .delete }
-        #expect(others.map { $0.changedObjectID.entity.name } == ["City"])
-        #expect(others.first?.updatedProperties?.map(\.name) == ["venues"])
-        #expect(try stack.verificationProblems() == [])
+        expectEqual(others.map { $0.changedObjectID.entity.name }, ["City"])
+        expectEqual(others.first?.updatedProperties?.map(\.name), ["venues"])
+        try expectEqual(stack.verificationProblems(), [])
     }
 
     /// A guide with relationships of every kind.
@@ -160,8 +161,8 @@ struct BatchHistoryTests {
             let fetch = NSFetchRequest<any NSFetchRequestResult>(entityName: entity)
             fetch.predicate = NSPredicate(format: predicate)
             try delete(stack, fetch)
-            #expect(try stack.transactions(after: token).count == 1)
-            #expect(try stack.verificationProblems() == [])
+            try expectEqual(stack.transactions(after: token).count, 1)
+            try expectEqual(stack.verificationProblems(), [])
             return try stack.changes(after: token).map { change in
                 let names = change.updatedProperties?.map(\.name).sorted().joined(separator: ",") ?? ""
                 let kept = change.tombstone?["name"].map { " \($0)" } ?? ""
@@ -177,7 +178,7 @@ struct BatchHistoryTests {
             }
         }
         let byBatch = try told { try execute(NSBatchDeleteRequest(fetchRequest: $1), on: $0) }
-        #expect(!byObjects.isEmpty && byBatch == byObjects)
+        expect(!byObjects.isEmpty && byBatch == byObjects)
     }
 
     @Test
@@ -187,7 +188,7 @@ struct BatchHistoryTests {
         #expect(throws: (any Error).self) {
             try execute(NSBatchInsertRequest(entityName: "User", objects: clash), on: stack)
         }
-        #expect(try stack.transactions().isEmpty)
-        #expect(try stack.verificationProblems() == [])
+        try expect(stack.transactions().isEmpty)
+        try expectEqual(stack.verificationProblems(), [])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import StrataStoreChecks
 import TestSupport
@@ -18,7 +19,7 @@ struct HistoryBaselineTests {
     private func begunLater() throws -> Stack {
         let stack = try Stack(.sqlite, model: HistoryModels.guide())
         for name in ["Porto", "Bonn"] { _ = try stack.saveCity(name) }
-        #expect(try baseline(stack.coordinator) == nil)
+        try expectEqual(baseline(stack.coordinator), nil)
         try stack.coordinator.remove(stack.store)
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
         return stack
@@ -27,24 +28,24 @@ struct HistoryBaselineTests {
     @Test
     func `a new store's history begins with nothing, and that is kept for good`() throws {
         let stack = try Stack.recording()
-        #expect(try baseline(stack.coordinator)?["City"] == 0)
-        #expect(try baseline(stack.coordinator)?["Venue"] == 0)
+        try expectEqual(baseline(stack.coordinator)?["City"], 0)
+        try expectEqual(baseline(stack.coordinator)?["Venue"], 0)
         try stack.saveCity()
         try stack.coordinator.remove(stack.store)
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
-        #expect(try baseline(stack.coordinator)?["City"] == 0)
+        try expectEqual(baseline(stack.coordinator)?["City"], 0)
     }
 
     @Test
     func `rows that were there are taken as they are, and those that come have to be in the history`() throws {
         let stack = try begunLater()
-        #expect(try baseline(stack.coordinator)?["City"] == 2)
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(baseline(stack.coordinator)?["City"], 2)
+        try expectEqual(stack.verificationProblems(), [])
         try stack.saveCity("Ulm")
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.verificationProblems(), [])
         try stack.sql("DELETE FROM ACHANGE")
         let problems = try stack.verificationProblems()
-        #expect(problems.contains { $0.contains("row 3 without an insertion") }, "\(problems)")
+        expect(problems.contains { $0.contains("row 3 without an insertion") }, "\(problems)")
     }
 
     @Test
@@ -57,11 +58,11 @@ struct HistoryBaselineTests {
         }
         try stack.coordinator.remove(stack.store)
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
-        #expect(try baseline(stack.coordinator)?["City"] == 3)
+        try expectEqual(baseline(stack.coordinator)?["City"], 3)
         try stack.saveCity()
         // As Apple's framework may save an object whose key it has reserved before: nobody can tell when it came.
         try stack.sql("INSERT INTO ZCITY (Z_PK, Z_ENT, Z_OPT, ZNAME) SELECT 2, Z_ENT, 1, 'x' FROM ZCITY")
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.verificationProblems(), [])
     }
 
     @Test
@@ -74,10 +75,10 @@ struct HistoryBaselineTests {
         metadata.values[StoreMetadata.historyBaselineKey] = nil
         try metadata.write(connection)
         try stack.sql("DELETE FROM ACHANGE WHERE ZENTITYPK = 1")
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.verificationProblems(), [])
         try stack.sql("INSERT INTO ZCITY (Z_PK, Z_ENT, Z_OPT, ZNAME) SELECT 3, Z_ENT, 1, 'x' FROM ZCITY WHERE Z_PK = 1")
         let problems = try stack.verificationProblems()
-        #expect(problems.contains { $0.contains("row 3 without an insertion") }, "\(problems)")
+        expect(problems.contains { $0.contains("row 3 without an insertion") }, "\(problems)")
     }
 
     @Test
@@ -89,16 +90,16 @@ struct HistoryBaselineTests {
         try stack.coordinator.remove(stack.store)
         try NSPersistentStoreCoordinator.setMetadata(["mine": 2], type: .sqlite, at: stack.storeURL)
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
-        #expect(try baseline(stack.coordinator)?["City"] == 2)
-        #expect(stack.coordinator.metadata(for: stack.store)["mine"] as? Int == 2)
+        try expectEqual(baseline(stack.coordinator)?["City"], 2)
+        expectEqual(stack.coordinator.metadata(for: stack.store)["mine"] as? Int, 2)
 
         let other = try Stack(.sqlite, model: HistoryModels.guide())
         other.coordinator.setMetadata(metadata, for: other.store)
-        #expect(try baseline(other.coordinator) == nil)
+        try expectEqual(baseline(other.coordinator), nil)
         try other.coordinator.remove(other.store)
         try NSPersistentStoreCoordinator.setMetadata(metadata, type: .sqlite, at: other.storeURL)
         try other.coordinator.addPersistentStore(type: .sqlite, at: other.storeURL)
-        #expect(try baseline(other.coordinator) == nil)
+        try expectEqual(baseline(other.coordinator), nil)
     }
 
     @Test(arguments: [true, false])
@@ -111,9 +112,9 @@ struct HistoryBaselineTests {
             options: tracks ? Stack.tracking : nil,
             type: .sqlite
         )
-        #expect(try baseline(stack.coordinator)?["City"] == (tracks ? 0 : nil))
+        try expectEqual(baseline(stack.coordinator)?["City"], tracks ? 0 : nil)
         let verifier = try StoreVerifier(storeURL: url, model: HistoryModels.guide())
-        #expect(try verifier.problems() == [])
+        try expectEqual(verifier.problems(), [])
     }
 
     @Test
@@ -121,8 +122,8 @@ struct HistoryBaselineTests {
         let stack = try Stack.recording()
         let rows: [[String: Any]] = [["email": "a", "age": 1], ["email": "a", "age": 2], ["email": "b"]]
         try stack.execute(NSBatchInsertRequest(entityName: "User", objects: rows), .overwrite)
-        #expect(try stack.column("SELECT Z_OPT FROM ZUSER ORDER BY Z_PK") == ["1", "1"])
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.column("SELECT Z_OPT FROM ZUSER ORDER BY Z_PK"), ["1", "1"])
+        try expectEqual(stack.verificationProblems(), [])
         let context = stack.context()
         context.mergePolicy = NSMergePolicy.overwrite
         let id = try stack.saveCity("gone")
@@ -132,7 +133,7 @@ struct HistoryBaselineTests {
             try stack.change(id, City.self) { city, other in other.delete(city) }
             try context.save()
         }
-        #expect(try stack.column("SELECT ZNAME FROM ZCITY") == ["back"])
-        #expect(try stack.verificationProblems() == [])
+        try expectEqual(stack.column("SELECT ZNAME FROM ZCITY"), ["back"])
+        try expectEqual(stack.verificationProblems(), [])
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -8,16 +9,19 @@ struct HistoryFetchTests {
     func `the current token leaves out all up to now (CS-190)`() throws {
         let stack = try Stack.recording()
         let empty = try stack.currentToken
-        #expect(empty.transactionNumbers == [stack.store.identifier: 0])
+        expectEqual(empty.transactionNumbers, [stack.store.identifier: 0])
         try stack.saveCity()
         let token = try stack.currentToken
-        #expect(try stack.transactions(after: token).isEmpty)
+        try expect(stack.transactions(after: token).isEmpty)
         try stack.saveCity()
-        #expect(try stack.transactions(after: token).map(\.transactionNumber) == [2])
-        #expect(try stack.transactions(after: empty).map(\.transactionNumber) == [1, 2])
-        #expect(try stack.transactions().map(\.token).last == stack.currentToken)
-        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: [stack.store]) == (try stack.currentToken))
-        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: []) == nil)
+        try expectEqual(stack.transactions(after: token).map(\.transactionNumber), [2])
+        try expectEqual(stack.transactions(after: empty).map(\.transactionNumber), [1, 2])
+        try expectEqual(stack.transactions().map(\.token).last, stack.currentToken)
+        expectEqual(
+            stack.coordinator.currentPersistentHistoryToken(fromStores: [stack.store]),
+            (try stack.currentToken)
+        )
+        expectEqual(stack.coordinator.currentPersistentHistoryToken(fromStores: []), nil)
     }
 
     @Test
@@ -32,14 +36,14 @@ struct HistoryFetchTests {
                 .map(\.transactionNumber)
         }
         typealias Request = NSPersistentHistoryChangeRequest
-        #expect(try numbers(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 200))) == [3])
-        #expect(try numbers(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 199))) == [2, 3])
-        #expect(try numbers(.fetchHistory(after: all[1])) == [3])
-        #expect(try numbers(.fetchHistory(after: all[0].token)) == [2, 3])
-        #expect(try numbers(.fetchHistory(after: NSPersistentHistoryToken?.none)) == [1, 2, 3])
-        #expect(try numbers(.fetchHistory(after: NSPersistentHistoryTransaction?.none)) == [1, 2, 3])
-        #expect(Request.fetchHistory(after: all[0].token).token == all[0].token)
-        #expect(Request.fetchHistory(after: Date()).token == nil)
+        try expectEqual(numbers(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 200))), [3])
+        try expectEqual(numbers(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 199))), [2, 3])
+        try expectEqual(numbers(.fetchHistory(after: all[1])), [3])
+        try expectEqual(numbers(.fetchHistory(after: all[0].token)), [2, 3])
+        try expectEqual(numbers(.fetchHistory(after: NSPersistentHistoryToken?.none)), [1, 2, 3])
+        try expectEqual(numbers(.fetchHistory(after: NSPersistentHistoryTransaction?.none)), [1, 2, 3])
+        expectEqual(Request.fetchHistory(after: all[0].token).token, all[0].token)
+        expectEqual(Request.fetchHistory(after: Date()).token, nil)
     }
 
     @Test
@@ -52,20 +56,20 @@ struct HistoryFetchTests {
         }
         func result(_ type: NSPersistentHistoryResultType) throws -> Any? {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
-            #expect(request.resultType == .transactionsAndChanges)
+            expectEqual(request.resultType, .transactionsAndChanges)
             request.resultType = type
             return try stack.coordinator.result(request)
         }
-        #expect(try result(.statusOnly) as? Bool == true)
-        #expect(try result(.count) as? Int == 2)
+        try expectEqual(result(.statusOnly) as? Bool, true)
+        try expectEqual(result(.count) as? Int, 2)
         let only = try #require(try result(.transactionsOnly) as? [NSPersistentHistoryTransaction])
-        #expect(only.map(\.transactionNumber) == [1, 2] && only.allSatisfy { $0.changes == nil })
+        expect(only.map(\.transactionNumber) == [1, 2] && only.allSatisfy { $0.changes == nil })
         let changes = try #require(try result(.changesOnly) as? [NSPersistentHistoryChange])
-        #expect(changes.map(\.changeType) == [.insert, .insert, .update])
+        expectEqual(changes.map(\.changeType), [.insert, .insert, .update])
         let ids = try #require(try result(.objectIDs) as? [NSManagedObjectID])
-        #expect(ids.count == 2 && ids.first == city)
+        expect(ids.count == 2 && ids.first == city)
         let both = try #require(try result(.transactionsAndChanges) as? [NSPersistentHistoryTransaction])
-        #expect(both.map { $0.changes?.count } == [1, 2])
+        expectEqual(both.map { $0.changes?.count }, [1, 2])
     }
 
     @Test
@@ -74,14 +78,14 @@ struct HistoryFetchTests {
         for _ in 0..<4 { try stack.saveCity("city", author: "author") }
         let third = try stack.transactions()[2]
         let request = NSPersistentHistoryChangeRequest.deleteHistory(before: third.token)
-        #expect(request.resultType == .statusOnly && request.token == third.token)
-        #expect(try stack.coordinator.result(request) as? Bool == true)
-        #expect(try stack.transactions().map(\.transactionNumber) == [3, 4])
-        #expect(try stack.column("SELECT DISTINCT ZTRANSACTIONID FROM ACHANGE ORDER BY 1") == ["3", "4"])
-        #expect(try stack.column("SELECT COUNT(*) FROM ATRANSACTIONSTRING WHERE ZNAME = 'author'") == ["1"])
+        expect(request.resultType == .statusOnly && request.token == third.token)
+        try expectEqual(stack.coordinator.result(request) as? Bool, true)
+        try expectEqual(stack.transactions().map(\.transactionNumber), [3, 4])
+        try expectEqual(stack.column("SELECT DISTINCT ZTRANSACTIONID FROM ACHANGE ORDER BY 1"), ["3", "4"])
+        try expectEqual(stack.column("SELECT COUNT(*) FROM ATRANSACTIONSTRING WHERE ZNAME = 'author'"), ["1"])
         let nothing = NSPersistentHistoryChangeRequest.deleteHistory(before: NSPersistentHistoryToken?.none)
         _ = try stack.coordinator.result(nothing)
-        #expect(try stack.transactions().count == 2)
+        try expectEqual(stack.transactions().count, 2)
     }
 
     @Test
@@ -93,12 +97,12 @@ struct HistoryFetchTests {
         fetch.predicate = NSPredicate(format: "author == 'doomed'")
         request.fetchRequest = fetch
         let error = #expect(throws: CocoaError.self) { try stack.coordinator.result(request) }
-        #expect(error?.code == .persistentStoreUnsupportedRequestType)
-        #expect(error?.localizedDescription.contains("fetchRequest") == true)
-        #expect(try stack.transactions().count == 3)
+        expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
+        expectEqual(error?.localizedDescription.contains("fetchRequest"), true)
+        try expectEqual(stack.transactions().count, 3)
         request.fetchRequest = nil
-        #expect(try stack.coordinator.result(request) as? Bool == true)
-        #expect(try stack.transactions().isEmpty)
+        try expectEqual(stack.coordinator.result(request) as? Bool, true)
+        try expect(stack.transactions().isEmpty)
     }
 
     @Test
@@ -109,14 +113,14 @@ struct HistoryFetchTests {
         let all = try stack.transactions()
         let before = NSPersistentHistoryChangeRequest.deleteHistory(before: all[1])
         before.resultType = .count
-        #expect(try stack.coordinator.result(before) as? Int == 1)
+        try expectEqual(stack.coordinator.result(before) as? Int, 1)
         let date = Date(timeIntervalSinceReferenceDate: 400)
         _ = try stack.coordinator.result(.deleteHistory(before: date))
-        #expect(try stack.transactions().map(\.transactionNumber) == [4, 5])
+        try expectEqual(stack.transactions().map(\.transactionNumber), [4, 5])
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
-        #expect(try stack.transactions().isEmpty)
-        #expect(try stack.column("SELECT ZNAME FROM ATRANSACTIONSTRING").isEmpty)
-        #expect(try stack.currentToken == all[4].token)
+        try expect(stack.transactions().isEmpty)
+        try expect(stack.column("SELECT ZNAME FROM ATRANSACTIONSTRING").isEmpty)
+        try expectEqual(stack.currentToken, all[4].token)
     }
 
     @Test
@@ -125,7 +129,7 @@ struct HistoryFetchTests {
         for _ in 0..<4 { try stack.saveCity() }
         try stack.sql("UPDATE ATRANSACTION SET ZTIMESTAMP = CASE Z_PK WHEN 2 THEN 900 WHEN 3 THEN 100 ELSE Z_PK END")
         _ = try stack.coordinator.result(.deleteHistory(before: Date(timeIntervalSinceReferenceDate: 500)))
-        #expect(try stack.transactions().map(\.transactionNumber) == [2, 3, 4])
+        try expectEqual(stack.transactions().map(\.transactionNumber), [2, 3, 4])
     }
 
     @Test
@@ -136,20 +140,20 @@ struct HistoryFetchTests {
         let beginning = try stack.currentToken
         for _ in 0..<4 { try stack.saveCity() }
         let all = try stack.transactions()
-        #expect(try stack.transactions(after: beginning).count == 4)
+        try expectEqual(stack.transactions(after: beginning).count, 4)
         _ = try stack.coordinator.result(.deleteHistory(before: all[2].token))
         for token in [beginning, all[0].token, all[1].token] {
             let error = try #require(historyError { _ = try stack.transactions(after: token) })
-            #expect(error.code.rawValue == NSPersistentHistoryTokenExpiredError)
-            #expect(error.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64 == 3)
-            #expect(error.localizedDescription.contains("3"))
+            expectEqual(error.code.rawValue, NSPersistentHistoryTokenExpiredError)
+            expectEqual(error.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 3)
+            expect(error.localizedDescription.contains("3"))
         }
-        #expect(try stack.transactions(after: all[2].token).map(\.transactionNumber) == [4])
-        #expect(try stack.transactions(after: all[3].token).isEmpty)
+        try expectEqual(stack.transactions(after: all[2].token).map(\.transactionNumber), [4])
+        try expect(stack.transactions(after: all[3].token).isEmpty)
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
-        #expect(try stack.transactions(after: all[3].token).isEmpty)
+        try expect(stack.transactions(after: all[3].token).isEmpty)
         let error = historyError { _ = try stack.transactions(after: all[2].token) }
-        #expect(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64 == 5)
+        expectEqual(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 5)
     }
 
     @Test
@@ -161,8 +165,8 @@ struct HistoryFetchTests {
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
         try stack.saveCity()
         let transactions = try stack.transactions()
-        #expect(transactions.map(\.transactionNumber) == [4])
-        #expect(transactions.first?.changes?.map(\.changeID) == [4])
+        expectEqual(transactions.map(\.transactionNumber), [4])
+        expectEqual(transactions.first?.changes?.map(\.changeID), [4])
     }
 
     @Test
@@ -173,10 +177,10 @@ struct HistoryFetchTests {
         try stack.saveCity()
         let foreign = NSPersistentHistoryToken(transactionNumbers: [UUID().uuidString: 1])
         let error = historyError { _ = try stack.transactions(after: foreign) }
-        #expect(error?.code.rawValue == NSPersistentHistoryTokenStoreNotFoundError)
+        expectEqual(error?.code.rawValue, NSPersistentHistoryTokenStoreNotFoundError)
         let deleting = historyError { _ = try stack.coordinator.result(.deleteHistory(before: foreign)) }
-        #expect(deleting?.code.rawValue == NSPersistentHistoryTokenStoreNotFoundError)
-        #expect(try stack.transactions(after: NSPersistentHistoryToken(transactionNumbers: [:])).count == 1)
+        expectEqual(deleting?.code.rawValue, NSPersistentHistoryTokenStoreNotFoundError)
+        try expectEqual(stack.transactions(after: NSPersistentHistoryToken(transactionNumbers: [:])).count, 1)
         let token = try stack.currentToken
         let second = try stack.coordinator.addPersistentStore(
             type: .sqlite,
@@ -190,12 +194,12 @@ struct HistoryFetchTests {
             return city
         }
         let found = try stack.transactions(after: token)
-        #expect(found.map(\.storeID) == [second.identifier])
-        #expect(try stack.currentToken.transactionNumbers.count == 2)
+        expectEqual(found.map(\.storeID), [second.identifier])
+        try expectEqual(stack.currentToken.transactionNumbers.count, 2)
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
         request.affectedStores = [stack.store]
         let own = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
-        #expect(own.map(\.storeID) == [stack.store.identifier])
+        expectEqual(own.map(\.storeID), [stack.store.identifier])
     }
 
     @Test
@@ -205,9 +209,9 @@ struct HistoryFetchTests {
         request.resultType = .count
         request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
         let copy = try #require(request.copy() as? NSPersistentHistoryChangeRequest)
-        #expect(copy.token == request.token && copy.resultType == .count)
-        #expect(copy.fetchRequest?.entity === request.fetchRequest?.entity)
-        #expect(copy.fetchRequest !== request.fetchRequest)
-        #expect(request.requestType == .persistentHistoryRequestType)
+        expect(copy.token == request.token && copy.resultType == .count)
+        expect(copy.fetchRequest?.entity === request.fetchRequest?.entity)
+        expect(copy.fetchRequest !== request.fetchRequest)
+        expectEqual(request.requestType, .persistentHistoryRequestType)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -29,20 +30,20 @@ struct HistoryMergingTests {
             context.delete(try context.existingObject(with: deleted))
         }
         let transactions = try second.transactions(after: token)
-        #expect(transactions.count == 1)
+        expectEqual(transactions.count, 1)
         let notification = try #require(transactions.first).objectIDNotification()
-        #expect(notification.name == .NSManagedObjectContextDidSaveObjectIDs)
-        #expect(
+        expectEqual(notification.name, .NSManagedObjectContextDidSaveObjectIDs)
+        expect(
             notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken == transactions[0].token
         )
         for key in [NSInsertedObjectIDsKey, NSUpdatedObjectIDsKey, NSDeletedObjectIDsKey] {
-            #expect((notification.userInfo?[key] as? Set<NSManagedObjectID>)?.count == 1, "\(key)")
+            expectEqual((notification.userInfo?[key] as? Set<NSManagedObjectID>)?.count, 1, "\(key)")
         }
         context.performAndWait {
-            #expect(cities.value.map(\.name) == ["going", "old"])
+            expectEqual(cities.value.map(\.name), ["going", "old"])
             context.mergeChanges(fromContextDidSave: notification)
-            #expect(cities.value[1].name == "new")
-            #expect(cities.value[0].isDeleted)
+            expectEqual(cities.value[1].name, "new")
+            expect(cities.value[0].isDeleted)
         }
     }
 
@@ -60,7 +61,7 @@ struct HistoryMergingTests {
             context.stalenessInterval = 3600
             let id = try #require(second.managedObjectID(forURIRepresentation: uri))
             let city = try #require(try context.existingObject(with: id) as? City)
-            #expect(city.name == "zero")
+            expectEqual(city.name, "zero")
             return UncheckedCities([city])
         }
         var token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
@@ -79,15 +80,15 @@ struct HistoryMergingTests {
                 request.fetchRequest = others
                 let result = try #require(try context.execute(request) as? NSPersistentHistoryResult)
                 let found = try #require(result.result as? [NSPersistentHistoryTransaction])
-                #expect(found.map(\.author) == ["one"])
+                expectEqual(found.map(\.author), ["one"])
                 for transaction in found {
                     context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
                 }
-                #expect(city.value[0].population == Int64(round))
+                expectEqual(city.value[0].population, Int64(round))
             }
             token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
         }
-        #expect(try stack.transactions().compactMap(\.author).count { $0 == "two" } == 3)
+        try expectEqual(stack.transactions().compactMap(\.author).count { $0 == "two" }, 3)
     }
 
     @Test
@@ -100,7 +101,7 @@ struct HistoryMergingTests {
         let city = try context.performAndWait {
             let id = try #require(second.managedObjectID(forURIRepresentation: uri))
             let city = try #require(try context.existingObject(with: id) as? City)
-            #expect(city.venues.isEmpty)
+            expect(city.venues.isEmpty)
             return UncheckedCities([city])
         }
         let token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
@@ -115,7 +116,7 @@ struct HistoryMergingTests {
             for transaction in transactions {
                 context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
             }
-            #expect(city.value[0].venues.map(\.name) == ["added"])
+            expectEqual(city.value[0].venues.map(\.name), ["added"])
         }
     }
 
@@ -149,11 +150,11 @@ struct HistoryMergingTests {
         }
         let transactions = try second.transactions(after: token)
         context.performAndWait {
-            #expect(controller.value.fetchedObjects?.isEmpty == true)
+            expectEqual(controller.value.fetchedObjects?.isEmpty, true)
             for transaction in transactions {
                 context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
             }
-            #expect(controller.value.fetchedObjects?.map(\.name) == ["large"])
+            expectEqual(controller.value.fetchedObjects?.map(\.name), ["large"])
         }
     }
 }

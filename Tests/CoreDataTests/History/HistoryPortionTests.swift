@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -56,11 +57,11 @@ struct HistoryPortionTests {
         let isOfA = NSPredicate(format: "author == 'a'")
         let hundreds = [2] + stride(from: Int64(100), through: Self.count, by: 100)
         let transactions = try request(.transactionsOnly, NSPersistentHistoryTransaction.fetchRequest, isOfA)
-        #expect(try numbers(transactions) == hundreds)
+        try expectEqual(numbers(transactions), hundreds)
         let whole = try request(.transactionsAndChanges, NSPersistentHistoryTransaction.fetchRequest, isOfA, limit: 9)
         let found = try #require(try stack.coordinator.result(whole) as? [NSPersistentHistoryTransaction])
-        #expect(found.map(\.transactionNumber) == Array(hundreds.prefix(9)))
-        #expect(found.allSatisfy { $0.changes?.map(\.changeID) == [$0.transactionNumber] })
+        expectEqual(found.map(\.transactionNumber), Array(hundreds.prefix(9)))
+        expect(found.allSatisfy { $0.changes?.map(\.changeID) == [$0.transactionNumber] })
         let changes = try request(
             .changesOnly,
             NSPersistentHistoryChange.fetchRequest,
@@ -68,7 +69,7 @@ struct HistoryPortionTests {
             limit: 3
         )
         let ids = try #require(try stack.coordinator.result(changes) as? [NSPersistentHistoryChange]).map(\.changeID)
-        #expect(ids == [1201, 1202, 1203])
+        expectEqual(ids, [1201, 1202, 1203])
     }
 
     @Test
@@ -78,13 +79,13 @@ struct HistoryPortionTests {
             return try stack.coordinator.result(request) as? Int
         }
         let all = Int(Self.count)
-        #expect(try count(.fetchHistory(after: NSPersistentHistoryToken?.none)) == all)
-        #expect(try count(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 500))) == all - 500 + 2)
-        #expect(try count(request(.count, NSPersistentHistoryChange.fetchRequest, nil)) == all)
-        #expect(try count(request(.count, NSPersistentHistoryChange.fetchRequest, nil, limit: 700)) == 700)
-        #expect(try count(request(.count, NSPersistentHistoryTransaction.fetchRequest, nil, limit: 700)) == 700)
+        try expectEqual(count(.fetchHistory(after: NSPersistentHistoryToken?.none)), all)
+        try expectEqual(count(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 500))), all - 500 + 2)
+        try expectEqual(count(request(.count, NSPersistentHistoryChange.fetchRequest, nil)), all)
+        try expectEqual(count(request(.count, NSPersistentHistoryChange.fetchRequest, nil, limit: 700)), 700)
+        try expectEqual(count(request(.count, NSPersistentHistoryTransaction.fetchRequest, nil, limit: 700)), 700)
         let isOfB = NSPredicate(format: "author == 'b'")
-        #expect(try count(request(.count, NSPersistentHistoryTransaction.fetchRequest, isOfB, limit: 600)) == 600)
+        try expectEqual(count(request(.count, NSPersistentHistoryTransaction.fetchRequest, isOfB, limit: 600)), 600)
     }
 
     @Test
@@ -92,8 +93,8 @@ struct HistoryPortionTests {
         try stack.sql("ALTER TABLE ACHANGE RENAME TO HIDDEN")
         let fetch = NSPersistentHistoryTransaction.fetchRequest
         let isOfA = NSPredicate(format: "author IN {'a', 'c'} AND NOT transactionNumber > 250 AND TRUEPREDICATE")
-        #expect(try numbers(request(.transactionsOnly, fetch, isOfA)) == [2, 100, 200])
-        #expect(try stack.coordinator.result(request(.count, fetch, isOfA)) as? Int == 3)
+        try expectEqual(numbers(request(.transactionsOnly, fetch, isOfA)), [2, 100, 200])
+        try expectEqual(stack.coordinator.result(request(.count, fetch, isOfA)) as? Int, 3)
         for format in ["changes.@count == 1", "ANY changes.changeID == 1", "author == 'a' AND SELF.changes != nil"] {
             #expect(throws: CocoaError.self) {
                 try numbers(request(.transactionsOnly, fetch, NSPredicate(format: format)))
@@ -115,7 +116,7 @@ struct HistoryPortionTests {
             }
             return true
         }
-        #expect(try numbers(request(.transactionsOnly, fetch, writing)) == Array(1...Self.count))
+        try expectEqual(numbers(request(.transactionsOnly, fetch, writing)), Array(1...Self.count))
 
         let last = try #require(try stack.transactions().last)
         let hasPurged = Shared(false)
@@ -126,6 +127,6 @@ struct HistoryPortionTests {
             }
             return true
         }
-        #expect(try numbers(request(.transactionsOnly, fetch, purging)) == [Self.count + 1])
+        try expectEqual(numbers(request(.transactionsOnly, fetch, purging)), [Self.count + 1])
     }
 }

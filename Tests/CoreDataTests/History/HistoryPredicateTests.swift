@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -52,29 +53,29 @@ struct HistoryPredicateTests {
 
     @Test
     func `predicates on transactions see the author, the number, the time and the changes (CS-199)`() throws {
-        #expect(try transactions("author == %@", "a") == [1, 3])
-        #expect(try transactions("author != %@", "a") == [2, 4])
-        #expect(try transactions("author == nil") == [4])
-        #expect(try transactions("transactionNumber > %@", 2) == [3, 4])
-        #expect(try transactions("transactionNumber IN %@", [1, 4]) == [1, 4])
+        try expectEqual(transactions("author == %@", "a"), [1, 3])
+        try expectEqual(transactions("author != %@", "a"), [2, 4])
+        try expectEqual(transactions("author == nil"), [4])
+        try expectEqual(transactions("transactionNumber > %@", 2), [3, 4])
+        try expectEqual(transactions("transactionNumber IN %@", [1, 4]), [1, 4])
         let third = try stack.transactions()[2]
-        #expect(try transactions("token == %@", third.token) == [3])
-        #expect(try transactions("timestamp < %@", Date.distantPast).isEmpty)
-        #expect(try transactions("storeID == %@", try #require(stack.store.identifier)).count == 4)
-        #expect(try transactions("ANY changes.changedObjectID == %@", city) == [1, 3])
-        #expect(try transactions("changes.@count > 1") == [3])
+        try expectEqual(transactions("token == %@", third.token), [3])
+        try expect(transactions("timestamp < %@", Date.distantPast).isEmpty)
+        try expectEqual(transactions("storeID == %@", try #require(stack.store.identifier)).count, 4)
+        try expectEqual(transactions("ANY changes.changedObjectID == %@", city), [1, 3])
+        try expectEqual(transactions("changes.@count > 1"), [3])
         let process = ProcessInfo.processInfo.processName
-        #expect(try transactions("processID == %@ AND contextName == nil AND bundleID == ''", process).count <= 4)
+        try expect(transactions("processID == %@ AND contextName == nil AND bundleID == ''", process).count <= 4)
     }
 
     @Test
     func `a request for changes answers changes (CS-199)`() throws {
-        #expect(try changes("changedObjectID == %@", city).map(\.changeType) == [.insert, .update])
-        #expect(try changes("changeType == %@", NSPersistentHistoryChangeType.delete.rawValue).count == 1)
-        #expect(try changes("transaction.author == %@", "a").count == 3)
-        #expect(try changes("changedEntity == %@", city.entity).count == 4)
-        #expect(try changes("'name' IN updatedProperties").map(\.changedObjectID) == [city])
-        #expect(try changes("changeID == 1").map(\.transaction?.transactionNumber) == [1])
+        try expectEqual(changes("changedObjectID == %@", city).map(\.changeType), [.insert, .update])
+        try expectEqual(changes("changeType == %@", NSPersistentHistoryChangeType.delete.rawValue).count, 1)
+        try expectEqual(changes("transaction.author == %@", "a").count, 3)
+        try expectEqual(changes("changedEntity == %@", city.entity).count, 4)
+        try expectEqual(changes("'name' IN updatedProperties").map(\.changedObjectID), [city])
+        try expectEqual(changes("changeID == 1").map(\.transaction?.transactionNumber), [1])
     }
 
     @Test
@@ -84,26 +85,26 @@ struct HistoryPredicateTests {
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: try stack.transactions()[0].token)
         request.fetchRequest = self.request(entity, "changeType != 2")
         let both = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
-        #expect(both.map(\.transactionNumber) == [2, 3] && both.map { $0.changes?.count } == [1, 2])
+        expect(both.map(\.transactionNumber) == [2, 3] && both.map { $0.changes?.count } == [1, 2])
         request.resultType = .count
-        #expect(try stack.coordinator.result(request) as? Int == 3)
+        try expectEqual(stack.coordinator.result(request) as? Int, 3)
         request.resultType = .transactionsOnly
         let owners = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
-        #expect(owners.map(\.transactionNumber) == [2, 3])
+        expectEqual(owners.map(\.transactionNumber), [2, 3])
         request.resultType = .objectIDs
-        #expect((try stack.coordinator.result(request) as? [NSManagedObjectID])?.count == 3)
+        expectEqual((try stack.coordinator.result(request) as? [NSManagedObjectID])?.count, 3)
         request.resultType = .changesOnly
         request.fetchRequest?.fetchLimit = 2
-        #expect((try stack.coordinator.result(request) as? [NSPersistentHistoryChange])?.count == 2)
+        expectEqual((try stack.coordinator.result(request) as? [NSPersistentHistoryChange])?.count, 2)
         let limited = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
         limited.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
         limited.fetchRequest?.fetchLimit = 3
         let first = try #require(try stack.coordinator.result(limited) as? [NSPersistentHistoryTransaction])
-        #expect(first.map(\.transactionNumber) == [1, 2, 3])
+        expectEqual(first.map(\.transactionNumber), [1, 2, 3])
         limited.fetchRequest?.predicate = NSPredicate(format: "author == %@", "a")
         limited.fetchRequest?.fetchLimit = 1
         limited.resultType = .changesOnly
-        #expect((try stack.coordinator.result(limited) as? [NSPersistentHistoryChange])?.map(\.changeID) == [1])
+        expectEqual((try stack.coordinator.result(limited) as? [NSPersistentHistoryChange])?.map(\.changeID), [1])
     }
 
     @Test
@@ -117,44 +118,44 @@ struct HistoryPredicateTests {
         )
         let found = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
 
-        #expect(found.map(\.transactionNumber) == [1, 3])
-        #expect(found.map { $0.changes?.map(\.changedObjectID) } == [[city], [city]])
-        #expect(found.map(\.author) == ["a", "a"])
+        expectEqual(found.map(\.transactionNumber), [1, 3])
+        expectEqual(found.map { $0.changes?.map(\.changedObjectID) }, [[city], [city]])
+        expectEqual(found.map(\.author), ["a", "a"])
         request.fetchRequest?.fetchLimit = 1
-        #expect((try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])?.count == 1)
+        expectEqual((try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])?.count, 1)
     }
 
     @Test
     func `predicates compare tokens`() throws {
         let second = try stack.transactions()[1].token
-        #expect(try transactions("token > %@", second) == [3, 4])
-        #expect(try transactions("token >= %@", second) == [2, 3, 4])
-        #expect(try transactions("token < %@", second) == [1])
-        #expect(try transactions("token <= %@", second) == [1, 2])
-        #expect(try transactions("%@ < token", second) == [3, 4])
-        #expect(try transactions("token > %@ AND author != nil", second) == [3])
-        #expect(try transactions("NOT token > %@", second) == [1, 2])
+        try expectEqual(transactions("token > %@", second), [3, 4])
+        try expectEqual(transactions("token >= %@", second), [2, 3, 4])
+        try expectEqual(transactions("token < %@", second), [1])
+        try expectEqual(transactions("token <= %@", second), [1, 2])
+        try expectEqual(transactions("%@ < token", second), [3, 4])
+        try expectEqual(transactions("token > %@ AND author != nil", second), [3])
+        try expectEqual(transactions("NOT token > %@", second), [1, 2])
         // Of another token that of the transaction's store counts; a store that it does not name has been read nowhere.
         let more = NSPersistentHistoryToken(
             transactionNumbers: second.transactionNumbers.merging(["other": 9]) { $1 }
         )
-        #expect(try transactions("token > %@", more) == [3, 4])
-        #expect(try transactions("token <= %@", more) == [1, 2])
+        try expectEqual(transactions("token > %@", more), [3, 4])
+        try expectEqual(transactions("token <= %@", more), [1, 2])
         let other = NSPersistentHistoryToken(transactionNumbers: ["other": 9])
-        #expect(try transactions("token > %@", other) == [1, 2, 3, 4])
-        #expect(try transactions("token > %@", NSNull()) == [])
+        try expectEqual(transactions("token > %@", other), [1, 2, 3, 4])
+        try expectEqual(transactions("token > %@", NSNull()), [])
         #expect(throws: CocoaError.self) { try transactions("token > 2") }
     }
 
     @Test
     func `the entities need no context once a store with a history was opened (CS-200)`() {
         let (transaction, change) = (NSPersistentHistoryTransaction.self, NSPersistentHistoryChange.self)
-        #expect(transaction.entityDescription?.name == "Transaction")
-        #expect(transaction.entityDescription === transaction.entityDescription(with: stack.context()))
-        #expect(change.entityDescription?.name == "Change")
-        #expect(change.fetchRequest?.entity === change.entityDescription)
-        #expect(transaction.fetchRequest !== transaction.fetchRequest)
-        #expect(transaction.entityDescription?.attributesByName["author"]?.attributeType == .stringAttributeType)
+        expectEqual(transaction.entityDescription?.name, "Transaction")
+        expect(transaction.entityDescription === transaction.entityDescription(with: stack.context()))
+        expectEqual(change.entityDescription?.name, "Change")
+        expect(change.fetchRequest?.entity === change.entityDescription)
+        expect(transaction.fetchRequest !== transaction.fetchRequest)
+        expectEqual(transaction.entityDescription?.attributesByName["author"]?.attributeType, .stringAttributeType)
     }
 
     @Test
@@ -174,12 +175,12 @@ struct HistoryPredicateTests {
             return historyError { _ = try stack.coordinator.result(.fetchHistory(withFetch: fetch)) }
         }
         let sorted = try refusal { $0.sortDescriptors = [NSSortDescriptor(key: "author", ascending: true)] }
-        #expect(sorted?.code == .persistentStoreOperation)
-        #expect(try refusal { $0.fetchOffset = 1 }?.code == .persistentStoreOperation)
-        #expect(try refusal { $0.fetchLimit = -1 }?.code == .persistentStoreOperation)
-        #expect(try refusal { $0.entity = city.entity }?.code == .persistentStoreOperation)
+        expectEqual(sorted?.code, .persistentStoreOperation)
+        try expectEqual(refusal { $0.fetchOffset = 1 }?.code, .persistentStoreOperation)
+        try expectEqual(refusal { $0.fetchLimit = -1 }?.code, .persistentStoreOperation)
+        try expectEqual(refusal { $0.entity = city.entity }?.code, .persistentStoreOperation)
         let unknown = try refusal { $0.predicate = NSPredicate(format: "writer == 'a'") }
-        #expect(unknown?.code == .persistentStoreOperation && unknown?.localizedDescription.contains("writer") == true)
-        #expect(try refusal { _ in } == nil)
+        expect(unknown?.code == .persistentStoreOperation && unknown?.localizedDescription.contains("writer") == true)
+        try expectEqual(refusal { _ in }, nil)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -9,21 +10,21 @@ struct HistoryRecordingTests {
     func `only stores opened with the option record, and others have no history to read (CS-187)`() throws {
         let stack = try Stack(.sqlite, model: HistoryModels.guide())
         try stack.saveCity()
-        #expect(try stack.column("SELECT name FROM sqlite_schema WHERE name LIKE 'A%TION'").isEmpty)
-        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: nil) == nil)
+        try expect(stack.column("SELECT name FROM sqlite_schema WHERE name LIKE 'A%TION'").isEmpty)
+        expectEqual(stack.coordinator.currentPersistentHistoryToken(fromStores: nil), nil)
         let error = historyError { _ = try stack.transactions() }
-        #expect(error?.code.rawValue == NSPersistentStoreUnsupportedRequestTypeError)
+        expectEqual(error?.code.rawValue, NSPersistentStoreUnsupportedRequestTypeError)
     }
 
     @Test
     func `a store in memory has no history, and says so`() throws {
         let stack = try Stack(.memory, model: HistoryModels.guide(), options: Stack.tracking)
         try stack.saveCity()
-        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: nil) == nil)
+        expectEqual(stack.coordinator.currentPersistentHistoryToken(fromStores: nil), nil)
         let error = historyError { _ = try stack.transactions() }
-        #expect(error?.code.rawValue == NSPersistentStoreUnsupportedRequestTypeError)
+        expectEqual(error?.code.rawValue, NSPersistentStoreUnsupportedRequestTypeError)
         let text = error?.localizedDescription ?? ""
-        #expect(text.contains(NSInMemoryStoreType) && text.contains(stack.storeURL.path), "\(text)")
+        expect(text.contains(NSInMemoryStoreType) && text.contains(stack.storeURL.path), "\(text)")
     }
 
     @Test(arguments: [true as Any, NSNumber(value: true), [String: Any](), NSDictionary()].map(UncheckedOption.init))
@@ -31,7 +32,7 @@ struct HistoryRecordingTests {
         let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: option.value]
         let stack = try Stack(.sqlite, model: HistoryModels.guide(), options: options)
         try stack.saveCity()
-        #expect(try stack.transactions().count == 1)
+        try expectEqual(stack.transactions().count, 1)
     }
 
     @Test
@@ -48,7 +49,7 @@ struct HistoryRecordingTests {
             City(context: context).name = "Porto"
             try context.save()
         }
-        #expect(try coordinator.transactions().map { $0.changes?.count } == [1])
+        try expectEqual(coordinator.transactions().map { $0.changes?.count }, [1])
     }
 
     @Test
@@ -67,15 +68,15 @@ struct HistoryRecordingTests {
         let context = stack.context()
         try context.performAndWait { try context.save() }
         let transactions = try stack.transactions()
-        #expect(transactions.map(\.transactionNumber) == [1, 2])
-        #expect(transactions.allSatisfy { $0.timestamp >= before && $0.timestamp <= Date() })
-        #expect(transactions.allSatisfy { $0.storeID == stack.store.identifier })
+        expectEqual(transactions.map(\.transactionNumber), [1, 2])
+        expect(transactions.allSatisfy { $0.timestamp >= before && $0.timestamp <= Date() })
+        expect(transactions.allSatisfy { $0.storeID == stack.store.identifier })
         let (first, second) = (try #require(transactions[0].changes), try #require(transactions[1].changes))
-        #expect(first.map(\.changedObjectID) == [city] && first.map(\.changeType) == [.insert])
-        #expect(second.map(\.changeType).sorted { $0.rawValue < $1.rawValue } == [.insert, .insert, .update])
-        #expect(Set(second.map(\.changedObjectID)).count == 3)
-        #expect((first + second).map(\.changeID) == [1, 2, 3, 4])
-        #expect(second.allSatisfy { $0.transaction == transactions[1] && $0.transaction?.changes == nil })
+        expect(first.map(\.changedObjectID) == [city] && first.map(\.changeType) == [.insert])
+        expectEqual(second.map(\.changeType).sorted { $0.rawValue < $1.rawValue }, [.insert, .insert, .update])
+        expectEqual(Set(second.map(\.changedObjectID)).count, 3)
+        expectEqual((first + second).map(\.changeID), [1, 2, 3, 4])
+        expect(second.allSatisfy { $0.transaction == transactions[1] && $0.transaction?.changes == nil })
     }
 
     @Test
@@ -90,11 +91,11 @@ struct HistoryRecordingTests {
             }
         }
         let transactions = try stack.transactions()
-        #expect(transactions.map(\.author) == ["nightly", nil, "nightly"])
-        #expect(transactions.map(\.contextName) == ["importer", "importer", "importer"])
-        #expect(transactions.allSatisfy { $0.processID == ProcessInfo.processInfo.processName })
+        expectEqual(transactions.map(\.author), ["nightly", nil, "nightly"])
+        expectEqual(transactions.map(\.contextName), ["importer", "importer", "importer"])
+        expect(transactions.allSatisfy { $0.processID == ProcessInfo.processInfo.processName })
         let strings = try stack.column("SELECT ZNAME FROM ATRANSACTIONSTRING")
-        #expect(strings.filter { $0 == "nightly" || $0 == "importer" }.sorted() == ["importer", "nightly"])
+        expectEqual(strings.filter { $0 == "nightly" || $0 == "importer" }.sorted(), ["importer", "nightly"])
     }
 
     @Test
@@ -117,14 +118,14 @@ struct HistoryRecordingTests {
         func names(_ id: NSManagedObjectID) -> [String]? {
             changes.first { $0.changedObjectID == id }?.updatedProperties.map { $0.map(\.name).sorted() }
         }
-        #expect(names(venue) == ["beers", "city", "name", "tags"])
-        #expect(names(city) == ["venues"])
+        expectEqual(names(venue), ["beers", "city", "name", "tags"])
+        expectEqual(names(city), ["venues"])
         let inserted = changes.filter { $0.changeType == .insert }
-        #expect(inserted.map { $0.changedObjectID.entity.name } == ["Tag"])
-        #expect(inserted.allSatisfy { $0.updatedProperties == nil && $0.tombstone == nil })
-        #expect(changes.count == 3)
+        expectEqual(inserted.map { $0.changedObjectID.entity.name }, ["Tag"])
+        expect(inserted.allSatisfy { $0.updatedProperties == nil && $0.tombstone == nil })
+        expectEqual(changes.count, 3)
         let property = changes.first { $0.changedObjectID == venue }?.updatedProperties?.first { $0.name == "name" }
-        #expect(property === venue.entity.propertiesByName["name"])
+        expect(property === venue.entity.propertiesByName["name"])
     }
 
     @Test
@@ -142,8 +143,8 @@ struct HistoryRecordingTests {
         let token = try stack.currentToken
         try stack.change(venue, Venue.self) { venue, _ in venue.photos = venue.photos.reversed() }
         let changes = try stack.changes(after: token)
-        #expect(changes.map(\.changedObjectID) == [venue])
-        #expect(changes.first?.updatedProperties?.map(\.name) == ["photos"])
+        expectEqual(changes.map(\.changedObjectID), [venue])
+        expectEqual(changes.first?.updatedProperties?.map(\.name), ["photos"])
     }
 
     @Test
@@ -167,20 +168,20 @@ struct HistoryRecordingTests {
             try context.save()
         }
         let changes = try stack.changes(after: token)
-        #expect(changes.map(\.changeType) == [.delete, .delete])
+        expectEqual(changes.map(\.changeType), [.delete, .delete])
         let tombstone = try #require(changes.first { $0.changedObjectID == id }?.tombstone as? [String: Any])
-        #expect(Set(tombstone.keys) == Set(HistoryModels.kept))
-        #expect(tombstone["name"] as? String == "Kvinde")
-        #expect(tombstone["price"] as? Int16 == -3)
-        #expect(tombstone["distance"] as? Double == 0.25)
-        #expect(tombstone["createdAt"] as? Date == date)
-        #expect(tombstone["favorite"] as? Bool == true)
-        #expect((tombstone["rating"] as? NSDecimalNumber)?.decimalValue == Decimal(string: "4.5"))
-        #expect(tombstone["code"] as? UUID == code)
-        #expect(tombstone["site"] as? URL == URL(string: "https://example.org/x"))
-        #expect(tombstone["colour"] as? [String] == ["red", "green"])
+        expectEqual(Set(tombstone.keys), Set(HistoryModels.kept))
+        expectEqual(tombstone["name"] as? String, "Kvinde")
+        expectEqual(tombstone["price"] as? Int16, -3)
+        expectEqual(tombstone["distance"] as? Double, 0.25)
+        expectEqual(tombstone["createdAt"] as? Date, date)
+        expectEqual(tombstone["favorite"] as? Bool, true)
+        expectEqual((tombstone["rating"] as? NSDecimalNumber)?.decimalValue, Decimal(string: "4.5"))
+        expectEqual(tombstone["code"] as? UUID, code)
+        expectEqual(tombstone["site"] as? URL, URL(string: "https://example.org/x"))
+        expectEqual(tombstone["colour"] as? [String], ["red", "green"])
         let plain = try #require(changes.first { $0.changedObjectID == city })
-        #expect(plain.tombstone == nil && plain.updatedProperties == nil)
+        expect(plain.tombstone == nil && plain.updatedProperties == nil)
     }
 
     @Test
@@ -199,7 +200,7 @@ struct HistoryRecordingTests {
         }
         try stack.change(id, Venue.self) { venue, context in context.delete(venue) }
         let tombstone = try #require(try stack.changes().last?.tombstone as? [String: Any])
-        #expect(tombstone.count == 1 && tombstone["map"] as? Data == data)
+        expect(tombstone.count == 1 && tombstone["map"] as? Data == data)
     }
 
     @Test
@@ -213,13 +214,13 @@ struct HistoryRecordingTests {
             try second.save()
         }
         _ = first.performAndWait { #expect(throws: CocoaError.self) { try first.save() } }
-        #expect(try stack.transactions().map(\.transactionNumber) == [1, 2])
-        #expect(try stack.column("SELECT COUNT(*) FROM ACHANGE") == ["2"])
+        try expectEqual(stack.transactions().map(\.transactionNumber), [1, 2])
+        try expectEqual(stack.column("SELECT COUNT(*) FROM ACHANGE"), ["2"])
         try first.performAndWait {
             first.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try first.save()
         }
-        #expect(try stack.transactions().map(\.transactionNumber) == [1, 2, 3])
+        try expectEqual(stack.transactions().map(\.transactionNumber), [1, 2, 3])
     }
 
     @Test
@@ -236,9 +237,9 @@ struct HistoryRecordingTests {
         let token = try stack.currentToken
         try deleting.performAndWait { try deleting.save() }
         let changes = try stack.changes(after: token)
-        #expect(changes.count == 2)
+        expectEqual(changes.count, 2)
         let freed = try #require(changes.first { $0.changedObjectID == venue })
-        #expect(freed.changeType == .update && freed.updatedProperties?.map(\.name) == ["city"])
+        expect(freed.changeType == .update && freed.updatedProperties?.map(\.name) == ["city"])
     }
 
     @Test
@@ -246,19 +247,19 @@ struct HistoryRecordingTests {
         let stack = try Stack.recording()
         try stack.saveCity()
         let second = try stack.secondStack(nil)
-        #expect(second.persistentStores[0].isReadOnly)
-        #expect(try second.transactions().count == 1)
+        expect(second.persistentStores[0].isReadOnly)
+        try expectEqual(second.transactions().count, 1)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = second
         context.performAndWait {
             City(context: context).name = "x"
             let error = historyError { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
+            expectEqual(error?.code, .persistentStoreSave)
         }
         let third = try stack.secondStack()
-        #expect(!third.persistentStores[0].isReadOnly)
+        expect(!third.persistentStores[0].isReadOnly)
         try stack.saveCity()
-        #expect(try third.transactions().map(\.transactionNumber) == [1, 2])
+        try expectEqual(third.transactions().map(\.transactionNumber), [1, 2])
     }
 
     @Test
@@ -267,22 +268,22 @@ struct HistoryRecordingTests {
         let id = try stack.saveCity()
         try stack.coordinator.remove(stack.store)
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
-        #expect(try stack.currentToken.transactionNumbers.values.map { $0 } == [0])
+        try expectEqual(stack.currentToken.transactionNumbers.values.map { $0 }, [0])
         let key = id.uriRepresentation()
         let found = try #require(stack.coordinator.managedObjectID(forURIRepresentation: key))
         try stack.change(found, City.self) { city, _ in city.name = "new" }
-        #expect(try stack.changes().map(\.changeType) == [.update])
+        try expectEqual(stack.changes().map(\.changeType), [.update])
     }
 
     @Test
     func `a model that asks for more values of deleted objects than the file has columns gets them`() throws {
         let stack = try Stack.recording(GuideModel.make())
-        #expect(try stack.column("SELECT name FROM pragma_table_info('ACHANGE') WHERE name LIKE 'ZTOMB%'").isEmpty)
+        try expect(stack.column("SELECT name FROM pragma_table_info('ACHANGE') WHERE name LIKE 'ZTOMB%'").isEmpty)
         try stack.coordinator.remove(stack.store)
         let options = Stack.tracking.merging([NSIgnorePersistentStoreVersioningOption: true]) { $1 }
         let second = try stack.secondStack(options)
         let columns = try stack.column("SELECT name FROM pragma_table_info('ACHANGE') WHERE name LIKE 'ZTOMB%'")
-        #expect(columns == HistoryModels.kept.indices.map { "ZTOMBSTONE\($0)" })
+        expectEqual(columns, HistoryModels.kept.indices.map { "ZTOMBSTONE\($0)" })
         try second.remove(second.persistentStores[0])
     }
 
@@ -306,8 +307,8 @@ struct HistoryRecordingTests {
         }
         let changes = try stack.transactions().last?.changes ?? []
         let freed = changes.first { $0.changedObjectID == venue }
-        #expect(freed?.changeType == .update)
-        #expect(freed?.updatedProperties?.map(\.name) == ["city"])
+        expectEqual(freed?.changeType, .update)
+        expectEqual(freed?.updatedProperties?.map(\.name), ["city"])
     }
 
     @Test
@@ -324,12 +325,12 @@ struct HistoryRecordingTests {
         )
         let other = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
         try other.addPersistentStore(type: .sqlite, at: replaced, options: Stack.tracking)
-        #expect(other.currentPersistentHistoryToken(fromStores: nil) == token)
+        expectEqual(other.currentPersistentHistoryToken(fromStores: nil), token)
         let copied = stack.folder.appendingPathComponent("copied.sqlite")
         try stack.coordinator.migratePersistentStore(stack.store, to: copied, options: Stack.tracking, type: .sqlite)
         let transactions = try stack.transactions()
-        #expect(transactions.map { $0.changes?.map(\.changeType) } == [[.insert]])
-        #expect(transactions.first?.storeID != token.transactionNumbers.keys.first)
+        expectEqual(transactions.map { $0.changes?.map(\.changeType) }, [[.insert]])
+        expect(transactions.first?.storeID != token.transactionNumbers.keys.first)
     }
 }
 

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,15 +11,15 @@ struct HistoryTokenTests {
     func `a token survives secure archiving and compares equal (CS-195)`() throws {
         let data = try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
         let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSPersistentHistoryToken.self, from: data)
-        #expect(back == token && back?.hash == token.hash)
-        #expect(back !== token)
+        expect(back == token && back?.hash == token.hash)
+        expect(back !== token)
     }
 
     @Test
     func `a token survives encoding, as a plain dictionary`() throws {
         let data = try JSONEncoder().encode(["token": token])
-        #expect(try JSONDecoder().decode([String: NSPersistentHistoryToken].self, from: data)["token"] == token)
-        #expect(try JSONDecoder().decode([String: [String: Int]].self, from: data) == ["token": ["A": 3, "B": 7]])
+        try expectEqual(JSONDecoder().decode([String: NSPersistentHistoryToken].self, from: data)["token"], token)
+        try expectEqual(JSONDecoder().decode([String: [String: Int]].self, from: data), ["token": ["A": 3, "B": 7]])
     }
 
     @Test(arguments: ["{\"A\": -1}", "[1]", "{\"A\": \"x\"}", "{\"A\": 1e40}", "3"])
@@ -32,16 +33,16 @@ struct HistoryTokenTests {
     func `tokens compare store by store`() {
         let later = NSPersistentHistoryToken(transactionNumbers: ["A": 3, "B": 8])
         let other = NSPersistentHistoryToken(transactionNumbers: ["A": 4])
-        #expect(token.isBehind(later) && !later.isBehind(token) && !token.isBehind(token))
-        #expect(!token.isBehind(other) && !other.isBehind(token))
-        #expect(token.advanced(to: other).transactionNumbers == ["A": 4, "B": 7])
-        #expect(other.advanced(to: token) == token.advanced(to: other))
-        #expect(token != later && token.copy() as? NSPersistentHistoryToken === token)
+        expect(token.isBehind(later) && !later.isBehind(token) && !token.isBehind(token))
+        expect(!token.isBehind(other) && !other.isBehind(token))
+        expectEqual(token.advanced(to: other).transactionNumbers, ["A": 4, "B": 7])
+        expectEqual(other.advanced(to: token), token.advanced(to: other))
+        expect(token != later && token.copy() as? NSPersistentHistoryToken === token)
     }
 
     @Test
     func `a token may be handed to another task`() async {
         let token = token
-        #expect(await Task.detached { token.transactionNumbers["B"] }.value == 7)
+        await expectEqual(Task.detached { token.transactionNumbers["B"] }.value, 7)
     }
 }

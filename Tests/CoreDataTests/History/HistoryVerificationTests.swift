@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -29,13 +30,13 @@ struct HistoryVerificationTests {
 
     @Test
     func `a history that leads to the rows is sound, whole or purged`() throws {
-        #expect(try problems() == [])
+        try expectEqual(problems(), [])
         _ = try stack.coordinator.result(.deleteHistory(before: try stack.transactions()[3]))
-        #expect(try problems() == [])
+        try expectEqual(problems(), [])
         try stack.saveCity()
-        #expect(try problems() == [])
+        try expectEqual(problems(), [])
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
-        #expect(try problems() == [])
+        try expectEqual(problems(), [])
     }
 
     @Test(arguments: [
@@ -64,7 +65,7 @@ struct HistoryVerificationTests {
     func `what does not fit is named`(_ damage: String, _ problem: String) throws {
         try stack.sql(damage)
         let problems = try problems()
-        #expect(problems.contains { $0.contains(problem) }, "\(problems)")
+        expect(problems.contains { $0.contains(problem) }, "\(problems)")
     }
 
     @Test
@@ -78,7 +79,7 @@ struct HistoryVerificationTests {
         let stale = stack.context()
         let venue = try stale.performAndWait {
             let venue = try #require(try stale.existingObject(with: venueID) as? Venue)
-            #expect(venue.tags.count == 1)
+            expectEqual(venue.tags.count, 1)
             return UncheckedSendable(venue)
         }
         try stack.change(venueID, Venue.self) { venue, context in context.delete(venue) }
@@ -86,7 +87,7 @@ struct HistoryVerificationTests {
             venue.value.tags = []
             try stale.save()
         }
-        #expect(try problems() == [])
+        try expectEqual(problems(), [])
     }
 
     @Test
@@ -98,6 +99,6 @@ struct HistoryVerificationTests {
         let found = try #require(older.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
         try older.change(found, City.self) { city, _ in city.name = "new" }
         try older.saveCity()
-        #expect(try older.verificationProblems() == [])
+        try expectEqual(older.verificationProblems(), [])
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -20,13 +21,13 @@ struct SavedTokenTests {
                 log.clear()
                 City(context: context).name = name
                 try context.save()
-                #expect(try log.entries.map { token($0) } == [stack.currentToken, stack.currentToken])
+                try expectEqual(log.entries.map { token($0) }, [stack.currentToken, stack.currentToken])
             }
         }
         let last = try #require(log.entries.last.flatMap { token($0) })
-        #expect(try stack.transactions(after: last).isEmpty)
+        try expect(stack.transactions(after: last).isEmpty)
         try stack.saveCity("later")
-        #expect(try stack.transactions(after: last).count == 1)
+        try expectEqual(stack.transactions(after: last).count, 1)
     }
 
     @Test func `the token names the stores that were not written as well`() throws {
@@ -45,8 +46,8 @@ struct SavedTokenTests {
             context.assign(city, to: other)
             try context.save()
         }
-        #expect(try log.entries.first.flatMap { token($0) } == stack.currentToken)
-        #expect(try stack.currentToken.transactionNumbers.count == 2)
+        try expectEqual(log.entries.first.flatMap { token($0) }, stack.currentToken)
+        try expectEqual(stack.currentToken.transactionNumbers.count, 2)
     }
 
     @Test func `there is none where nothing was recorded`() throws {
@@ -60,8 +61,8 @@ struct SavedTokenTests {
         }
         try empty.saveAndWait()
         for log in logs {
-            #expect(log.entries.count == 1)
-            #expect(log.entries.allSatisfy { token($0) == nil })
+            expectEqual(log.entries.count, 1)
+            expect(log.entries.allSatisfy { token($0) == nil })
         }
     }
 }

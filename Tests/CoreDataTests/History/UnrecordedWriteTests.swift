@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,19 +20,19 @@ struct UnrecordedWriteTests {
             city.name = "new"
             let other = try stack.secondStack()
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
-            #expect(error?.localizedDescription.contains("NSPersistentHistoryTrackingKey") == true)
-            #expect(city.hasChanges && city.name == "new")
-            #expect(stack.store.isReadOnly)
+            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.localizedDescription.contains("NSPersistentHistoryTrackingKey"), true)
+            expect(city.hasChanges && city.name == "new")
+            expect(stack.store.isReadOnly)
             // Nothing is there that the history does not tell.
-            #expect(try other.transactions().isEmpty)
-            #expect(try stack.column("SELECT ZNAME FROM ZCITY") == ["Porto"])
+            try expect(other.transactions().isEmpty)
+            try expectEqual(stack.column("SELECT ZNAME FROM ZCITY"), ["Porto"])
         }
         // It can be read all the same.
-        #expect(try stack.verificationProblems().isEmpty)
+        try expect(stack.verificationProblems().isEmpty)
         let reader = stack.context()
         try reader.performAndWait { () throws in
-            #expect(try reader.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name) == ["Porto"])
+            try expectEqual(reader.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name), ["Porto"])
         }
     }
 
@@ -44,9 +45,9 @@ struct UnrecordedWriteTests {
             let update = NSBatchUpdateRequest(entityName: "City")
             update.propertiesToUpdate = ["name": "new"]
             let error = #expect(throws: CocoaError.self) { try context.execute(update) }
-            #expect(error?.code == .persistentStoreSave)
+            expectEqual(error?.code, .persistentStoreSave)
         }
-        #expect(try stack.column("SELECT ZNAME FROM ZCITY") == ["Porto"])
+        try expectEqual(stack.column("SELECT ZNAME FROM ZCITY"), ["Porto"])
     }
 
     @Test
@@ -55,6 +56,6 @@ struct UnrecordedWriteTests {
         try stack.sql("CREATE TABLE FOREIGN_NOTES (TEXT VARCHAR)")
         try stack.saveCity("Braga")
         try stack.saveCity("Faro")
-        #expect(try stack.column("SELECT ZNAME FROM ZCITY ORDER BY 1") == ["Braga", "Faro", "Porto"])
+        try expectEqual(stack.column("SELECT ZNAME FROM ZCITY ORDER BY 1"), ["Braga", "Faro", "Porto"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -47,54 +48,54 @@ struct KeyPathNameTests {
     }
 
     @Test func `a class with a table is asked by name`() {
-        #expect(name(\Venue.price) == "price")
-        #expect(name(\Venue.name) == "name")
-        #expect(name(\Venue.favorite) == "favorite")
-        #expect(name(\Venue.tags) == "tags")
-        #expect(name(\Venue.photos) == "photos")
-        #expect(name(\Venue.colour) == "colour")
-        #expect(name(\Venue.note) == "note")
+        expectEqual(name(\Venue.price), "price")
+        expectEqual(name(\Venue.name), "name")
+        expectEqual(name(\Venue.favorite), "favorite")
+        expectEqual(name(\Venue.tags), "tags")
+        expectEqual(name(\Venue.photos), "photos")
+        expectEqual(name(\Venue.colour), "colour")
+        expectEqual(name(\Venue.note), "note")
     }
 
     @Test func `a subclass finds what it inherits and what it adds`() {
-        #expect(name(\Bar.price) == "price")
-        #expect(name(\Bar.beers) == "beers")
-        #expect(name(\Derived.extra) == "extra")
-        #expect(name(\Derived.summary) == "descriptionText")
+        expectEqual(name(\Bar.price), "price")
+        expectEqual(name(\Bar.beers), "beers")
+        expectEqual(name(\Derived.extra), "extra")
+        expectEqual(name(\Derived.summary), "descriptionText")
     }
 
     @Test func `a nested key path leads through relationships`() {
-        #expect(name(\Venue.city) == "city")
-        #expect(name(\Venue.city?.name) == "city.name")
-        #expect(name(\Venue.city!.name) == "city.name")
-        #expect(name(\Venue.city?.venues) == "city.venues")
-        #expect(name(\User.boss?.boss?.boss?.name) == "boss.boss.boss.name")
-        #expect(name(\Venue.licence!.venue!.city!.population) == "licence.venue.city.population")
-        #expect(name(\PlainVenue.city.name) == "city.name")
-        #expect(name(\PlainVenue.parent?.parent?.level) == "parent.parent.level")
+        expectEqual(name(\Venue.city), "city")
+        expectEqual(name(\Venue.city?.name), "city.name")
+        expectEqual(name(\Venue.city!.name), "city.name")
+        expectEqual(name(\Venue.city?.venues), "city.venues")
+        expectEqual(name(\User.boss?.boss?.boss?.name), "boss.boss.boss.name")
+        expectEqual(name(\Venue.licence!.venue!.city!.population), "licence.venue.city.population")
+        expectEqual(name(\PlainVenue.city.name), "city.name")
+        expectEqual(name(\PlainVenue.parent?.parent?.level), "parent.parent.level")
     }
 
     @Test func `a class without a table is recorded`() {
-        #expect(name(\PlainVenue.name) == "name")
-        #expect(name(\PlainVenue.summary) == "descriptionText")
-        #expect(name(\PlainVenue.open) == "open")
-        #expect(name(\PlainVenue.rating) == "rating")
-        #expect(name(\PlainVenue.seen) == "seen")
-        #expect(name(\PlainVenue.grade) == "grade")
-        #expect(name(\PlainVenue.maybeGrade) == "maybeGrade")
-        #expect(name(\PlainVenue.level) == "level")
-        #expect(name(\PlainVenue.level.rawValue) == "level")
-        #expect(name(\PlainVenue.colour) == "colour")
-        #expect(name(\PlainVenue.children) == "children")
-        #expect(name(\PlainVenue.photos) == "photos")
-        #expect(name(\PlainVenue.loose) == "loose")
-        #expect(name(\PlainVenue.strict) == "strict")
-        #expect(name(\PlainVenue.handWritten) == "handWritten")
+        expectEqual(name(\PlainVenue.name), "name")
+        expectEqual(name(\PlainVenue.summary), "descriptionText")
+        expectEqual(name(\PlainVenue.open), "open")
+        expectEqual(name(\PlainVenue.rating), "rating")
+        expectEqual(name(\PlainVenue.seen), "seen")
+        expectEqual(name(\PlainVenue.grade), "grade")
+        expectEqual(name(\PlainVenue.maybeGrade), "maybeGrade")
+        expectEqual(name(\PlainVenue.level), "level")
+        expectEqual(name(\PlainVenue.level.rawValue), "level")
+        expectEqual(name(\PlainVenue.colour), "colour")
+        expectEqual(name(\PlainVenue.children), "children")
+        expectEqual(name(\PlainVenue.photos), "photos")
+        expectEqual(name(\PlainVenue.loose), "loose")
+        expectEqual(name(\PlainVenue.strict), "strict")
+        expectEqual(name(\PlainVenue.handWritten), "handWritten")
     }
 
     @Test func `an object's ID has a name`() {
-        #expect(name(\Venue.objectID) == "objectID")
-        #expect(name(\Venue.city?.objectID) == "city.objectID")
+        expectEqual(name(\Venue.objectID), "objectID")
+        expectEqual(name(\Venue.city?.objectID), "city.objectID")
     }
 
     @Test func `what is no property has none`() {
@@ -106,17 +107,17 @@ struct KeyPathNameTests {
                 return "\(error)"
             }
         }
-        #expect(error(\PlainVenue.shown)?.contains("is not optional, while the property \"name\" is") == true)
-        #expect(error(\PlainVenue.trimmed) != nil)
-        #expect(error(\PlainVenue.doubled) != nil)
-        #expect(error(\PlainVenue.both)?.contains("more than one property") == true)
-        #expect(error(\PlainVenue.constant)?.contains("no attribute or relationship") == true)
-        #expect(error(\Venue.name?.count) != nil)
-        #expect(error(\Venue.price.magnitude) != nil)
-        #expect(error(\Venue.distance.magnitude) != nil)
-        #expect(error(\Venue.tags.count) != nil)
-        #expect(error(\Venue.isInserted) != nil)
-        #expect(error(\Venue.city?.hasChanges)?.contains("Venue") == true)
+        expectEqual(error(\PlainVenue.shown)?.contains("is not optional, while the property \"name\" is"), true)
+        expect(error(\PlainVenue.trimmed) != nil)
+        expect(error(\PlainVenue.doubled) != nil)
+        expectEqual(error(\PlainVenue.both)?.contains("more than one property"), true)
+        expectEqual(error(\PlainVenue.constant)?.contains("no attribute or relationship"), true)
+        expect(error(\Venue.name?.count) != nil)
+        expect(error(\Venue.price.magnitude) != nil)
+        expect(error(\Venue.distance.magnitude) != nil)
+        expect(error(\Venue.tags.count) != nil)
+        expect(error(\Venue.isInserted) != nil)
+        expectEqual(error(\Venue.city?.hasChanges)?.contains("Venue"), true)
     }
 
     @Test func `a key path that is no property stops the program and says so`() async {
@@ -124,7 +125,7 @@ struct KeyPathNameTests {
             _ = NSExpression(forKeyPath: \Venue.isInserted)
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("from Venue to Bool, has no name in the model"))
+        expect(message.contains("from Venue to Bool, has no name in the model"))
     }
 
     @Test func `names are found from many threads at once`() async {
@@ -137,7 +138,7 @@ struct KeyPathNameTests {
                     }
                 }
             }
-            for await isRight in group { #expect(isRight) }
+            for await isRight in group { expect(isRight) }
         }
     }
 
@@ -147,11 +148,11 @@ struct KeyPathNameTests {
         let stack = try Stack(.memory)
         let context = stack.context()
         context.performAndWait {
-            #expect(context.registeredObjects.isEmpty)
-            #expect(context.insertedObjects.isEmpty)
+            expect(context.registeredObjects.isEmpty)
+            expect(context.insertedObjects.isEmpty)
             let venue = Venue(context: context)
-            #expect(venue.entity.name == "Venue")
-            #expect(venue.city == nil)
+            expectEqual(venue.entity.name, "Venue")
+            expectEqual(venue.city, nil)
         }
     }
 }

@@ -1,38 +1,39 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
 @Suite("NSPredicate from #Predicate: what has no counterpart")
 struct MacroPredicateErrorTests {
     private func error(_ predicate: Predicate<Venue>) -> String? {
-        #expect(NSPredicate(predicate) as NSPredicate? == nil)
+        expectEqual(NSPredicate(predicate) as NSPredicate?, nil)
         do {
             _ = try NSPredicate(translating: predicate)
             return nil
         } catch {
-            #expect(error is PredicateTranslationError)
+            expect(error is PredicateTranslationError)
             return "\(error)"
         }
     }
 
     @Test func `a cast to what is no entity`() {
         let message = error(#Predicate { ($0.colour as? NSMutableArray) != nil })
-        #expect(message?.contains("to NSMutableArray") == true)
-        #expect(error(#Predicate { $0.colour is NSMutableArray })?.contains("to NSMutableArray") == true)
+        expectEqual(message?.contains("to NSMutableArray"), true)
+        expectEqual(error(#Predicate { $0.colour is NSMutableArray })?.contains("to NSMutableArray"), true)
     }
 
     @Test func `a dictionary that is too large`() {
         let prices = Dictionary(uniqueKeysWithValues: (0..<200).map { ("\($0)", Int16($0)) })
-        #expect(error(#Predicate { prices[$0.name!] == 3 })?.contains("200 entries is too large") == true)
+        expectEqual(error(#Predicate { prices[$0.name!] == 3 })?.contains("200 entries is too large"), true)
     }
 
     @Test func `a property of a value`() {
-        #expect(error(#Predicate { $0.createdAt!.timeIntervalSinceReferenceDate > 3 })?.contains("of Date") == true)
-        #expect(error(#Predicate { $0.name?.first == nil })?.contains("of String") == true)
+        expectEqual(error(#Predicate { $0.createdAt!.timeIntervalSinceReferenceDate > 3 })?.contains("of Date"), true)
+        expectEqual(error(#Predicate { $0.name?.first == nil })?.contains("of String"), true)
     }
 
     @Test func `a property that the model does not have`() {
-        #expect(error(#Predicate { $0.isInserted })?.contains("has no name in the model") == true)
+        expectEqual(error(#Predicate { $0.isInserted })?.contains("has no name in the model"), true)
     }
 
     @Test func `a constant of an unknown type`() {
@@ -48,19 +49,19 @@ struct MacroPredicateErrorTests {
                 rhs: PredicateExpressions.build_Arg(point)
             )
         }
-        #expect(error(predicate)?.contains("Point cannot stand in an NSPredicate") == true)
+        expectEqual(error(predicate)?.contains("Point cannot stand in an NSPredicate"), true)
     }
 
     @Test func `a collection of the program that is filtered by a value of the object`() {
         let numbers: [Int16] = [1, 2]
         let message = error(#Predicate { venue in numbers.filter { $0 > venue.price }.contains(2) })
-        #expect(message?.contains("can only be asked for count and isEmpty") == true)
+        expectEqual(message?.contains("can only be asked for count and isEmpty"), true)
     }
 
     @Test func `a variable of another predicate`() {
         let stray = PredicateExpressions.Variable<Venue>()
         let predicate = Predicate<Venue> { _ in PredicateExpressions.build_KeyPath(root: stray, keyPath: \.favorite) }
-        #expect(error(predicate)?.contains("variable of another predicate") == true)
+        expectEqual(error(predicate)?.contains("variable of another predicate"), true)
     }
 
     @Test func `what SQL cannot do fails in the fetch`() throws {

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -20,8 +21,8 @@ struct MacroPredicateFetchTests {
             for venue in venues {
                 // A forced unwrapping of nil throws in Swift: then there is nothing to compare with.
                 guard let expected = try? example.predicate.evaluate(venue) else { continue }
-                #expect(found.contains(venue) == expected, "\(venue.note ?? "")")
-                #expect(request.predicate?.evaluate(with: venue) == expected, "\(venue.note ?? "")")
+                expectEqual(found.contains(venue), expected, "\(venue.note ?? "")")
+                expectEqual(request.predicate?.evaluate(with: venue), expected, "\(venue.note ?? "")")
             }
         }
     }
@@ -39,7 +40,7 @@ struct MacroPredicateFetchTests {
 
             for venue in venues {
                 guard let expected = try? example.predicate.evaluate(venue) else { continue }
-                #expect(found.contains(venue) == expected, "\(venue.note ?? "")")
+                expectEqual(found.contains(venue), expected, "\(venue.note ?? "")")
             }
         }
     }
@@ -60,10 +61,10 @@ struct MacroPredicateFetchTests {
                 return Set(try context.fetch(request))
             }
 
-            #expect(try fetch(#Predicate { $0.objectID == id }) == [first])
-            #expect(try fetch(#Predicate { $0.city?.objectID == cityID }) == first.city?.venues)
-            #expect(try fetch(#Predicate { ids.contains($0.objectID) }) == Set(venues.prefix(3)))
-            #expect(try fetch(#Predicate { $0.city!.venues.contains { $0.objectID == id } }) == first.city?.venues)
+            try expectEqual(fetch(#Predicate { $0.objectID == id }), [first])
+            try expectEqual(fetch(#Predicate { $0.city?.objectID == cityID }), first.city?.venues)
+            try expectEqual(fetch(#Predicate { ids.contains($0.objectID) }), Set(venues.prefix(3)))
+            try expectEqual(fetch(#Predicate { $0.city!.venues.contains { $0.objectID == id } }), first.city?.venues)
         }
     }
 
@@ -81,7 +82,7 @@ struct MacroPredicateFetchTests {
             let request = NSFetchRequest<Bar>(entityName: "Bar")
             request.predicate = NSPredicate(#Predicate<Bar> { $0.beers > 1 && $0.price > 6 })
 
-            #expect(try context.fetch(request).map(\.beers).sorted() == [2, 3])
+            try expectEqual(context.fetch(request).map(\.beers).sorted(), [2, 3])
         }
     }
 
@@ -91,11 +92,11 @@ struct MacroPredicateFetchTests {
         try context.performAndWait {
             let tagCount = try NSExpression(translating: #Expression<Venue, Int> { $0.tags.count })
             let dearer = try NSExpression(translating: #Expression<Venue, Int16> { $0.price + 1 })
-            #expect(tagCount == NSExpression(format: "tags.@count"))
-            #expect(dearer == NSExpression(format: "price + 1"))
+            expectEqual(tagCount, NSExpression(format: "tags.@count"))
+            expectEqual(dearer, NSExpression(format: "price + 1"))
             for venue in FilledGuide.fill(context) {
-                #expect(tagCount.expressionValue(with: venue, context: nil) as? Int == venue.tags.count)
-                #expect(dearer.expressionValue(with: venue, context: nil) as? Int16 == venue.price + 1)
+                expectEqual(tagCount.expressionValue(with: venue, context: nil) as? Int, venue.tags.count)
+                expectEqual(dearer.expressionValue(with: venue, context: nil) as? Int16, venue.price + 1)
             }
         }
     }
@@ -112,7 +113,7 @@ struct MacroPredicateFetchTests {
             let decoder = JSONDecoder()
             #expect(throws: DecodingError.self) { try decoder.decode([NSManagedObjectID].self, from: data) }
             decoder.userInfo[.persistentStoreCoordinator] = stack.coordinator
-            #expect(try decoder.decode([NSManagedObjectID].self, from: data).first === venue.objectID)
+            try expect(decoder.decode([NSManagedObjectID].self, from: data).first === venue.objectID)
             let stray = Data(#"["x-coredata://nowhere/Venue/p1"]"#.utf8)
             #expect(throws: DecodingError.self) { try decoder.decode([NSManagedObjectID].self, from: stray) }
         }

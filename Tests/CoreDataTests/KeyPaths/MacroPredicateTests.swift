@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -20,15 +21,15 @@ struct MacroPredicateTests {
     @Test(arguments: MacroCase.all)
     func `each construct has its counterpart`(_ example: MacroCase) throws {
         let translated = try NSPredicate(translating: example.predicate)
-        #expect(translated.formatText == example.text)
-        #expect(translated == NSPredicate(format: example.text))
+        expectEqual(translated.formatText, example.text)
+        expectEqual(translated, NSPredicate(format: example.text))
     }
 
     @Test func `the failable initialiser gives the same`() {
         let predicate: NSPredicate? = NSPredicate(#Predicate<Venue> { $0.price > 3 })
-        #expect(predicate == NSPredicate(format: "price > 3"))
+        expectEqual(predicate, NSPredicate(format: "price > 3"))
         let optional: NSPredicate? = NSPredicate(#Predicate<Bar> { $0.beers == 2 && $0.price == 1 })
-        #expect(optional == NSPredicate(format: "beers == 2 AND price == 1"))
+        expectEqual(optional, NSPredicate(format: "beers == 2 AND price == 1"))
     }
 
     @Test func `an enumeration is what stands for it`() throws {
@@ -38,11 +39,11 @@ struct MacroPredicateTests {
             try NSPredicate(translating: predicate).formatText
         }
 
-        #expect(try text(#Predicate { $0.level == high }) == "level == 7")
-        #expect(try text(#Predicate { $0.level.rawValue > 3 }) == "level > 3")
-        #expect(try text(#Predicate { $0.grade.rawValue == "first" }) == "grade == \"first\"")
-        #expect(try text(#Predicate { grades.contains($0.grade) }) == "grade IN {\"first\", \"second\"}")
-        #expect(try text(#Predicate { $0.maybeGrade == nil }) == "maybeGrade == nil")
+        try expectEqual(text(#Predicate { $0.level == high }), "level == 7")
+        try expectEqual(text(#Predicate { $0.level.rawValue > 3 }), "level > 3")
+        try expectEqual(text(#Predicate { $0.grade.rawValue == "first" }), "grade == \"first\"")
+        try expectEqual(text(#Predicate { grades.contains($0.grade) }), "grade IN {\"first\", \"second\"}")
+        try expectEqual(text(#Predicate { $0.maybeGrade == nil }), "maybeGrade == nil")
     }
 
     @Test func `a name other than the property's is used`() throws {
@@ -50,12 +51,12 @@ struct MacroPredicateTests {
 
         let text = try NSPredicate(translating: predicate).formatText
 
-        #expect(text == "parent.descriptionText == \"a\" AND loose.@count > 1")
+        expectEqual(text, "parent.descriptionText == \"a\" AND loose.@count > 1")
     }
 
     @Test func `a predicate that says nothing is a constant`() throws {
-        #expect(try NSPredicate(translating: Predicate<Venue>.true).formatText == "TRUEPREDICATE")
-        #expect(try NSPredicate(translating: Predicate<Venue>.false).formatText == "FALSEPREDICATE")
+        try expectEqual(NSPredicate(translating: Predicate<Venue>.true).formatText, "TRUEPREDICATE")
+        try expectEqual(NSPredicate(translating: Predicate<Venue>.false).formatText, "FALSEPREDICATE")
     }
 }
 

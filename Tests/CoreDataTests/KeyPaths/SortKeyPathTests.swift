@@ -1,48 +1,49 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
 @Suite("Sorting by Swift key paths")
 struct SortKeyPathTests {
     @Test func `a key path of any type becomes a key`() {
-        #expect(NSSortDescriptor(keyPath: \Venue.price, ascending: true).key == "price")
-        #expect(NSSortDescriptor(keyPath: \Venue.name, ascending: false).key == "name")
-        #expect(NSSortDescriptor(keyPath: \Venue.favorite, ascending: false).key == "favorite")
-        #expect(NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true).key == "city.name")
-        #expect(NSSortDescriptor(keyPath: \Venue.city!.name, ascending: true).key == "city.name")
-        #expect(NSSortDescriptor(keyPath: \Bar.price, ascending: true).key == "price")
-        #expect(NSSortDescriptor(keyPath: \Venue.price, ascending: true).selector == .compare)
-        #expect(!NSSortDescriptor(keyPath: \Venue.price, ascending: false).ascending)
+        expectEqual(NSSortDescriptor(keyPath: \Venue.price, ascending: true).key, "price")
+        expectEqual(NSSortDescriptor(keyPath: \Venue.name, ascending: false).key, "name")
+        expectEqual(NSSortDescriptor(keyPath: \Venue.favorite, ascending: false).key, "favorite")
+        expectEqual(NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true).key, "city.name")
+        expectEqual(NSSortDescriptor(keyPath: \Venue.city!.name, ascending: true).key, "city.name")
+        expectEqual(NSSortDescriptor(keyPath: \Bar.price, ascending: true).key, "price")
+        expectEqual(NSSortDescriptor(keyPath: \Venue.price, ascending: true).selector, .compare)
+        expect(!NSSortDescriptor(keyPath: \Venue.price, ascending: false).ascending)
     }
 
     @Test func `the reverse and the copy keep the key`() throws {
         let descriptor = NSSortDescriptor(keyPath: \Venue.price, ascending: true)
         let reversed = try #require(descriptor.reversedSortDescriptor as? NSSortDescriptor)
-        #expect(reversed.key == "price")
-        #expect(!reversed.ascending)
-        #expect((descriptor.copy() as? NSSortDescriptor)?.key == "price")
+        expectEqual(reversed.key, "price")
+        expect(!reversed.ascending)
+        expectEqual((descriptor.copy() as? NSSortDescriptor)?.key, "price")
     }
 
     @Test func `a selector may be given`() {
         let descriptor = NSSortDescriptor(keyPath: \Venue.name, ascending: true, selector: .localizedStandardCompare)
-        #expect(descriptor.key == "name")
-        #expect(descriptor.selector == .localizedStandardCompare)
+        expectEqual(descriptor.key, "name")
+        expectEqual(descriptor.selector, .localizedStandardCompare)
     }
 
     @Test func `a Swift sort descriptor becomes one with a key`() {
         let forward = NSSortDescriptor(SortDescriptor(\Venue.city?.name))
-        #expect(forward.key == "city.name")
-        #expect(forward.ascending)
+        expectEqual(forward.key, "city.name")
+        expect(forward.ascending)
         let reverse = NSSortDescriptor(SortDescriptor(\Venue.name, comparator: .lexical, order: .reverse))
-        #expect(reverse.key == "name")
-        #expect(!reverse.ascending)
-        #expect(reverse.selector == .compare)
+        expectEqual(reverse.key, "name")
+        expect(!reverse.ascending)
+        expectEqual(reverse.selector, .compare)
     }
 
     @Test func `a comparator has no key for a store`() throws {
         let descriptor = NSSortDescriptor(keyPath: \Venue.price, ascending: true) { _, _ in .orderedSame }
-        #expect(descriptor.key == nil)
-        #expect(descriptor.selector == nil)
+        expectEqual(descriptor.key, nil)
+        expectEqual(descriptor.selector, nil)
 
         let stack = try Stack(.memory)
         let context = stack.context()
@@ -63,16 +64,16 @@ struct SortKeyPathTests {
             dear.price = 30
             dear.name = "dear"
             let byPrice = NSSortDescriptor(keyPath: \Venue.price, ascending: true)
-            #expect(byPrice.compare(cheap, to: dear) == .orderedAscending)
-            #expect(byPrice.compare(dear, to: cheap) == .orderedDescending)
+            expectEqual(byPrice.compare(cheap, to: dear), .orderedAscending)
+            expectEqual(byPrice.compare(dear, to: cheap), .orderedDescending)
             let byName = NSSortDescriptor(keyPath: \Venue.name, ascending: false)
-            #expect(byName.compare(cheap, to: dear) == .orderedDescending)
+            expectEqual(byName.compare(cheap, to: dear), .orderedDescending)
             let byCode = NSSortDescriptor(keyPath: \Venue.price, ascending: true) { left, right in
                 let left = left as? Int16 ?? 0
                 let right = right as? Int16 ?? 0
                 return left % 10 < right % 10 ? .orderedAscending : .orderedDescending
             }
-            #expect(byCode.compare(cheap, to: dear) == .orderedDescending)
+            expectEqual(byCode.compare(cheap, to: dear), .orderedDescending)
         }
     }
 
@@ -97,7 +98,7 @@ struct SortKeyPathTests {
                 NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true),
                 NSSortDescriptor(SortDescriptor(\Venue.name, order: .reverse)),
             ]
-            #expect(try context.fetch(request).map(\.name) == [nil, "d", "c", "b", "a"])
+            try expectEqual(context.fetch(request).map(\.name), [nil, "d", "c", "b", "a"])
         }
     }
 }

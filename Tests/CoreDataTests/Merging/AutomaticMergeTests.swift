@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import TestSupport
 import Testing
 
@@ -13,22 +14,22 @@ struct AutomaticMergeTests {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old")
         let (following, other) = (stack.context("following"), stack.context("not following"))
-        #expect(!following.automaticallyMergesChangesFromParent)
+        expect(!following.automaticallyMergesChangesFromParent)
         following.automaticallyMergesChangesFromParent = true
-        #expect(following.automaticallyMergesChangesFromParent)
+        expect(following.automaticallyMergesChangesFromParent)
         let cities = try [following, other].map { context in
             try context.performAndWait {
                 let city = try context.get(id, City.self)
-                #expect(city.name == "old")
+                expectEqual(city.name, "old")
                 return UncheckedSendable(city)
             }
         }
         try stack.change(id, City.self) { city, _ in city.name = "new" }
-        following.performAndWait { #expect(cities[0].value.name == "new") }
-        other.performAndWait { #expect(cities[1].value.name == "old") }
+        following.performAndWait { expectEqual(cities[0].value.name, "new") }
+        other.performAndWait { expectEqual(cities[1].value.name, "old") }
         following.performAndWait { following.automaticallyMergesChangesFromParent = false }
         try stack.change(id, City.self) { city, _ in city.name = "newest" }
-        following.performAndWait { #expect(cities[0].value.name == "new") }
+        following.performAndWait { expectEqual(cities[0].value.name, "new") }
     }
 
     @Test func `what another coordinator saves is not merged by itself (CS-58)`() throws {
@@ -39,7 +40,7 @@ struct AutomaticMergeTests {
         let log = NotificationLog(.ofContexts, of: context)
         let city = try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             return city
         }
         let second = try stack.secondCoordinator()
@@ -49,8 +50,8 @@ struct AutomaticMergeTests {
             try writer.all(City.self).first?.name = "new"
             try writer.save()
         }
-        context.performAndWait { #expect(city.name == "old") }
-        #expect(log.entries.isEmpty)
+        context.performAndWait { expectEqual(city.name, "old") }
+        expect(log.entries.isEmpty)
         for store in second.persistentStores { try second.remove(store) }
     }
 
@@ -70,14 +71,14 @@ struct AutomaticMergeTests {
         try stack.delete(deletedID)
         try context.performAndWait {
             let (changed, deleted) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
-            #expect(changed.name == "theirs" && changed.population == 5)
+            expect(changed.name == "theirs" && changed.population == 5)
             // The next save finds the conflict, instead of the change being lost.
-            #expect(deleted.isUpdated && deleted.population == 6)
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [deleted])
+            expect(deleted.isUpdated && deleted.population == 6)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [deleted])
             context.refresh(deleted, mergeChanges: false)
             try context.save()
         }
-        #expect(try stack.read(changedID, City.self) { "\($0.name) \($0.population)" } == "theirs 5")
+        try expectEqual(stack.read(changedID, City.self) { "\($0.name) \($0.population)" }, "theirs 5")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -89,7 +90,7 @@ struct AutomaticMergeTests {
         let log = NotificationLog(.ofContexts, of: context)
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.population == 0)
+            expectEqual(city.population, 0)
             // While this block runs, nothing can be merged.
             for round in 1...100 {
                 try stack.change(id, City.self) { city, context in
@@ -104,20 +105,20 @@ struct AutomaticMergeTests {
                 for city in try other.all(City.self) where city.name == "doomed" { other.delete(city) }
                 try other.save()
             }
-            #expect(city.population == 0)
+            expectEqual(city.population, 0)
         }
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.population == 100)
-            #expect(
+            expectEqual(city.population, 100)
+            expect(
                 log.names == [
                     .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
                 ]
             )
-            #expect(log.entries[0].objects(NSInsertedObjectsKey).count == 99)
-            #expect(log.entries[1].ids(NSInsertedObjectIDsKey).count == 99)
-            #expect(log.entries[1].ids(NSUpdatedObjectIDsKey) == [id])
-            #expect(log.entries[1].ids(NSDeletedObjectIDsKey).count == 1)
+            expectEqual(log.entries[0].objects(NSInsertedObjectsKey).count, 99)
+            expectEqual(log.entries[1].ids(NSInsertedObjectIDsKey).count, 99)
+            expectEqual(log.entries[1].ids(NSUpdatedObjectIDsKey), [id])
+            expectEqual(log.entries[1].ids(NSDeletedObjectIDsKey).count, 1)
         }
     }
 
@@ -138,7 +139,7 @@ struct AutomaticMergeTests {
             try contexts[0].save()
         }
         for context in contexts { context.performAndWait {} }
-        #expect(logs.map { $0.entries.map(\.probed) } == [[], ["b"]])
+        expectEqual(logs.map { $0.entries.map(\.probed) }, [[], ["b"]])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -174,18 +175,18 @@ struct AutomaticMergeTests {
                     for _ in 0..<50 {
                         // No torn object: what one save has changed shows together.
                         await context.perform {
-                            #expect(cities.value.allSatisfy { $0.name == "city \($0.population)" })
+                            expect(cities.value.allSatisfy { $0.name == "city \($0.population)" })
                         }
                     }
                 }
             }
         }
         let stored = try ids.map { try stack.read($0, City.self) { $0.population } }
-        #expect(stored.contains { $0 > 0 })
+        expect(stored.contains { $0 > 0 })
         for (context, cities) in zip(followers, held) {
             context.performAndWait {
-                #expect(cities.value.map(\.population) == stored)
-                #expect(cities.value.map(\.name) == stored.map { "city \($0)" })
+                expectEqual(cities.value.map(\.population), stored)
+                expectEqual(cities.value.map(\.name), stored.map { "city \($0)" })
             }
         }
     }

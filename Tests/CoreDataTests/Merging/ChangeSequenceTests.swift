@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -20,12 +21,12 @@ struct ChangeSequenceTests {
             return city.objectID
         }
         let own = try #require(await changes.next())
-        #expect(own.insertedObjectIDs == [newID] && own.updatedObjectIDs.isEmpty && own.deletedObjectIDs.isEmpty)
+        expect(own.insertedObjectIDs == [newID] && own.updatedObjectIDs.isEmpty && own.deletedObjectIDs.isEmpty)
         try stack.change(id, City.self) { city, _ in city.name = "theirs" }
         let merged = try #require(await changes.next())
-        #expect(merged.updatedObjectIDs == [id] && merged.insertedObjectIDs.isEmpty && !merged.affectsEverything)
+        expect(merged.updatedObjectIDs == [id] && merged.insertedObjectIDs.isEmpty && !merged.affectsEverything)
         try stack.delete(newID)
-        #expect(await changes.next()?.deletedObjectIDs == [newID])
+        await expectEqual(changes.next()?.deletedObjectIDs, [newID])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -36,14 +37,14 @@ struct ChangeSequenceTests {
         context.automaticallyMergesChangesFromParent = true
         let city = try await context.perform {
             let city = try context.get(id, City.self)
-            #expect(city.population == 0)
+            expectEqual(city.population, 0)
             return UncheckedSendable(city)
         }
         var changes = context.changes.makeAsyncIterator()
         for round in 1...20 {
             try stack.change(id, City.self) { city, _ in city.population = Int64(round) }
-            #expect(await changes.next()?.updatedObjectIDs == [id])
-            await context.perform { #expect(city.value.population == Int64(round)) }
+            await expectEqual(changes.next()?.updatedObjectIDs, [id])
+            await context.perform { expectEqual(city.value.population, Int64(round)) }
         }
     }
 
@@ -68,12 +69,12 @@ struct ChangeSequenceTests {
             return ids
         }
         let all = try #require(await changes.next())
-        #expect(all.insertedObjectIDs == [kept] && all.updatedObjectIDs == [id] && all.deletedObjectIDs == [gone])
+        expect(all.insertedObjectIDs == [kept] && all.updatedObjectIDs == [id] && all.deletedObjectIDs == [gone])
         try await context.perform {
             context.delete(try context.get(id, City.self))
             try context.save()
         }
-        #expect(await changes.next()?.deletedObjectIDs == [id])
+        await expectEqual(changes.next()?.deletedObjectIDs, [id])
     }
 
     @Test func `of more rows than a message names it tells only that there were many`() async throws {
@@ -85,7 +86,7 @@ struct ChangeSequenceTests {
             try context.save()
         }
         let many = try #require(await changes.next())
-        #expect(many.affectsEverything && many.insertedObjectIDs.isEmpty)
+        expect(many.affectsEverything && many.insertedObjectIDs.isEmpty)
         let id = try await context.perform {
             let city = City(context: context)
             city.name = "one"
@@ -93,9 +94,9 @@ struct ChangeSequenceTests {
             return city.objectID
         }
         let one = try #require(await changes.next())
-        #expect(one.insertedObjectIDs == [id] && !one.affectsEverything)
+        expect(one.insertedObjectIDs == [id] && !one.affectsEverything)
         await context.perform { context.reset() }
-        #expect(await changes.next()?.affectsEverything == true)
+        await expectEqual(changes.next()?.affectsEverything, true)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -105,9 +106,9 @@ struct ChangeSequenceTests {
         let sequence = try #require(context).changes
         var changes = sequence.makeAsyncIterator()
         context = nil
-        #expect(await changes.next() == nil)
+        await expect(changes.next() == nil)
         var late = sequence.makeAsyncIterator()
-        #expect(await late.next() == nil)
+        await expect(late.next() == nil)
 
         let alive = stack.context()
         let (started, start) = AsyncStream.makeStream(of: Void.self)
@@ -120,7 +121,7 @@ struct ChangeSequenceTests {
         }
         for await _ in started { break }
         task.cancel()
-        #expect(await task.value == 0)
+        await expectEqual(task.value, 0)
         await alive.perform {}
     }
 
@@ -150,14 +151,14 @@ struct ChangeSequenceTests {
         for id in ids {
             let notification = try #require(await own.next())
             let poster = notification.object as? NSManagedObjectContext
-            #expect(poster === context)
-            #expect(notification.userInfo?[NSInsertedObjectIDsKey] as? Set<NSManagedObjectID> == [id])
+            expect(poster === context)
+            expectEqual(notification.userInfo?[NSInsertedObjectIDsKey] as? Set<NSManagedObjectID>, [id])
         }
         try await context.perform {
             City(context: context).name = "last"
             try context.save()
         }
-        #expect(await own.next() != nil)
+        await expect(own.next() != nil)
     }
 
     @Test func `a notification that is waited for comes when it is posted, and the task's end ends the wait`() async {
@@ -180,6 +181,6 @@ struct ChangeSequenceTests {
             _ = await signals.next()
         }
         task.cancel()
-        #expect(await task.value == ["1", "2"])
+        await expectEqual(task.value, ["1", "2"])
     }
 }

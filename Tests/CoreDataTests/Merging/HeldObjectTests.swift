@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -30,19 +31,19 @@ struct HeldObjectTests {
         let context = stack.context()
         try context.performAndWait {
             var cities = try context.fetch(citiesByName())
-            #expect(context.registeredObjects == Set(cities))
+            expectEqual(context.registeredObjects, Set(cities))
             cities[0].name = "changed"
             let (changed, held) = (cities[0].objectID, cities[1].objectID)
             cities.remove(at: 2)
             cities.remove(at: 0)
-            #expect(Set(context.registeredObjects.map(\.objectID)) == [changed, held])
+            expectEqual(Set(context.registeredObjects.map(\.objectID)), [changed, held])
             cities = []
-            #expect(Set(context.registeredObjects.map(\.objectID)) == [changed])
+            expectEqual(Set(context.registeredObjects.map(\.objectID)), [changed])
             context.rollback()
-            #expect(context.registeredObjects.isEmpty)
+            expect(context.registeredObjects.isEmpty)
             context.retainsRegisteredObjects = true
             _ = try context.fetch(citiesByName())
-            #expect(context.registeredObjects.count == 3)
+            expectEqual(context.registeredObjects.count, 3)
         }
     }
 
@@ -60,8 +61,8 @@ struct HeldObjectTests {
             let cities = Array(try context.fetch(citiesByName()).dropLast())
             context.reset()
             let ids = log.entries.last?.notification.userInfo?[NSInvalidatedAllObjectsKey] as? [NSManagedObjectID]
-            #expect(try Set(#require(ids)) == wanted)
-            #expect(cities.count == 2)
+            try expectEqual(Set(#require(ids)), wanted)
+            expectEqual(cities.count, 2)
         }
     }
 
@@ -77,7 +78,7 @@ struct HeldObjectTests {
         try context.performAndWait {
             var cities = try context.fetch(citiesByName())
             let ids = cities.map(\.objectID)
-            for city in cities { #expect(!city.name.isEmpty) }
+            for city in cities { expect(!city.name.isEmpty) }
             cities.removeSubrange(2...)
             let (first, second) = (cities[0], cities[1])
             cities = []
@@ -87,12 +88,12 @@ struct HeldObjectTests {
             }
             context.mergeChanges(fromContextDidSave: notification)
             try #require(log.entries.count == 2)
-            #expect(log.entries[0].objects(NSRefreshedObjectsKey) == [first])
-            #expect(log.entries[0].objects(NSDeletedObjectsKey) == [second])
-            #expect(log.entries[1].ids(NSUpdatedObjectIDsKey) == [ids[0], ids[2]])
-            #expect(log.entries[1].ids(NSRefreshedObjectIDsKey) == [ids[0]])
+            expectEqual(log.entries[0].objects(NSRefreshedObjectsKey), [first])
+            expectEqual(log.entries[0].objects(NSDeletedObjectsKey), [second])
+            expectEqual(log.entries[1].ids(NSUpdatedObjectIDsKey), [ids[0], ids[2]])
+            expectEqual(log.entries[1].ids(NSRefreshedObjectIDsKey), [ids[0]])
             // What nobody held shows what is stored.
-            #expect(try context.get(ids[2], City.self).population == 77)
+            try expectEqual(context.get(ids[2], City.self).population, 77)
             #expect(throws: CocoaError.self) { try context.existingObject(with: ids[3]) }
         }
     }
@@ -113,18 +114,18 @@ struct HeldObjectTests {
         try context.performAndWait {
             let city: City = try typed(context.object(with: id))
             context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Faro"))
-            #expect(city.isFault && log.entries.count == 2)
-            #expect(log.entries[0].objects(NSRefreshedObjectsKey) == [city])
-            #expect(log.entries[1].ids(NSRefreshedObjectIDsKey) == [id])
+            expect(city.isFault && log.entries.count == 2)
+            expectEqual(log.entries[0].objects(NSRefreshedObjectsKey), [city])
+            expectEqual(log.entries[1].ids(NSRefreshedObjectIDsKey), [id])
             context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Braga"))
-            #expect(log.entries.count == 3)
-            #expect(log.entries[2].ids(NSUpdatedObjectIDsKey) == [id])
-            #expect(log.entries[2].notification.userInfo?[NSRefreshedObjectIDsKey] == nil)
-            #expect(city.name == "Braga")
+            expectEqual(log.entries.count, 3)
+            expectEqual(log.entries[2].ids(NSUpdatedObjectIDsKey), [id])
+            expect(log.entries[2].notification.userInfo?[NSRefreshedObjectIDsKey] == nil)
+            expectEqual(city.name, "Braga")
             context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Lagos"))
-            #expect(log.entries.count == 5)
-            #expect(log.entries[4].ids(NSRefreshedObjectIDsKey) == [id])
-            #expect(city.name == "Lagos")
+            expectEqual(log.entries.count, 5)
+            expectEqual(log.entries[4].ids(NSRefreshedObjectIDsKey), [id])
+            expectEqual(city.name, "Lagos")
         }
     }
 
@@ -146,9 +147,9 @@ struct HeldObjectTests {
             )
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            #expect(city.isFault)
+            expect(city.isFault)
             context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Braga"))
-            #expect(controller.fetchedObjects == [city])
+            expectEqual(controller.fetchedObjects, [city])
             recorder.expectCopy(of: controller)
         }
     }

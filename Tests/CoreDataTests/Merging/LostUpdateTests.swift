@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -33,7 +34,7 @@ struct LostUpdateTests {
                 }
             }
         }
-        #expect(try stack.read(id, City.self) { $0.population } == Int64(writers * rounds))
+        try expectEqual(stack.read(id, City.self) { $0.population }, Int64(writers * rounds))
     }
 
     @Test func `contexts on two coordinators of one file that add to one number (CS-97)`() async throws {
@@ -58,7 +59,7 @@ struct LostUpdateTests {
         reader.persistentStoreCoordinator = coordinators[1]
         try reader.performAndWait {
             let counter = try reader.all(City.self).first
-            #expect(counter?.population == Int64(4 * rounds))
+            expectEqual(counter?.population, Int64(4 * rounds))
         }
         for store in coordinators[1].persistentStores { try coordinators[1].remove(store) }
     }
@@ -84,6 +85,6 @@ struct LostUpdateTests {
             }
         }
         let values = try stack.read(id, Venue.self) { [Int($0.price), Int($0.seats), $0.visits] }
-        #expect(values == [rounds, rounds, rounds])
+        expectEqual(values, [rounds, rounds, rounds])
     }
 }

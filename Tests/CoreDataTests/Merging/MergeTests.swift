@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -36,19 +37,19 @@ struct MergeTests {
         let saved = try save(stack, name) { City(context: $0).name = "new" }
         context.performAndWait {
             context.mergeChanges(fromContextDidSave: saved)
-            #expect(
+            expect(
                 log.names == [
                     .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
                 ]
             )
             let inserted = log.entries[0].objects(NSInsertedObjectsKey)
-            #expect(inserted.count == 1)
+            expectEqual(inserted.count, 1)
             let city = inserted.first as? City
-            #expect(city?.isFault == true && city?.managedObjectContext === context)
-            #expect(city?.name == "new")
-            #expect(log.entries[1].ids(NSInsertedObjectIDsKey) == Set(inserted.map(\.objectID)))
+            expect(city?.isFault == true && city?.managedObjectContext === context)
+            expectEqual(city?.name, "new")
+            expectEqual(log.entries[1].ids(NSInsertedObjectIDsKey), Set(inserted.map(\.objectID)))
             // CS-132
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
         }
     }
 
@@ -75,18 +76,18 @@ struct MergeTests {
                 }
             }
             context.mergeChanges(fromContextDidSave: saved)
-            #expect(cities[2].isFault)
-            #expect(context.registeredObject(for: ids[3]) == nil)
-            #expect(cities.map(\.name) == ["edited!", "read!", "fault!"])
-            #expect(cities.map(\.population) == [7, 9, 9])
-            #expect(context.updatedObjects == [cities[0]])
+            expect(cities[2].isFault)
+            expectEqual(context.registeredObject(for: ids[3]), nil)
+            expectEqual(cities.map(\.name), ["edited!", "read!", "fault!"])
+            expectEqual(cities.map(\.population), [7, 9, 9])
+            expectEqual(context.updatedObjects, [cities[0]])
             // Objects known only as faults count as changed: user demand 14.
-            #expect(log.entries[0].objects(NSRefreshedObjectsKey) == [cities[0], cities[1], cities[2]])
-            #expect(log.entries[1].ids(NSUpdatedObjectIDsKey) == Set(ids))
+            expectEqual(log.entries[0].objects(NSRefreshedObjectsKey), [cities[0], cities[1], cities[2]])
+            expectEqual(log.entries[1].ids(NSUpdatedObjectIDsKey), Set(ids))
             // The edit is made upon the merged version.
             try context.save()
         }
-        #expect(try stack.read(ids[0], City.self) { "\($0.name) \($0.population)" } == "edited! 7")
+        try expectEqual(stack.read(ids[0], City.self) { "\($0.name) \($0.population)" }, "edited! 7")
     }
 
     @Test(arguments: StoreKind.allCases, names)
@@ -108,16 +109,16 @@ struct MergeTests {
             let venue = try context.get(venueID, Venue.self)
             let city = try #require(venue.city)
             let tag = try #require(venue.tags.first)
-            #expect(city.venues == [venue] && tag.venues == [venue])
+            expect(city.venues == [venue] && tag.venues == [venue])
             let saved = try save(stack, name) { $0.delete($0.object(with: venueID)) }
             context.mergeChanges(fromContextDidSave: saved)
-            #expect(venue.isDeleted && venue.name == "bar")
-            #expect(context.registeredObject(for: venueID) === venue)
-            #expect(log.entries[0].objects(NSDeletedObjectsKey) == [venue])
-            #expect(try context.all(Venue.self).isEmpty)
-            #expect(city.venues.isEmpty && tag.venues.isEmpty)
+            expect(venue.isDeleted && venue.name == "bar")
+            expect(context.registeredObject(for: venueID) === venue)
+            expectEqual(log.entries[0].objects(NSDeletedObjectsKey), [venue])
+            try expect(context.all(Venue.self).isEmpty)
+            expect(city.venues.isEmpty && tag.venues.isEmpty)
             // CS-132: there is nothing to save about it.
-            #expect(!context.hasChanges && context.deletedObjects.isEmpty)
+            expect(!context.hasChanges && context.deletedObjects.isEmpty)
             try context.save()
         }
     }
@@ -138,7 +139,7 @@ struct MergeTests {
         try context.performAndWait {
             let venue = try context.get(venueID, Venue.self)
             let (from, to) = (try context.get(fromID, City.self), try context.get(toID, City.self))
-            #expect(from.venues == [venue] && to.venues.isEmpty && venue.photos.map(\.title) == ["a", "b"])
+            expect(from.venues == [venue] && to.venues.isEmpty && venue.photos.map(\.title) == ["a", "b"])
             // An unsaved member stays.
             let own = Venue(context: context)
             own.city = to
@@ -148,11 +149,11 @@ struct MergeTests {
                 venue.photos.reverse()
             }
             context.mergeChanges(fromContextDidSave: saved)
-            #expect(from.venues.isEmpty && to.venues == [venue, own] && venue.city === to)
-            #expect(venue.photos.map(\.title) == ["b", "a"])
+            expect(from.venues.isEmpty && to.venues == [venue, own] && venue.city === to)
+            expectEqual(venue.photos.map(\.title), ["b", "a"])
             try context.save()
         }
-        #expect(try stack.read(toID, City.self) { $0.venues.count } == 2)
+        try expectEqual(stack.read(toID, City.self) { $0.venues.count }, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -164,15 +165,15 @@ struct MergeTests {
         let (context, reviving) = (stack.context(), stack.context(.objectTrump))
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.name == "phoenix")
+            expectEqual(city.name, "phoenix")
             try reviving.performAndWait { try reviving.get(id, City.self).population = 8 }
             let deletion = try save(stack) { $0.delete($0.object(with: id)) }
             let log = NotificationLog([.NSManagedObjectContextDidSave], of: reviving)
             try reviving.performAndWait { try reviving.save() }
             context.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
             context.mergeChanges(fromContextDidSave: deletion)
-            #expect(!city.isDeleted && city.population == 8)
-            #expect(try context.all(City.self) == [city])
+            expect(!city.isDeleted && city.population == 8)
+            try expectEqual(context.all(City.self), [city])
         }
     }
 
@@ -200,8 +201,8 @@ struct MergeTests {
             let saved = try save(stack) { try $0.get(id, City.self).population = 3 }
             context.mergeChanges(fromContextDidSave: saved)
             tokens.forEach { $0.remove() }
-            #expect(calls >= 2)
-            #expect(city.population == 13)
+            expect(calls >= 2)
+            expectEqual(city.population, 13)
         }
     }
 
@@ -217,8 +218,8 @@ struct MergeTests {
             let saved = try save(stack) { try $0.get(id, City.self).name = "merged" }
             context.mergeChanges(fromContextDidSave: saved)
             context.undo()
-            #expect(city.name == "merged" && city.population == 1)
-            #expect(!context.hasChanges)
+            expect(city.name == "merged" && city.population == 1)
+            expect(!context.hasChanges)
         }
     }
 
@@ -258,7 +259,7 @@ struct MergeTests {
         for context in contexts {
             try context.performAndWait {
                 let known = [try context.get(changedID, City.self), try context.get(deletedID, City.self)]
-                #expect(known.map(\.name) == ["changed", "deleted"])
+                expectEqual(known.map(\.name), ["changed", "deleted"])
                 cities.append(known)
             }
         }
@@ -284,10 +285,10 @@ struct MergeTests {
         )
         for (context, known) in zip(contexts, cities) {
             context.performAndWait {
-                #expect(known[0].name == "theirs")
-                #expect(known[1].isDeleted)
-                #expect((context.registeredObject(for: newID) as? City)?.name == "new")
-                #expect(!context.hasChanges)
+                expectEqual(known[0].name, "theirs")
+                expect(known[1].isDeleted)
+                expectEqual((context.registeredObject(for: newID) as? City)?.name, "new")
+                expect(!context.hasChanges)
             }
         }
         for store in second.persistentStores { try second.remove(store) }
@@ -307,10 +308,10 @@ struct MergeTests {
             ],
             into: [context]
         )
-        #expect(log.entries.map { $0.ids(NSUpdatedObjectIDsKey) } == [[id]])
+        expectEqual(log.entries.map { $0.ids(NSUpdatedObjectIDsKey) }, [[id]])
         NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [:], into: [context])
         NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: [id]], into: [])
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
     }
 
     @Test func `a did-save of another coordinator on the same file is merged, by ID`() throws {
@@ -323,13 +324,13 @@ struct MergeTests {
         let log = NotificationLog([.NSManagedObjectContextDidSave], of: writer)
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             try writer.performAndWait {
                 try writer.all(City.self).first?.name = "theirs"
                 try writer.save()
             }
             context.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
-            #expect(city.name == "theirs")
+            expectEqual(city.name, "theirs")
         }
         for store in second.persistentStores { try second.remove(store) }
     }
@@ -344,7 +345,7 @@ struct MergeTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.relationshipKeyPathsForPrefetching = ["venues"]
             let city = try #require(try context.fetch(request).first)
-            #expect(city.isFault)
+            expect(city.isFault)
             return city
         }
         try stack.change(id, City.self) { city, context in
@@ -352,6 +353,6 @@ struct MergeTests {
             venue.name = "new"
             city.venues = [venue]
         }
-        context.performAndWait { #expect(city.venues.map(\.name) == ["new"]) }
+        context.performAndWait { expectEqual(city.venues.map(\.name), ["new"]) }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -23,9 +24,9 @@ struct RetryingTests {
             if runs.current < 3 { try take(10, from: id, stack) }
             return city.population
         }
-        #expect(left == 70 && runs.current == 3)
-        #expect(try stack.read(id, City.self) { $0.population } == 70)
-        await context.perform { #expect(!context.hasChanges) }
+        expect(left == 70 && runs.current == 3)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 70)
+        await context.perform { expect(!context.hasChanges) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -43,7 +44,7 @@ struct RetryingTests {
             }
             try await group.waitForAll()
         }
-        #expect(try stack.read(id, City.self) { $0.population } == 40)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 40)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -61,9 +62,9 @@ struct RetryingTests {
                 try take(1, from: id, stack)
             }
         }
-        #expect(error?.code == .managedObjectMerge && runs.current == 3)
-        await context.perform { #expect(!context.hasChanges) }
-        #expect(try stack.read(id, City.self) { $0.population } == 97)
+        expect(error?.code == .managedObjectMerge && runs.current == 3)
+        await context.perform { expect(!context.hasChanges) }
+        try expectEqual(stack.read(id, City.self) { $0.population }, 97)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -80,7 +81,7 @@ struct RetryingTests {
             try stack.change(rule, City.self) { city, _ in city.name = "closed" }
             try take(10, from: id, stack)
         }
-        #expect(seen.current == ["open", "closed"])
+        expectEqual(seen.current, ["open", "closed"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -100,8 +101,8 @@ struct RetryingTests {
             guard runs.current == 1 else { return }
             _ = try stack.store(User.self) { user, _ in (user.email, user.age) = ("a@b", 40) }
         }
-        #expect(runs.current == 2)
-        #expect(try stack.context().performAndWaitForAge() == [41])
+        expectEqual(runs.current, 2)
+        try expectEqual(stack.context().performAndWaitForAge(), [41])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -124,8 +125,8 @@ struct RetryingTests {
         held.update { $0 = task }
         gate.continuation.yield()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(runs.current == 2)
-        await context.perform { #expect(!context.hasChanges) }
+        expectEqual(runs.current, 2)
+        await context.perform { expect(!context.hasChanges) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -144,8 +145,8 @@ struct RetryingTests {
         let error = await #expect(throws: CocoaError.self) {
             try await context.perform(retrying: 5) { _ = User(context: context) }
         }
-        #expect(error?.code == .validationMissingMandatoryProperty && runs.current == 1)
-        await context.perform { #expect(!context.hasChanges) }
+        expect(error?.code == .validationMissingMandatoryProperty && runs.current == 1)
+        await context.perform { expect(!context.hasChanges) }
     }
 
     @Test func `a context with unsaved changes is refused, and keeps them`() async throws {
@@ -153,8 +154,8 @@ struct RetryingTests {
         let context = stack.context()
         await context.perform { City(context: context).name = "mine" }
         let error = await #expect(throws: CocoaError.self) { try await context.perform(retrying: 1) {} }
-        #expect(error?.code == .persistentStoreOperation)
-        await context.perform { #expect(context.hasChanges) }
+        expectEqual(error?.code, .persistentStoreOperation)
+        await context.perform { expect(context.hasChanges) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -170,8 +171,8 @@ struct RetryingTests {
             guard runs == 1 else { return }
             try parent.edit(id, City.self) { $0.population -= 10 }
         }
-        #expect(runs == 2)
-        #expect(try parent.look(id, City.self) { $0.population } == 80)
+        expectEqual(runs, 2)
+        try expectEqual(parent.look(id, City.self) { $0.population }, 80)
         guard kind == .sqlite else { return }
         let pinned = stack.context()
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
@@ -181,7 +182,7 @@ struct RetryingTests {
             runs += 1
             if runs == 1 { try take(10, from: id, stack) }
         }
-        #expect(try stack.read(id, City.self) { $0.population } == 80)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 80)
     }
 }
 

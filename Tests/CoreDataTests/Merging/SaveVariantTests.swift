@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ struct SaveVariantTests {
         let cities = try views.map { view in
             try view.performAndWait {
                 let city = try view.get(id, City.self)
-                #expect(city.name == "old")
+                expectEqual(city.name, "old")
                 return UncheckedSendable(city)
             }
         }
@@ -27,10 +28,10 @@ struct SaveVariantTests {
         try await context.perform { try context.get(id, City.self).name = "new" }
         try await context.save(mergingInto: views + [context])
         // At once, before the queues have done anything else.
-        #expect(logs.map(\.entries.count) == [1, 1])
-        for (view, city) in zip(views, cities) { await view.perform { #expect(city.value.name == "new") } }
-        #expect(logs.map(\.entries.count) == [1, 1])
-        await context.perform { #expect(!context.hasChanges) }
+        expectEqual(logs.map(\.entries.count), [1, 1])
+        for (view, city) in zip(views, cities) { await view.perform { expectEqual(city.value.name, "new") } }
+        expectEqual(logs.map(\.entries.count), [1, 1])
+        await context.perform { expect(!context.hasChanges) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -39,10 +40,10 @@ struct SaveVariantTests {
         let (context, view) = (stack.context(), stack.context())
         let log = NotificationLog(.ofContexts, of: view)
         try await context.save(mergingInto: [view])
-        #expect(log.entries.isEmpty)
+        expect(log.entries.isEmpty)
         await context.perform { City(context: context).name = "new" }
         try await context.save(mergingInto: [])
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -63,7 +64,7 @@ struct SaveVariantTests {
         let log = NotificationLog([.NSManagedObjectContextDidMergeChangesObjectIDs], of: view)
         try await context.save(mergingInto: [view])
         token.value.remove()
-        #expect(log.entries.map { $0.ids(NSInsertedObjectIDsKey).count } == [2])
+        expectEqual(log.entries.map { $0.ids(NSInsertedObjectIDsKey).count }, [2])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -73,8 +74,8 @@ struct SaveVariantTests {
         let log = NotificationLog(.ofContexts, of: view)
         await context.perform { _ = User(context: context) }
         await #expect(throws: CocoaError.self) { try await context.save(mergingInto: [view]) }
-        #expect(log.entries.isEmpty)
-        #expect(await context.perform { context.hasChanges })
+        expect(log.entries.isEmpty)
+        await expect(context.perform { context.hasChanges })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -95,9 +96,9 @@ struct SaveVariantTests {
             return city.objectID
         }
         try await child.save(mergingInto: [sibling])
-        #expect(await changes.next()?.insertedObjectIDs == [id])
-        await sibling.perform { #expect((sibling.registeredObject(for: id) as? City)?.name == "new") }
-        #expect(id.isTemporaryID)
+        await expectEqual(changes.next()?.insertedObjectIDs, [id])
+        await sibling.perform { expectEqual((sibling.registeredObject(for: id) as? City)?.name, "new") }
+        expect(id.isTemporaryID)
     }
 
     @Test func `a context of another coordinator on the same file merges too`() async throws {
@@ -108,13 +109,13 @@ struct SaveVariantTests {
         view.persistentStoreCoordinator = second
         let city = try await view.perform {
             let city = try #require(try view.all(City.self).first)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             return UncheckedSendable(city)
         }
         let context = stack.context()
         try await context.perform { try context.get(id, City.self).name = "new" }
         try await context.save(mergingInto: [view])
-        await view.perform { #expect(city.value.name == "new") }
+        await view.perform { expectEqual(city.value.name, "new") }
         for store in second.persistentStores { try second.remove(store) }
     }
 
@@ -133,7 +134,7 @@ struct SaveVariantTests {
             }
             try await group.waitForAll()
         }
-        #expect(try stack.count("City") == 60)
+        try expectEqual(stack.count("City"), 60)
     }
 
     // MARK: - Trying again
@@ -153,11 +154,11 @@ struct SaveVariantTests {
             try stack.change(changedID, City.self) { city, _ in city.name = "theirs" }
             try stack.change(deletedID, City.self) { city, _ in city.name = "theirs" }
             try context.save(retrying: 1)
-            #expect(changed.name == "theirs" && changed.population == 5)
-            #expect(!context.hasChanges)
+            expect(changed.name == "theirs" && changed.population == 5)
+            expect(!context.hasChanges)
         }
-        #expect(try stack.read(changedID, City.self) { "\($0.name) \($0.population)" } == "theirs 5")
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.read(changedID, City.self) { "\($0.name) \($0.population)" }, "theirs 5")
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -175,16 +176,16 @@ struct SaveVariantTests {
                 // Nor does it the second time, when the newer value is known.
                 for _ in 0..<2 {
                     let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
-                    #expect(error?.code == .managedObjectMerge)
+                    expectEqual(error?.code, .managedObjectMerge)
                     let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
-                    #expect(conflicts?.map(\.sourceObject) == [account])
-                    #expect(account.isUpdated && account.population == 90)
+                    expectEqual(conflicts?.map(\.sourceObject), [account])
+                    expect(account.isUpdated && account.population == 90)
                 }
                 context.refresh(account, mergeChanges: false)
                 account.population -= 10
                 try context.save(retrying: 3)
             }
-            #expect(try stack.read(id, City.self) { $0.population } == theirs - 10)
+            try expectEqual(stack.read(id, City.self) { $0.population }, theirs - 10)
         }
     }
 
@@ -206,12 +207,12 @@ struct SaveVariantTests {
                 }
             }
             let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
-            #expect(error?.code == .managedObjectMerge && attempts == 2)
+            expect(error?.code == .managedObjectMerge && attempts == 2)
             token.remove()
-            #expect(account.name == "theirs" && account.population == 90)
+            expect(account.name == "theirs" && account.population == 90)
             #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
         }
-        #expect(try stack.read(id, City.self) { $0.population } == 50)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 50)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -237,14 +238,14 @@ struct SaveVariantTests {
                 venue.price = 5
             }
             #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
-            #expect(try titles() == ["b", "a", "c"])
+            try expectEqual(titles(), ["b", "a", "c"])
             context.refresh(venue, mergeChanges: false)
 
             // An order that only one side has changed is no conflict, nor are members that both have added.
             venue.photos = [venue.photos[2], venue.photos[0], venue.photos[1]]
             try stack.change(id, Venue.self) { venue, _ in venue.price = 6 }
             try context.save(retrying: 3)
-            #expect(try titles() == ["c", "b", "a"])
+            try expectEqual(titles(), ["c", "b", "a"])
 
             let mine = City(context: context)
             mine.name = "mine"
@@ -254,7 +255,7 @@ struct SaveVariantTests {
             }
             #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
         }
-        #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")
+        try expectEqual(stack.read(id, Venue.self) { $0.city?.name }, "theirs")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -272,13 +273,13 @@ struct SaveVariantTests {
                 #expect(throws: Never.self) { try stack.change(id, City.self) { city, _ in city.name += "!" } }
             }
             let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
-            #expect(error?.code == .managedObjectMerge)
-            #expect(attempts == 4)
-            #expect(city.isUpdated && city.population == 5)
+            expectEqual(error?.code, .managedObjectMerge)
+            expectEqual(attempts, 4)
+            expect(city.isUpdated && city.population == 5)
             token.remove()
             try context.save(retrying: 1)
         }
-        #expect(try stack.read(id, City.self) { $0.population } == 5)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 5)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -293,8 +294,8 @@ struct SaveVariantTests {
             func expectFailure(_ code: CocoaError.Code) {
                 attempts = 0
                 let error = #expect(throws: CocoaError.self) { try context.save(retrying: 5) }
-                #expect(error?.code == code)
-                #expect(attempts == 1)
+                expectEqual(error?.code, code)
+                expectEqual(attempts, 1)
                 context.rollback()
             }
             try context.get(deletedID, City.self).population = 2

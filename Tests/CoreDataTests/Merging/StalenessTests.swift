@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ struct StalenessTests {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             try second.change(id) { $0.name = "theirs" }
             try body(stack, context, city, id)
         }
@@ -32,34 +33,34 @@ struct StalenessTests {
     ) throws {
         try withStaleCity { stack, context, city, id in
             context.stalenessInterval = interval
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             context.refresh(city, mergeChanges: false)
-            #expect(city.name == "theirs")
+            expectEqual(city.name, "theirs")
             let shown = try stack.read(id, City.self) { $0.name }
-            #expect(shown == "theirs")
+            expectEqual(shown, "theirs")
         }
     }
 
     @Test func `by default a cached row never expires: a fault shows it, and so does a refresh (CS-70)`() throws {
         try withStaleCity(journal: "DELETE") { stack, context, city, id in
-            #expect(context.stalenessInterval < 0)
-            #expect(city.name == "old")
+            expect(context.stalenessInterval < 0)
+            expectEqual(city.name, "old")
             context.refresh(city, mergeChanges: false)
-            #expect(city.name == "old")
-            #expect(try stack.read(id, City.self) { $0.name } == "old")
+            expectEqual(city.name, "old")
+            try expectEqual(stack.read(id, City.self) { $0.name }, "old")
             // A fetch reads the store, whatever the cache holds.
             context.refresh(city, mergeChanges: false)
             _ = try context.all(City.self)
-            #expect(city.name == "theirs")
+            expectEqual(city.name, "theirs")
         }
     }
 
     @Test func `with an interval of zero every fault reads the store, and no other object does (CS-70)`() throws {
         try withStaleCity(journal: "DELETE") { _, context, city, _ in
             context.stalenessInterval = 0
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             context.refresh(city, mergeChanges: false)
-            #expect(city.name == "theirs")
+            expectEqual(city.name, "theirs")
         }
     }
 
@@ -67,7 +68,7 @@ struct StalenessTests {
         try withStaleCity(journal: "DELETE") { _, context, city, _ in
             context.stalenessInterval = 3600
             context.refresh(city, mergeChanges: false)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
         }
     }
 
@@ -76,8 +77,8 @@ struct StalenessTests {
             context.stalenessInterval = 0
             city.population = 5
             context.refreshAllObjects()
-            #expect(city.name == "theirs" && city.population == 5)
-            #expect(context.updatedObjects == [city])
+            expect(city.name == "theirs" && city.population == 5)
+            expectEqual(context.updatedObjects, [city])
             try context.save()
         }
     }
@@ -85,7 +86,7 @@ struct StalenessTests {
     @Test func `a merge from elsewhere shows the new values whatever the interval (CS-71, user demand 15)`() throws {
         try withStaleCity { _, context, city, id in
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: [id]], into: [context])
-            #expect(city.name == "theirs")
+            expectEqual(city.name, "theirs")
         }
     }
 }

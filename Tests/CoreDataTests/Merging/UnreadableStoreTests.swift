@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -64,13 +65,13 @@ struct UnreadableStoreTests {
             context.processPendingChanges()
             log.clear()
             try broken.withoutTable(/ZCITY/) { context.refresh(city, mergeChanges: true) }
-            #expect(broken.reported().count == 1)
+            expectEqual(broken.reported().count, 1)
             context.processPendingChanges()
-            #expect(log.entries.isEmpty)
-            #expect(city.name == "old" && city.population == 5)
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [city])
+            expect(log.entries.isEmpty)
+            expect(city.name == "old" && city.population == 5)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [city])
             context.refresh(city, mergeChanges: true)
-            #expect(city.name == "new" && city.population == 5 && broken.reported().isEmpty)
+            expect(city.name == "new" && city.population == 5 && broken.reported().isEmpty)
             try context.save()
         }
     }
@@ -89,11 +90,11 @@ struct UnreadableStoreTests {
                     into: [context]
                 )
             }
-            #expect(broken.reported().count == 2)
-            #expect(cities[0].isFault && cities[0].name == "plain!")
+            expectEqual(broken.reported().count, 2)
+            expect(cities[0].isFault && cities[0].name == "plain!")
             // Changes stay, upon what they were made upon.
-            #expect(cities[1].name == "edited" && cities[1].population == 5)
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [cities[1]])
+            expect(cities[1].name == "edited" && cities[1].population == 5)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [cities[1]])
         }
     }
 
@@ -107,10 +108,10 @@ struct UnreadableStoreTests {
             cities[1].population = 5
             for id in ids { try stack.change(id, City.self) { city, _ in city.name += "!" } }
             try broken.withoutTable(/ZCITY/) { context.mergeUnknownChanges(of: entry) }
-            #expect(!broken.reported().isEmpty)
-            #expect(cities[0].isFault && cities[0].name == "plain!")
-            #expect(cities[1].name == "edited" && cities[1].population == 5)
-            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [cities[1]])
+            expect(!broken.reported().isEmpty)
+            expect(cities[0].isFault && cities[0].name == "plain!")
+            expect(cities[1].name == "edited" && cities[1].population == 5)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [cities[1]])
         }
     }
 
@@ -120,7 +121,7 @@ struct UnreadableStoreTests {
         let cities = try child.performAndWait {
             try [keptID, goneID].map { id in
                 let city = try child.get(id, City.self)
-                #expect(city.name.count == 4)
+                expectEqual(city.name.count, 4)
                 return city
             }
         }
@@ -130,11 +131,11 @@ struct UnreadableStoreTests {
             try broken.withoutTable(/ZCITY/) {
                 NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectIDsKey: ids], into: [child])
             }
-            #expect(!broken.reported().isEmpty)
-            #expect(!cities[0].isDeleted && !cities[1].isDeleted)
-            #expect(cities[0].name == "kept")
+            expect(!broken.reported().isEmpty)
+            expect(!cities[0].isDeleted && !cities[1].isDeleted)
+            expectEqual(cities[0].name, "kept")
             // What is really gone shows when it is read.
-            #expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
+            expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
         }
     }
 
@@ -154,21 +155,21 @@ struct UnreadableStoreTests {
             for venue in venues { _ = venue.name }
             let tag = Tag(context: context)
             try broken.withoutTable(/ZVENUE/) {
-                #expect(city.venues.isEmpty)
-                #expect(city.hasFault(forRelationshipNamed: "venues"))
+                expect(city.venues.isEmpty)
+                expect(city.hasFault(forRelationshipNamed: "venues"))
             }
-            #expect(broken.reported().count == 1)
-            #expect(city.venues == Set(venues))
+            expectEqual(broken.reported().count, 1)
+            expectEqual(city.venues, Set(venues))
             try broken.withoutTable(/Z_\d+(?:TAGS|VENUES)/) {
-                #expect(venues[0].tags.isEmpty)
+                expect(venues[0].tags.isEmpty)
                 venues[0].tags.insert(tag)
-                #expect(venues[0].tags == [tag])
+                expectEqual(venues[0].tags, [tag])
             }
-            #expect(!broken.reported().isEmpty)
-            #expect(venues[0].tags.count == 2)
+            expect(!broken.reported().isEmpty)
+            expectEqual(venues[0].tags.count, 2)
             try context.save()
         }
-        #expect(try stack.read(venueIDs[0], Venue.self) { $0.tags.count } == 2)
+        try expectEqual(stack.read(venueIDs[0], Venue.self) { $0.tags.count }, 2)
     }
 
     @Test func `an order that cannot be read keeps a save from being made`() throws {
@@ -182,17 +183,17 @@ struct UnreadableStoreTests {
         let context = stack.context()
         try context.performAndWait { () throws in
             let venue = try context.get(id, Venue.self)
-            #expect(venue.name == nil)
+            expectEqual(venue.name, nil)
             let photo = Photo(context: context)
             photo.title = "c"
             try broken.withoutTable(/ZPHOTO/) {
                 venue.photos.append(photo)
                 #expect(throws: CocoaError.self) { try context.save() }
             }
-            #expect(venue.photos.map(\.title) == ["a", "b", "c"])
+            expectEqual(venue.photos.map(\.title), ["a", "b", "c"])
             try context.save()
         }
-        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["a", "b", "c"])
+        try expectEqual(stack.read(id, Venue.self) { $0.photos.map(\.title) }, ["a", "b", "c"])
     }
 
     @Test(arguments: [true, false])
@@ -203,21 +204,21 @@ struct UnreadableStoreTests {
         let context = stack.context()
         try context.performAndWait { () throws in
             let venues = try ids.map { try context.get($0, Venue.self) }
-            for venue in venues where isLoaded { #expect(venue.name == nil) }
+            for venue in venues where isLoaded { expectEqual(venue.name, nil) }
             try broken.withoutTable(isLoaded ? /ZPHOTO/ : /ZVENUE/) {
                 context.delete(venues[0])
                 context.processPendingChanges()
-                #expect(!broken.reported().isEmpty)
+                expect(!broken.reported().isEmpty)
                 #expect(throws: CocoaError.self) { try context.save() }
             }
-            #expect(venues[0].isDeleted && context.hasChanges)
+            expect(venues[0].isDeleted && context.hasChanges)
             // What comes between has rules of its own.
             context.delete(venues[1])
             context.processPendingChanges()
             try context.save()
         }
-        #expect(try stack.count("Photo") == 0)
-        #expect(try stack.count("Venue") == 0)
+        try expectEqual(stack.count("Photo"), 0)
+        try expectEqual(stack.count("Venue"), 0)
     }
 
     @Test func `a relationship that denies deletion denies it also when it cannot be read`() throws {
@@ -230,7 +231,7 @@ struct UnreadableStoreTests {
         let context = stack.context()
         try context.performAndWait { () throws in
             let boss = try context.get(id, User.self)
-            #expect(boss.email == "boss")
+            expectEqual(boss.email, "boss")
             context.delete(boss)
             try broken.withoutTable(/ZUSER/) { () throws -> Void in
                 #expect { try boss.validateForDelete() } throws: {

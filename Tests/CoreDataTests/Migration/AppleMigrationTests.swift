@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
@@ -33,9 +34,9 @@ struct AppleMigrationTests {
         let attribute = try #require(model.entities.first?.attributesByName.keys.first)
         try store.use(model) { context in
             let objects = try context.all("BasicEntity")
-            #expect(objects.map { $0.value(forKey: attribute) as? String } == ["A Known Value"])
+            expectEqual(objects.map { $0.value(forKey: attribute) as? String }, ["A Known Value"])
         }
-        #expect(try StoreVerifier(storeURL: store.url, model: model).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: store.url, model: model).problems(), [])
     }
 
     @Test(arguments: AppleStores.pairs)
@@ -51,10 +52,10 @@ struct AppleMigrationTests {
         let model = try Self.next(pair)
         try store.use(model, pair.options) { _ in }
         let after = try rows(of: store)
-        #expect(before.filter { after[$0.key] != $0.value }.keys.sorted() == [])
-        #expect(try store.strings("SELECT Z_UUID FROM Z_METADATA") == uuid)
+        expectEqual(before.filter { after[$0.key] != $0.value }.keys.sorted(), [])
+        try expectEqual(store.strings("SELECT Z_UUID FROM Z_METADATA"), uuid)
         let problems = try StoreVerifier(storeURL: store.url, model: model).problems()
-        #expect(problems.count == (pair.store.contains("messaging") ? 1 : 0), "\(problems)")
+        expectEqual(problems.count, (pair.store.contains("messaging") ? 1 : 0), "\(problems)")
     }
 
     /// The model with another entity in front, so that all numbers change, and an attribute more in each root.
@@ -130,9 +131,9 @@ struct AppleMigrationTests {
             type: .sqlite
         )
         let wanted = try graph(new)
-        #expect(try graph(byObjects) == wanted)
-        #expect(try graph(old) == wanted)
-        #expect(try StoreVerifier(storeURL: old.url, model: model).problems() == [])
+        try expectEqual(graph(byObjects), wanted)
+        try expectEqual(graph(old), wanted)
+        try expectEqual(StoreVerifier(storeURL: old.url, model: model).problems(), [])
     }
 
     @Test(arguments: [("Bookmarks_V2", "Bookmarks_V5"), ("Migration_Example_2", "Migration_Example_3")])
@@ -152,17 +153,17 @@ struct AppleMigrationTests {
         try store.use(AppleStores.model(pairs[1])) { _ in }
 
         let (ours, theirs) = (try store.shape(), try apple.shape())
-        #expect(ours.subtracting(theirs) == [], "of ours alone")
-        #expect(theirs.subtracting(ours) == [], "of Apple's alone")
+        expectEqual(ours.subtracting(theirs), [], "of ours alone")
+        expectEqual(theirs.subtracting(ours), [], "of Apple's alone")
         let metadata = try [store, apple].map {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: $0.url)
         }
         for key in [NSStoreModelVersionHashesKey, "NSStoreModelVersionHashesDigest", NSStoreModelVersionIdentifiersKey]
         {
             guard let wanted = metadata[1][key] as? NSObject else { continue }
-            #expect(metadata[0][key] as? NSObject == wanted, "\(key)")
+            expectEqual(metadata[0][key] as? NSObject, wanted, "\(key)")
         }
-        #expect(try store.strings("SELECT Z_UUID FROM Z_METADATA") == uuid)
+        try expectEqual(store.strings("SELECT Z_UUID FROM Z_METADATA"), uuid)
     }
 
     @Test func `m033 what is required without a default is no obstacle where there are no objects`() throws {
@@ -171,9 +172,9 @@ struct AppleMigrationTests {
         let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("Modelv4.contents.xml"))
         try store.use(model) { context in
             let carbs = try context.all("CachedCarbObject")
-            #expect(carbs.map { $0.value(forKey: "provenanceIdentifier") as? String } == [""])
+            expectEqual(carbs.map { $0.value(forKey: "provenanceIdentifier") as? String }, [""])
         }
-        #expect(try StoreVerifier(storeURL: store.url, model: model).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: store.url, model: model).problems(), [])
     }
 
     /// The rows of posts, with their sections, by the posts' identifiers.
@@ -220,12 +221,12 @@ struct AppleMigrationTests {
         let ours = try new.use(models[1]) { try posts($0) }
         let theirs = try apple.use(models[1]) { try posts($0) }
 
-        #expect(ours.count == 10)
+        expectEqual(ours.count, 10)
         // Two posts were written with the newer version.
-        #expect(ours == theirs.filter { ours[$0.key] != nil })
-        #expect(try new.strings("SELECT Z_UUID FROM Z_METADATA") == uuid)
-        #expect(try new.number("SELECT MAX(Z_OPT) FROM ZPOST") ?? 0 <= 2)
-        #expect(try StoreVerifier(storeURL: new.url, model: models[1]).problems() == [])
+        expectEqual(ours, theirs.filter { ours[$0.key] != nil })
+        try expectEqual(new.strings("SELECT Z_UUID FROM Z_METADATA"), uuid)
+        try expect(new.number("SELECT MAX(Z_OPT) FROM ZPOST") ?? 0 <= 2)
+        try expectEqual(StoreVerifier(storeURL: new.url, model: models[1]).problems(), [])
     }
 
     @Test func `m027 m081 posts keep what both versions have, in place`() throws {
@@ -238,14 +239,14 @@ struct AppleMigrationTests {
 
         try old.use(model) { _ in }
 
-        #expect(try old.strings("SELECT Z_PK || ZPOSTID FROM ZPOST ORDER BY Z_PK") == before)
+        try expectEqual(old.strings("SELECT Z_PK || ZPOSTID FROM ZPOST ORDER BY Z_PK"), before)
         let columns = "SELECT ZPOSTID || ' ' || ZDATE FROM ZPOST ORDER BY ZPOSTID"
         let rows = try old.strings(columns)
         let theirs = Set(try apple.strings(columns))
-        #expect(rows.count == 10)
-        #expect(rows.filter { !theirs.contains($0) } == [])
-        #expect(try old.number("SELECT COUNT(*) FROM ZPOST WHERE ZHEXCOLOR NOT NULL") == 0, "another identifier")
-        #expect(try StoreVerifier(storeURL: old.url, model: model).problems() == [])
+        expectEqual(rows.count, 10)
+        expectEqual(rows.filter { !theirs.contains($0) }, [])
+        try expectEqual(old.number("SELECT COUNT(*) FROM ZPOST WHERE ZHEXCOLOR NOT NULL"), 0, "another identifier")
+        try expectEqual(StoreVerifier(storeURL: old.url, model: model).problems(), [])
     }
 }
 

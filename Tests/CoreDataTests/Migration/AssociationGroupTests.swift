@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -15,16 +16,16 @@ struct AssociationGroupTests {
             // Questions in between, since those put the pairs in order.
             if number % 7 == 0 { group.forEachDestination(of: pair.source) { _ in } }
         }
-        #expect(group.count == pairs.count, "\(note)")
+        expectEqual(group.count, pairs.count, "\(note)")
         for key in Set(pairs.map(\.source)).union([-1, 0, 1_000_000]) {
             var found: [Int64] = []
             group.forEachDestination(of: key) { found.append($0) }
-            #expect(found == pairs.filter { $0.source == key }.map(\.destination), "\(note), source \(key)")
+            expectEqual(found, pairs.filter { $0.source == key }.map(\.destination), "\(note), source \(key)")
         }
         for key in Set(pairs.map(\.destination)).union([-1, 0, 1_000_000]) {
             var found: [Int64] = []
             group.forEachSource(of: key) { found.append($0) }
-            #expect(found == pairs.filter { $0.destination == key }.map(\.source), "\(note), destination \(key)")
+            expectEqual(found, pairs.filter { $0.destination == key }.map(\.source), "\(note), destination \(key)")
         }
         // All of them in windows, each once.
         var seen: [[Int64]] = []
@@ -32,7 +33,7 @@ struct AssociationGroupTests {
             group.forEachPair(in: start..<min(start + 5, pairs.count)) { seen.append([$0.source, $0.destination]) }
         }
         let expected = pairs.map { [$0.source, $0.destination] }
-        #expect(
+        expect(
             seen.sorted { $0.lexicographicallyPrecedes($1) } == expected.sorted { $0.lexicographicallyPrecedes($1) },
             "\(note)"
         )

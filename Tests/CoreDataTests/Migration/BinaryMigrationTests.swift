@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -76,19 +77,19 @@ struct BinaryMigrationTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "A")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             let objects = try context.fetch(request)
-            #expect(objects.map { $0.value(forKey: "name") as? String } == ["first", "second"])
-            #expect(objects.map { $0.value(forKey: "price") as? Int } == [7, 7])
-            #expect(objects[0].value(forKey: "next") as? NSManagedObject === objects[1])
+            expectEqual(objects.map { $0.value(forKey: "name") as? String }, ["first", "second"])
+            expectEqual(objects.map { $0.value(forKey: "price") as? Int }, [7, 7])
+            expect(objects[0].value(forKey: "next") as? NSManagedObject === objects[1])
             objects[0].setValue("changed", forKey: "name")
             try context.save()
         }
         // What it has become needs no option any more.
-        #expect(try use(2) { try $0.all("A").count } == 2)
+        try expectEqual(use(2) { try $0.all("A").count }, 2)
         let after = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .binary, at: url)
-        #expect(after[NSStoreUUIDKey] as? String == before[NSStoreUUIDKey] as? String)
-        #expect(after[NSStoreModelVersionHashesKey] as? [String: Data] == models[1].entityVersionHashesByName)
+        expectEqual(after[NSStoreUUIDKey] as? String, before[NSStoreUUIDKey] as? String)
+        expectEqual(after[NSStoreModelVersionHashesKey] as? [String: Data], models[1].entityVersionHashesByName)
         let files = try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)
-        #expect(files.sorted() == ["Shop.xcdatamodeld", "shop.binary"], "nothing is left over")
+        expectEqual(files.sorted(), ["Shop.xcdatamodeld", "shop.binary"], "nothing is left over")
     }
 
     @Test func `a binary store that is not to be migrated, or cannot be, is refused and stays as it is`() throws {
@@ -96,8 +97,8 @@ struct BinaryMigrationTests {
         let before = try Data(contentsOf: url)
         for options in [[:], AgingStore.migrating, migrating.merging([NSReadOnlyPersistentStoreOption: true]) { $1 }] {
             let error = #expect(throws: CocoaError.self) { try use(2, options) { _ in } }
-            #expect([134100, 134130].contains(error?.errorCode), "\(String(describing: error))")
-            #expect(try Data(contentsOf: url) == before)
+            expect([134100, 134130].contains(error?.errorCode), "\(String(describing: error))")
+            try expectEqual(Data(contentsOf: url), before)
         }
     }
 
@@ -107,7 +108,7 @@ struct BinaryMigrationTests {
         let before = try Data(contentsOf: url)
         try use(2, migrating.merging([NSPersistentStoreMigrationBackupFolderOption: backups]) { $1 }) { _ in }
         let copies = try FileManager.default.contentsOfDirectory(at: backups, includingPropertiesForKeys: nil)
-        #expect(try copies.map { try Data(contentsOf: $0) } == [before])
+        try expectEqual(copies.map { try Data(contentsOf: $0) }, [before])
     }
 
     /// M-14: the program takes upon itself that the layouts agree.
@@ -122,17 +123,17 @@ struct BinaryMigrationTests {
         try store.use(named("1")) { $0.insert("A", ["n": "kept"]) }
         let ignoring: [AnyHashable: Any] = [NSIgnorePersistentStoreVersioningOption: true]
         try store.use(named("2"), ignoring) { context throws in
-            #expect(try context.all("A").map { $0.value(forKey: "n") as? String } == ["kept"])
+            try expectEqual(context.all("A").map { $0.value(forKey: "n") as? String }, ["kept"])
         }
         // It has kept its version: nothing was migrated.
         try store.use(named("1"), [NSMigratePersistentStoresAutomaticallyOption: false]) { context throws in
-            #expect(try context.all("A").count == 1)
+            try expectEqual(context.all("A").count, 1)
         }
         // A layout that differs is an error where the rows are read, or where the store is opened.
         let other = "<entity name=\"A\"><attribute name=\"other\" optional=\"YES\" attributeType=\"String\"/></entity>"
         #expect(throws: CocoaError.self) {
             try store.use(other, ignoring) { try $0.all("A").first?.value(forKey: "other") }
         }
-        #expect(try store.use(named("1")) { try $0.all("A").count } == 1)
+        try expectEqual(store.use(named("1")) { try $0.all("A").count }, 1)
     }
 }

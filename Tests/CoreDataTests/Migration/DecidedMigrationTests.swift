@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
@@ -22,8 +23,8 @@ struct DecidedMigrationTests {
             try context.save()
         }
         let next = ModelSketch.model("A: n String, x Int32")
-        #expect(try store.use(next) { try $0.dump() } == ["A a1 x=7", "A a2 x=5"])
-        #expect(try store.problems(next) == [])
+        try expectEqual(store.use(next) { try $0.dump() }, ["A a1 x=7", "A a2 x=5"])
+        try expectEqual(store.problems(next), [])
     }
 
     @Test func `m043 another transformer is no other version, and bytes stay with another change`() throws {
@@ -37,7 +38,7 @@ struct DecidedMigrationTests {
         let before = try store.strings("SELECT hex(ZT) FROM ZA")
         let first = try NSManagedObjectModel.parsing(lines("NSSecureUnarchiveFromData"))
         let other = try NSManagedObjectModel.parsing(lines("NSUnarchiveFromData"))
-        #expect(first.entityVersionHashesByName == other.entityVersionHashesByName)
+        expectEqual(first.entityVersionHashesByName, other.entityVersionHashesByName)
 
         try store.use(
             lines("NSUnarchiveFromData", "<attribute name=\"x\" attributeType=\"Integer 16\" optional=\"YES\"/>")
@@ -45,7 +46,7 @@ struct DecidedMigrationTests {
             _ in
         }
 
-        #expect(try store.strings("SELECT hex(ZT) FROM ZA") == before)
+        try expectEqual(store.strings("SELECT hex(ZT) FROM ZA"), before)
     }
 
     @Test(arguments: [("Binary", "Transformable"), ("Transformable", "Binary")])
@@ -58,7 +59,7 @@ struct DecidedMigrationTests {
         let error = #expect(throws: CocoaError.self) {
             try NSMappingModel.inferredMappingModel(forSourceModel: models[0], destinationModel: models[1])
         }
-        #expect(error?.code == .inferredMappingModel)
+        expectEqual(error?.code, .inferredMappingModel)
     }
 
     @Test func `m064 counts are of the version and change no row, delete rules are not`() throws {
@@ -76,10 +77,10 @@ struct DecidedMigrationTests {
         let hashes = try [lines("", "Nullify"), lines("", "Cascade"), lines("maxCount=\"2\"", "Nullify")].map {
             try NSManagedObjectModel.parsing($0).entityVersionHashesByName
         }
-        #expect(hashes[0] == hashes[1])
-        #expect(hashes[0] != hashes[2])
+        expectEqual(hashes[0], hashes[1])
+        expect(hashes[0] != hashes[2])
         let shown = try store.use(NSManagedObjectModel.parsing(lines("maxCount=\"2\"", "Nullify"))) { try $0.dump() }
-        #expect(shown.first == "A a1 bs={b1 b2 b3}")
+        expectEqual(shown.first, "A a1 bs={b1 b2 b3}")
     }
 
     @Test func `m070 a constraint that goes leaves the objects as they are, and then allows others`() throws {
@@ -94,8 +95,8 @@ struct DecidedMigrationTests {
             try context.save()
             return try context.dump()
         }
-        #expect(shown == ["A a1 code=1", "A a2 code=1"])
-        #expect(try store.problems(next) == [])
+        expectEqual(shown, ["A a1 code=1", "A a2 code=1"])
+        try expectEqual(store.problems(next), [])
     }
 
     @Test func `m074 values that the history keeps of deleted objects are those of the new version`() throws {
@@ -118,8 +119,8 @@ struct DecidedMigrationTests {
             let deletion = transactions.flatMap { $0.changes ?? [] }.first { $0.changeType == .delete }
             return deletion?.tombstone?["n"] as? String
         }
-        #expect(kept == "a1")
-        #expect(try store.problems(model) == [])
+        expectEqual(kept, "a1")
+        try expectEqual(store.problems(model), [])
     }
 
     @Test func `m122 the journal mode is that of opening the store: what the options name, else a write-ahead log`()
@@ -132,8 +133,11 @@ struct DecidedMigrationTests {
                 context.make("A", "a1")
                 try context.save()
             }
-            #expect(try store.use(ModelSketch.model("A: n String, x Int16"), options) { try $0.dump() } == ["A a1 x=-"])
-            #expect(try store.strings("PRAGMA journal_mode") == [mode])
+            try expectEqual(
+                store.use(ModelSketch.model("A: n String, x Int16"), options) { try $0.dump() },
+                ["A a1 x=-"]
+            )
+            try expectEqual(store.strings("PRAGMA journal_mode"), [mode])
         }
     }
 
@@ -158,7 +162,7 @@ struct DecidedMigrationTests {
         try NSMigrationManager(sourceModel: first, destinationModel: second)
             .migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
         let names = try Connection(path: place.path, access: .readOnly).strings("SELECT ZN FROM ZA")
-        #expect(names == ["a1"])
+        expectEqual(names, ["a1"])
     }
 
     @Test func `m151 stages move the progress on, each by its part`() throws {
@@ -184,9 +188,9 @@ struct DecidedMigrationTests {
 
         let shown = try store.use(ModelSketch.model(versions[2]), options) { try $0.dump() }
 
-        #expect(shown == ["A a1 x=- y=-"])
-        #expect(between.current == 0.5)
-        #expect(progress.fractionCompleted == 1)
+        expectEqual(shown, ["A a1 x=- y=-"])
+        expectEqual(between.current, 0.5)
+        expectEqual(progress.fractionCompleted, 1)
     }
 
     @Test func `m075 elements of composite attributes are paired one by one`() throws {
@@ -218,8 +222,8 @@ struct DecidedMigrationTests {
 
         let place = try store.use(next) { try $0.all("A").first?.value(forKey: "address") as? [String: Any] }
 
-        #expect(place?["city"] as? String == "Bonn")
-        #expect(place?["street"] == nil)
-        #expect(try store.problems(model("address", ["city", "zip"])) == [])
+        expectEqual(place?["city"] as? String, "Bonn")
+        expect(place?["street"] == nil)
+        try expectEqual(store.problems(model("address", ["city", "zip"])), [])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
@@ -31,16 +32,16 @@ struct DeferredMigrationTests {
         let store = try deferred()
         try store.use(ModelSketch.model(new), [key: true]) { context in
             let file = context.persistentStoreCoordinator?.persistentStores.first
-            #expect(file?.metadata[key] as? Bool == true)
+            expectEqual(file?.metadata[key] as? Bool, true)
             let shown = try context.dump()
-            #expect(shown == ["A a1", "B b1 kept=2"])
+            expectEqual(shown, ["A a1", "B b1 kept=2"])
             // The old constraint does not hold any more.
             for name in ["b2", "b3"] { context.make("B", name, ["kept": 3]) }
             try context.save()
         }
-        #expect(try columns(store, "ZA").contains("ZGONE"))
-        #expect(try store.strings("SELECT name FROM sqlite_schema WHERE name LIKE '%UNIQUE%'") == [])
-        #expect(try StoreVerifier(storeURL: store.url, model: ModelSketch.model(new)).problems() == [])
+        try expect(columns(store, "ZA").contains("ZGONE"))
+        try expectEqual(store.strings("SELECT name FROM sqlite_schema WHERE name LIKE '%UNIQUE%'"), [])
+        try expectEqual(StoreVerifier(storeURL: store.url, model: ModelSketch.model(new)).problems(), [])
     }
 
     @Test func `m154 m158 m159 a task tidies up one table, and the last takes the sign away`() throws {
@@ -49,20 +50,20 @@ struct DeferredMigrationTests {
             let coordinator = try #require(context.persistentStoreCoordinator)
             let file = try #require(coordinator.persistentStores.first)
             try coordinator.finishDeferredLightweightMigrationTask()
-            #expect(file.metadata[key] as? Bool == true)
+            expectEqual(file.metadata[key] as? Bool, true)
             let leftovers = try columns(store, "ZA").contains("ZGONE") != columns(store, "ZB").contains("ZOLD")
-            #expect(leftovers)
+            expect(leftovers)
             context.make("A", "a2")
             try context.save()
             try coordinator.finishDeferredLightweightMigrationTask()
-            #expect(file.metadata[key] == nil)
+            expect(file.metadata[key] == nil)
             let shown = try context.dump()
-            #expect(shown == ["A a1", "A a2", "B b1 kept=2"])
+            expectEqual(shown, ["A a1", "A a2", "B b1 kept=2"])
             try coordinator.finishDeferredLightweightMigrationTask()
             try coordinator.finishDeferredLightweightMigration()
         }
-        #expect(try store.problems(ModelSketch.model(new)) == [])
-        #expect(try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store.url)[key] == nil)
+        try expectEqual(store.problems(ModelSketch.model(new)), [])
+        try expect(NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store.url)[key] == nil)
     }
 
     @Test func `m158 the work is finished after the store was closed`() throws {
@@ -71,7 +72,7 @@ struct DeferredMigrationTests {
         try store.use(ModelSketch.model(new)) { context in
             try context.persistentStoreCoordinator?.finishDeferredLightweightMigration()
         }
-        #expect(try store.problems(ModelSketch.model(new)) == [])
+        try expectEqual(store.problems(ModelSketch.model(new)), [])
     }
 
     @Test func `m160 a new attribute does not revive the values of a leftover`() throws {
@@ -80,7 +81,7 @@ struct DeferredMigrationTests {
         let third = "A: n String, gone String\nB: n String, kept Int32"
         try store.use(ModelSketch.model(third), [key: true]) { context in
             let shown = try context.dump()
-            #expect(shown == ["A a1 gone=-", "B b1 kept=2"])
+            expectEqual(shown, ["A a1 gone=-", "B b1 kept=2"])
         }
     }
 
@@ -89,8 +90,8 @@ struct DeferredMigrationTests {
         let more = "A: n String, gone String, b -> B, more String\nB: n String, old Int32, kept Int32 | unique old"
         try store.use(ModelSketch.model(more), [key: true]) { context in
             let file = context.persistentStoreCoordinator?.persistentStores.first
-            #expect(file?.metadata[key] == nil)
+            expect(file?.metadata[key] == nil)
         }
-        #expect(try store.problems(ModelSketch.model(more)) == [])
+        try expectEqual(store.problems(ModelSketch.model(more)), [])
     }
 }

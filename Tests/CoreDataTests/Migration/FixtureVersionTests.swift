@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataSQLiteStore
 import StrataStoreChecks
@@ -42,8 +43,8 @@ struct FixtureVersionTests {
                 try StoreMigration.run(at: store.url, from: source, to: model, by: nil)
 
                 let column = "ZV\(new.replacing(".", with: "_"))_NAME"
-                #expect(
-                    try store.strings("SELECT \(column) FROM ZBASICENTITY") == ["A Known Value"],
+                try expect(
+                    store.strings("SELECT \(column) FROM ZBASICENTITY") == ["A Known Value"],
                     "\(old) to \(new)"
                 )
             }
@@ -55,11 +56,11 @@ struct FixtureVersionTests {
         try FileManager.default.copyItem(at: file("renaming-chain/Example_v1.0.0.sqlite"), to: store.url)
         let (old, new) = try (plain("renaming-chain/v1.0.0.contents.xml"), plain("renaming-chain/v1.1.2.contents.xml"))
         let plan = NSMigrationPlan(from: old, to: new)
-        #expect(plan.remarks.contains { $0.contains("v1_0_0_name") && $0.contains("removed") }, "\(plan.remarks)")
+        expect(plan.remarks.contains { $0.contains("v1_0_0_name") && $0.contains("removed") }, "\(plan.remarks)")
 
         try store.use(plain("renaming-chain/v1.1.2.contents.xml")) { context in
             let objects = try context.all("BasicEntity")
-            #expect(objects.map { $0.value(forKey: "v1_1_2_name") as? String } == [nil])
+            expectEqual(objects.map { $0.value(forKey: "v1_1_2_name") as? String }, [nil])
         }
     }
 
@@ -79,32 +80,32 @@ struct FixtureVersionTests {
         let hashes = try #require(list["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
         for (version, wanted) in hashes {
             let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("\(version).mom"))
-            #expect(model.entityVersionHashesByName == wanted, "\(version)")
+            expectEqual(model.entityVersionHashesByName, wanted, "\(version)")
             for entity in model.entities {
-                #expect(entity.renamingIdentifier ?? entity.name == entity.name)
-                #expect(entity.attributesByName.values.allSatisfy { $0.type != .undefined })
-                #expect(entity.relationshipsByName.values.allSatisfy { $0.destinationEntity != nil })
+                expectEqual(entity.renamingIdentifier ?? entity.name, entity.name)
+                expect(entity.attributesByName.values.allSatisfy { $0.type != .undefined })
+                expect(entity.relationshipsByName.values.allSatisfy { $0.destinationEntity != nil })
             }
         }
         // One version alone has no mark.
         let current = list["NSManagedObjectModel_CurrentVersionName"] as? String
-        #expect((current == nil) == (hashes.count == 1))
+        expectEqual((current == nil), (hashes.count == 1))
         let wanted = try #require(hashes[current ?? name])
-        #expect(try NSManagedObjectModel(reading: folder).entityVersionHashesByName == wanted)
+        try expectEqual(NSManagedObjectModel(reading: folder).entityVersionHashesByName, wanted)
         // What the list says of hashes does not count where it differs from the model.
         list["NSManagedObjectModel_VersionHashes"] = hashes.mapValues {
             $0.mapValues { _ in Data(repeating: 1, count: 32) }
         }
         try PropertyListSerialization.data(fromPropertyList: list, format: .xml, options: 0).write(to: place)
-        #expect(try NSManagedObjectModel(reading: folder).entityVersionHashesByName == wanted)
+        try expectEqual(NSManagedObjectModel(reading: folder).entityVersionHashesByName, wanted)
     }
 
     @Test func `m192 beside an optimized version the plain one is read`() throws {
         let version = file("airship-compiled/UAAutomation.momd/UAAutomation 2")
         let plain = try NSManagedObjectModel(reading: version.appendingPathExtension("mom"))
-        #expect(try Data(contentsOf: version.appendingPathExtension("omo")).starts(with: Data("momv2$[]".utf8)))
+        try expect(Data(contentsOf: version.appendingPathExtension("omo")).starts(with: Data("momv2$[]".utf8)))
         let read = try NSManagedObjectModel(reading: version.appendingPathExtension("omo"))
-        #expect(read.entityVersionHashesByName == plain.entityVersionHashesByName)
+        expectEqual(read.entityVersionHashesByName, plain.entityVersionHashesByName)
     }
 
     // MARK: - Mapping models
@@ -131,7 +132,7 @@ struct FixtureVersionTests {
             try context.save()
             return entities.filter { !$0.isAbstract }.compactMap(\.name)
         }
-        #expect(!names.isEmpty)
+        expect(!names.isEmpty)
 
         try NSMigrationManager(sourceModel: models.source, destinationModel: models.destination)
             .migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
@@ -143,10 +144,10 @@ struct FixtureVersionTests {
                 let values: [Float?] = try context.fetch(request).sorted { $0.key < $1.key }.map {
                     ($0.value(forKey: "loaded") as? NSNumber)?.floatValue
                 }
-                #expect(values == [1, 0, nil], "\(name)")
+                expectEqual(values, [1, 0, nil], "\(name)")
             }
         }
-        #expect(try StoreVerifier(storeURL: place, model: models.destination).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: place, model: models.destination).problems(), [])
     }
 
     @Test func `m097 m098 what was deleted becomes an object of another entity, as the app's policies say`() throws {
@@ -192,10 +193,10 @@ struct FixtureVersionTests {
             let carbs = try context.all("CachedCarbObject").map { carb in
                 "\(carb.value(forKey: "provenanceIdentifier") ?? "-") \(carb.value(forKey: "operation") ?? "-") \(carb.value(forKey: "startDate") != nil)"
             }
-            #expect(carbs.sorted() == ["app 1 true", "deleted 2 true", "deleted 2 true"])
-            #expect(try context.all("PumpEvent").count == 4)
+            expectEqual(carbs.sorted(), ["app 1 true", "deleted 2 true", "deleted 2 true"])
+            try expectEqual(context.all("PumpEvent").count, 4)
         }
-        #expect(try StoreVerifier(storeURL: place, model: models.destination).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: place, model: models.destination).problems(), [])
     }
 
     /// A store of the second version of the notes, with one that has a picture.
@@ -227,10 +228,10 @@ struct FixtureVersionTests {
         let options: [AnyHashable: Any] = [
             NSInferMappingModelAutomaticallyOption: false, NSPersistentStoreAllowsProgressiveMigrationOption: versions,
         ]
-        #expect(try images(store, options) == [Data([1, 2, 3])])
-        #expect(try StoreVerifier(storeURL: store.url, model: plain(newest)).problems() == [])
+        try expectEqual(images(store, options), [Data([1, 2, 3])])
+        try expectEqual(StoreVerifier(storeURL: store.url, model: plain(newest)).problems(), [])
         // Inferred in one step, the picture has no place to go to.
-        #expect(try images(try notes(), [:]) == [])
+        try expectEqual(images(try notes(), [:]), [])
     }
 
     @Test func `m005 m133 a step of a stage is taken by a mapping model where one fits`() throws {
@@ -246,7 +247,7 @@ struct FixtureVersionTests {
                 NSLightweightMigrationStage(references: references)
             ]), NSPersistentStoreAllowsProgressiveMigrationOption: versions,
         ]
-        #expect(try images(try notes(), options) == [Data([1, 2, 3])])
+        try expectEqual(images(try notes(), options), [Data([1, 2, 3])])
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -39,28 +40,28 @@ struct InPlaceAttributeTests {
         )
         try store.use(v2) { context in
             let cities = try context.all("City")
-            #expect(cities.map { $0.value(forKey: "name") as? String } == ["Ulm", nil])
-            #expect(cities.map { $0.value(forKey: "mayor") as? String } == [nil, nil])
-            #expect(cities.map { $0.value(forKey: "country") as? String } == ["DE", "DE"])
-            #expect(cities.map { $0.value(forKey: "height") as? Double } == [12.5, 12.5])
+            expectEqual(cities.map { $0.value(forKey: "name") as? String }, ["Ulm", nil])
+            expectEqual(cities.map { $0.value(forKey: "mayor") as? String }, [nil, nil])
+            expectEqual(cities.map { $0.value(forKey: "country") as? String }, ["DE", "DE"])
+            expectEqual(cities.map { $0.value(forKey: "height") as? Double }, [12.5, 12.5])
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m033 a required attribute without a default is refused while there are objects`() throws {
         let v2 = city(name + people + "<attribute name=\"code\" attributeType=\"String\"/>")
         let store = try filled()
         let error = try store.failure(v2)
-        #expect(error.code == .migration)
+        expectEqual(error.code, .migration)
         let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
-        #expect(inner.code == .migration)
-        #expect(inner.userInfo["entity"] as? String == "City")
-        #expect(inner.userInfo["attribute"] as? String == "code")
-        #expect((inner.userInfo["reason"] as? String)?.contains("mandatory destination attribute") == true)
+        expectEqual(inner.code, .migration)
+        expectEqual(inner.userInfo["entity"] as? String, "City")
+        expectEqual(inner.userInfo["attribute"] as? String, "code")
+        expectEqual((inner.userInfo["reason"] as? String)?.contains("mandatory destination attribute"), true)
         let empty = try AgingStore(.migrating)
         try empty.use(v1) { _ in }
         try empty.use(v2) { _ in }
-        #expect(try empty.problems(v2) == [])
+        try expectEqual(empty.problems(v2), [])
     }
 
     @Test func `m034 m035 renamed attributes keep their values, removed ones lose them`() throws {
@@ -68,16 +69,16 @@ struct InPlaceAttributeTests {
         let v2 = city("<attribute name=\"title\" optional=\"YES\" attributeType=\"String\" elementID=\"name\"/>")
         try store.use(v2) { context in
             let found = try context.all("City");
-            #expect(found.map { $0.value(forKey: "title") as? String } == ["Ulm", nil])
+            expectEqual(found.map { $0.value(forKey: "title") as? String }, ["Ulm", nil])
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
         // Renamed only: the table stays where it is.
         let v3 = city("<attribute name=\"label\" optional=\"YES\" attributeType=\"String\" elementID=\"name\"/>")
         try store.use(v3) { context in
             let found = try context.all("City");
-            #expect(found.map { $0.value(forKey: "label") as? String } == ["Ulm", nil])
+            expectEqual(found.map { $0.value(forKey: "label") as? String }, ["Ulm", nil])
         }
-        #expect(try store.problems(v3) == [])
+        try expectEqual(store.problems(v3), [])
     }
 
     @Test func `m035 two attributes may trade their names`() throws {
@@ -92,10 +93,10 @@ struct InPlaceAttributeTests {
         )
         try store.use(v2) { context in
             let city = try #require(context.all("City").first)
-            #expect(city.value(forKey: "name") as? String == "Münsterstadt")
-            #expect(city.value(forKey: "alias") as? String == "Ulm")
+            expectEqual(city.value(forKey: "name") as? String, "Münsterstadt")
+            expectEqual(city.value(forKey: "alias") as? String, "Ulm")
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m027 an attribute whose identifier changes is another one`() throws {
@@ -107,10 +108,10 @@ struct InPlaceAttributeTests {
         )
         try store.use(v2) { context in
             let cities = try context.all("City")
-            #expect(cities.map { $0.value(forKey: "name") as? String } == [nil, nil])
-            #expect(cities.map { $0.value(forKey: "people") as? Int } == [126_000, nil])
+            expectEqual(cities.map { $0.value(forKey: "name") as? String }, [nil, nil])
+            expectEqual(cities.map { $0.value(forKey: "people") as? Int }, [126_000, nil])
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m025 m026 an identifier may name the first name, or the last one where that is clear`() throws {
@@ -124,7 +125,7 @@ struct InPlaceAttributeTests {
         for version in [v2, v3] { try store.use(version) { _ in } }
         try store.use(v3) { context in
             let found = try context.all("City");
-            #expect(found.map { $0.value(forKey: "label") as? String } == ["Ulm", nil])
+            expectEqual(found.map { $0.value(forKey: "label") as? String }, ["Ulm", nil])
         }
     }
 
@@ -133,17 +134,17 @@ struct InPlaceAttributeTests {
         let v2 = city("<attribute name=\"name\" attributeType=\"String\"/>" + people)
         let error = try store.failure(v2)
         let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
-        #expect((inner.userInfo["reason"] as? String)?.contains("1 objects have none") == true)
+        expectEqual((inner.userInfo["reason"] as? String)?.contains("1 objects have none"), true)
         let v3 = city("<attribute name=\"name\" attributeType=\"String\" defaultValueString=\"?\"/>" + people)
         try store.use(v3) { context in
             let found = try context.all("City");
-            #expect(found.map { $0.value(forKey: "name") as? String } == ["Ulm", "?"])
+            expectEqual(found.map { $0.value(forKey: "name") as? String }, ["Ulm", "?"])
         }
-        #expect(try store.problems(v3) == [])
+        try expectEqual(store.problems(v3), [])
         // Now all have one.
         try store.use(v2) { context in
             let found = try context.all("City");
-            #expect(found.map { $0.value(forKey: "name") as? String } == ["Ulm", "?"])
+            expectEqual(found.map { $0.value(forKey: "name") as? String }, ["Ulm", "?"])
         }
     }
 
@@ -155,9 +156,9 @@ struct InPlaceAttributeTests {
         )
         try store.use(v2) { context in
             let values = try context.all("City").map { $0.value(forKey: "people") as? NSNumber }
-            #expect(values == [126_000, nil])
+            expectEqual(values, [126_000, nil])
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m041 m042 m079 m080 all types that do not fit are listed`() throws {
@@ -169,25 +170,25 @@ struct InPlaceAttributeTests {
             """
         )
         let error = try store.failure(v2)
-        #expect(error.code == .migrationMissingMappingModel)
+        expectEqual(error.code, .migrationMissingMappingModel)
         let inferred = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
-        #expect(inferred.code == .inferredMappingModel)
+        expectEqual(inferred.code, .inferredMappingModel)
         let details = try #require(inferred.userInfo[NSDetailedErrorsKey] as? [CocoaError])
-        #expect(details.map { $0.userInfo["property"] as? String } == ["name", "people"])
-        #expect(details.allSatisfy { $0.userInfo["entity"] as? String == "City" && $0.code == .inferredMappingModel })
+        expectEqual(details.map { $0.userInfo["property"] as? String }, ["name", "people"])
+        expect(details.allSatisfy { $0.userInfo["entity"] as? String == "City" && $0.code == .inferredMappingModel })
     }
 
     @Test func `m065 m066 attributes leave the file and come back empty`() throws {
         let store = try filled()
         let v2 = city("<attribute name=\"name\" optional=\"YES\" attributeType=\"String\" transient=\"YES\"/>" + people)
         try store.use(v2) { _ in }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
         let v3 = city("<attribute name=\"name\" attributeType=\"String\" defaultValueString=\"new\"/>" + people)
         try store.use(v3) { context in
             let found = try context.all("City");
-            #expect(found.map { $0.value(forKey: "name") as? String } == ["new", "new"])
+            expectEqual(found.map { $0.value(forKey: "name") as? String }, ["new", "new"])
         }
-        #expect(try store.problems(v3) == [])
+        try expectEqual(store.problems(v3), [])
     }
 
     @Test func `m067 a modifier alone makes a version`() throws {
@@ -195,10 +196,10 @@ struct InPlaceAttributeTests {
         let v2 = "<entity name=\"City\" versionHashModifier=\"2\">\(name)\(people)</entity>"
         let before = try store.number("PRAGMA schema_version")
         try store.use(v2) { context in
-            let found = try context.all("City"); #expect(found.count == 2)
+            let found = try context.all("City"); expectEqual(found.count, 2)
         }
-        #expect(try store.number("PRAGMA schema_version") != before, "others notice")
-        #expect(try store.problems(v2) == [])
+        try expect(store.number("PRAGMA schema_version") != before, "others notice")
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m069 objects that break a new constraint are named, and nothing changes`() throws {
@@ -209,29 +210,29 @@ struct InPlaceAttributeTests {
         let v2 =
             "<entity name=\"City\">\(name)\(people)<uniquenessConstraints><uniquenessConstraint><constraint value=\"name\"/></uniquenessConstraint></uniquenessConstraints></entity>"
         let error = try store.failure(v2)
-        #expect(error.code == .migration)
-        #expect(
+        expectEqual(error.code, .migration)
+        expect(
             (error.userInfo["reason"] as? String)?.contains("constraint violation during attempted migration") == true
         )
         let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
-        #expect(inner.code.rawValue == NSMigrationConstraintViolationError)
-        #expect(inner.userInfo["constraint"] as? [String] == ["name"])
+        expectEqual(inner.code.rawValue, NSMigrationConstraintViolationError)
+        expectEqual(inner.userInfo["constraint"] as? [String], ["name"])
         let groups = try #require(inner.userInfo["objects"] as? [[URL]])
-        #expect(groups.count == 1)
-        #expect(groups.first?.count == 2)
-        #expect(!error.localizedDescription.contains("Ulm"), "no value is told")
+        expectEqual(groups.count, 1)
+        expectEqual(groups.first?.count, 2)
+        expect(!error.localizedDescription.contains("Ulm"), "no value is told")
         try store.use(v1) { context in
             for city in try context.all("City") where city.value(forKey: "name") as? String == "Ulm" {
                 context.delete(city)
             }
         }
         try store.use(v2) { context in
-            let found = try context.all("City"); #expect(found.count == 3)
+            let found = try context.all("City"); expectEqual(found.count, 3)
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
         // And it goes again.
         try store.use(v1) { _ in }
-        #expect(try store.problems(v1) == [])
+        try expectEqual(store.problems(v1), [])
     }
 
     @Test func `m071 derived attributes are computed for all objects`() throws {
@@ -255,13 +256,13 @@ struct InPlaceAttributeTests {
         )
         try store.use(v2) { context in
             let cities = try context.all("City")
-            #expect(cities.map { $0.value(forKey: "count") as? Int }.sorted { ($0 ?? 0) < ($1 ?? 0) } == [2, 3])
-            #expect(Set(cities.map { $0.value(forKey: "plain") as? String }) == ["ulm", "bonn"])
+            expectEqual(cities.map { $0.value(forKey: "count") as? Int }.sorted { ($0 ?? 0) < ($1 ?? 0) }, [2, 3])
+            expectEqual(Set(cities.map { $0.value(forKey: "plain") as? String }), ["ulm", "bonn"])
             let street = context.insert("Street", ["city": cities[0]])
             try context.save()
-            #expect(street.objectID.isTemporaryID == false)
+            expectEqual(street.objectID.isTemporaryID, false)
         }
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m072 m073 data moves out into files, and back in`() throws {
@@ -279,16 +280,16 @@ struct InPlaceAttributeTests {
         for isExternal in [true, false] {
             try store.use(model(isExternal)) { context in
                 let found = try context.all("City");
-                #expect(found.map { $0.value(forKey: "map") as? Data } == [small, large, nil])
+                expectEqual(found.map { $0.value(forKey: "map") as? Data }, [small, large, nil])
             }
             let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-            #expect(files.count == (isExternal ? 1 : 0))
-            #expect(try store.problems(model(isExternal)) == [])
+            expectEqual(files.count, isExternal ? 1 : 0)
+            try expectEqual(store.problems(model(isExternal)), [])
         }
         // The files of a removed attribute go.
         try store.use(model(true)) { _ in }
         try store.use(city(name)) { _ in }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.path), [])
     }
 
     @Test func `m081 m084 identity, versions and the program's own metadata stay`() throws {
@@ -311,14 +312,14 @@ struct InPlaceAttributeTests {
         try coordinator.remove(file)
         let v2 = "<entity name=\"Aim\"/>" + city(people)
         try store.use(v2) { context in
-            let found = try context.all("City"); #expect(found.map { $0.objectID.uriRepresentation() } == [id])
-            #expect(context.persistentStoreCoordinator?.persistentStores.first?.metadata["mine"] as? String == "kept")
+            let found = try context.all("City"); expectEqual(found.map { $0.objectID.uriRepresentation() }, [id])
+            expectEqual(context.persistentStoreCoordinator?.persistentStores.first?.metadata["mine"] as? String, "kept")
             let next = context.insert("City")
             try context.save()
-            #expect(next.objectID.uriRepresentation().lastPathComponent == "p3", "no key is given twice")
+            expectEqual(next.objectID.uriRepresentation().lastPathComponent, "p3", "no key is given twice")
         }
-        #expect(try store.number("SELECT Z_OPT FROM ZCITY WHERE Z_PK = 2") == version)
-        #expect(try store.problems(v2) == [])
+        try expectEqual(store.number("SELECT Z_OPT FROM ZCITY WHERE Z_PK = 2"), version)
+        try expectEqual(store.problems(v2), [])
     }
 
     @Test func `m036 m069 a default that makes objects alike is an error that names them`() throws {
@@ -334,10 +335,10 @@ struct InPlaceAttributeTests {
             try store.use(ModelSketch.model("A: n String, code Int32!=5 | unique code")) { _ in }
         }
 
-        #expect(error.code == .migration)
+        expectEqual(error.code, .migration)
         let underlying = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
-        #expect(underlying.code.rawValue == NSMigrationConstraintViolationError)
-        #expect((underlying.userInfo["objects"] as? [[URL]])?.first?.count == 2)
-        #expect(try store.contents() == before)
+        expectEqual(underlying.code.rawValue, NSMigrationConstraintViolationError)
+        expectEqual((underlying.userInfo["objects"] as? [[URL]])?.first?.count, 2)
+        try expectEqual(store.contents(), before)
     }
 }

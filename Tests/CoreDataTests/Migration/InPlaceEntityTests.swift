@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -136,8 +137,8 @@ struct InPlaceEntityTests {
             if context.hasChanges { try context.save() }
         }
         let shown = try store.use(ModelSketch.model(change.new)) { try $0.dump() }
-        #expect(shown == change.expected)
-        #expect(try store.problems(ModelSketch.model(change.new)) == [])
+        expectEqual(shown, change.expected)
+        try expectEqual(store.problems(ModelSketch.model(change.new)), [])
     }
 
     @Test func `m031 the column of an entity is NULL in rows of its siblings`() throws {
@@ -147,7 +148,7 @@ struct InPlaceEntityTests {
             try context.save()
         }
         try store.use(ModelSketch.model("P: n String\nA(P): x Int16=7\nB(P)")) { _ in }
-        #expect(try store.strings("SELECT ZN || IFNULL(ZX, '-') FROM ZP ORDER BY 1") == ["A7", "B-", "P-"])
+        try expectEqual(store.strings("SELECT ZN || IFNULL(ZX, '-') FROM ZP ORDER BY 1"), ["A7", "B-", "P-"])
     }
 
     @Test func `m047 objects of an entity that becomes abstract are counted`() throws {
@@ -159,8 +160,8 @@ struct InPlaceEntityTests {
         let error = try #require(throws: CocoaError.self) {
             try store.use(ModelSketch.model("P abstract: n String\nQ(P)")) { _ in }
         }
-        #expect(error.code == .migration)
-        #expect(error.localizedDescription.contains("there are 2 objects of this entity, which becomes abstract"))
+        expectEqual(error.code, .migration)
+        expect(error.localizedDescription.contains("there are 2 objects of this entity, which becomes abstract"))
     }
 
     @Test(arguments: [
@@ -172,9 +173,9 @@ struct InPlaceEntityTests {
         let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model(old)) { _ in }
         let error = try #require(throws: CocoaError.self) { try store.use(ModelSketch.model(new)) { _ in } }
-        #expect(error.code == .migrationMissingMappingModel)
+        expectEqual(error.code, .migrationMissingMappingModel)
         let inferred = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
-        #expect(inferred.localizedDescription.contains("Two hierarchies cannot be merged in place"))
+        expect(inferred.localizedDescription.contains("Two hierarchies cannot be merged in place"))
     }
 
     @Test func `m078 entities enter and leave the configuration of a store`() throws {
@@ -191,12 +192,12 @@ struct InPlaceEntityTests {
         }
         try store.use(model(["A", "C"], "2"), configuration: "Part") { context in
             let names = try context.all("A").map { $0.value(forKey: "n") as? String }
-            #expect(names == ["a1"])
+            expectEqual(names, ["a1"])
             let found = try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "C"))
-            #expect(found == 0)
+            expectEqual(found, 0)
         }
-        #expect(
-            try store.strings("SELECT name FROM sqlite_schema WHERE name IN ('ZA', 'ZB', 'ZC') ORDER BY 1") == [
+        try expect(
+            store.strings("SELECT name FROM sqlite_schema WHERE name IN ('ZA', 'ZB', 'ZC') ORDER BY 1") == [
                 "ZA", "ZC",
             ]
         )

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
@@ -35,17 +36,17 @@ struct InPlaceStatementTests {
         let wider = "A: n String, x Int16, added String\nB: n String, y{x} Int16\nC: n String\nAA: n String"
         try store.use(ModelSketch.model(wider)) { _ in }
 
-        #expect(try columns(store, "ZA") == ["ZX", "ZN", "ZADDED"], "it was added where the table is")
-        #expect(try columns(store, "ZB") == ["ZY", "ZN"])
-        #expect(try store.problems(ModelSketch.model(wider)) == [])
+        try expectEqual(columns(store, "ZA"), ["ZX", "ZN", "ZADDED"], "it was added where the table is")
+        try expectEqual(columns(store, "ZB"), ["ZY", "ZN"])
+        try expectEqual(store.problems(ModelSketch.model(wider)), [])
 
         let narrower = "A: n String, added String\nB: n String, y{x} Double\nC: n String\nAA: n String"
         try store.use(ModelSketch.model(narrower)) { _ in }
 
-        #expect(try columns(store, "ZA") == ["ZADDED", "ZN"], "as in a new file, since the table was copied")
-        #expect(try store.strings("SELECT type FROM pragma_table_info('ZB') WHERE name = 'ZY'") == ["FLOAT"])
-        #expect(try store.number("SELECT COUNT(*) FROM ZA") == 300)
-        #expect(try store.problems(ModelSketch.model(narrower)) == [])
+        try expectEqual(columns(store, "ZA"), ["ZADDED", "ZN"], "as in a new file, since the table was copied")
+        try expectEqual(store.strings("SELECT type FROM pragma_table_info('ZB') WHERE name = 'ZY'"), ["FLOAT"])
+        try expectEqual(store.number("SELECT COUNT(*) FROM ZA"), 300)
+        try expectEqual(store.problems(ModelSketch.model(narrower)), [])
     }
 
     @Test func `m082 an entity behind all others writes no row, and one in front gives the rows their new number`()
@@ -55,11 +56,11 @@ struct InPlaceStatementTests {
         func rows() throws -> [String] { try store.strings("SELECT Z_PK || ' ' || Z_ENT || ' ' || Z_OPT FROM ZM") }
         let before = try rows()
         try store.use(ModelSketch.model("M: n String, x Int32\nN: n String")) { _ in }
-        #expect(try rows() == before)
+        try expectEqual(rows(), before)
         try store.use(ModelSketch.model("B: n String\nM: n String, x Int32\nN: n String")) { _ in }
-        #expect(try store.strings("SELECT DISTINCT Z_ENT FROM ZM") == ["2"])
-        #expect(
-            try store.strings("SELECT Z_ENT || Z_NAME FROM Z_PRIMARYKEY WHERE Z_ENT < 16000 ORDER BY 1") == [
+        try expectEqual(store.strings("SELECT DISTINCT Z_ENT FROM ZM"), ["2"])
+        try expect(
+            store.strings("SELECT Z_ENT || Z_NAME FROM Z_PRIMARYKEY WHERE Z_ENT < 16000 ORDER BY 1") == [
                 "1B", "2M", "3N",
             ]
         )
@@ -86,7 +87,7 @@ struct InPlaceStatementTests {
         }
         for (index, more) in [("second", ", y Int16"), (nil, ", y Int16, z Int16")] {
             try store.use(model(index, more)) { _ in }
-            #expect(try store.problems(model(index, more)) == [])
+            try expectEqual(store.problems(model(index, more)), [])
         }
     }
 
@@ -104,9 +105,9 @@ struct InPlaceStatementTests {
         manager.usesStoreSpecificMigrationManager = false
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: source, destinationModel: destination)
         try manager.migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
-        #expect(try LibraryMove.change(place, next()) { try $0.dump() } == ["A a1 x=awake"])
+        try expectEqual(LibraryMove.change(place, next()) { try $0.dump() }, ["A a1 x=awake"])
 
-        #expect(try store.use(next()) { try $0.dump() } == ["A a1 x=-"])
+        try expectEqual(store.use(next()) { try $0.dump() }, ["A a1 x=-"])
     }
 
     @Test func `m086 keys that lead nowhere stay as they are`() throws {
@@ -120,7 +121,7 @@ struct InPlaceStatementTests {
         try writer.execute("UPDATE ZA SET ZB = 77")
         writer.close()
         try store.use(ModelSketch.model("A: n String, x Int32, b -> B/as\nB: n String, as ->> A/b")) { _ in }
-        #expect(try store.strings("SELECT ZB FROM ZA") == ["77"])
+        try expectEqual(store.strings("SELECT ZB FROM ZA"), ["77"])
     }
 
     @Test func `m174 who reads meanwhile keeps the old rows, and holds nothing up`() throws {
@@ -128,7 +129,7 @@ struct InPlaceStatementTests {
         let reader = try Connection(path: store.url.path, access: .readOnly)
         defer { reader.close() }
         try reader.execute("BEGIN")
-        #expect(try reader.firstInt64("SELECT COUNT(*) FROM ZA") == 3)
+        try expectEqual(reader.firstInt64("SELECT COUNT(*) FROM ZA"), 3)
 
         let shown = try store.use(ModelSketch.model("B{A}: n String, x Int32")) { context in
             context.make("B", "b4")
@@ -136,10 +137,10 @@ struct InPlaceStatementTests {
             return try context.dump().count
         }
 
-        #expect(shown == 4)
-        #expect(try reader.strings("SELECT ZN FROM ZA") == ["a1", "a2", "a3"])
+        expectEqual(shown, 4)
+        try expectEqual(reader.strings("SELECT ZN FROM ZA"), ["a1", "a2", "a3"])
         try reader.execute("COMMIT")
-        #expect(try reader.strings("SELECT ZN FROM ZB").count == 4)
+        try expectEqual(reader.strings("SELECT ZN FROM ZB").count, 4)
     }
 
     @Test func `m115 m119 until it is complete, a new store is a hidden file beside its place`() throws {
@@ -163,9 +164,9 @@ struct InPlaceStatementTests {
         try manager.migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
 
         let names = try #require(manager.userInfo?["names"] as? [String])
-        #expect(names.contains { $0.hasPrefix(".new.sqlite.migration-") }, "\(names)")
-        #expect(!names.contains("new.sqlite"))
-        #expect(try store.scratch.names == ["aging.sqlite", "new.sqlite"])
+        expect(names.contains { $0.hasPrefix(".new.sqlite.migration-") }, "\(names)")
+        expect(!names.contains("new.sqlite"))
+        try expectEqual(store.scratch.names, ["aging.sqlite", "new.sqlite"])
     }
 
     @Test func `m143 a store without a checksum goes through stages all the same`() throws {
@@ -173,11 +174,11 @@ struct InPlaceStatementTests {
         let writer = try Connection(path: store.url.path, access: .readWrite)
         do {
             let select = try writer.statement("SELECT Z_PLIST FROM Z_METADATA")
-            #expect(try select.step())
+            try expect(select.step())
             var list = try #require(
                 try PropertyListSerialization.propertyList(from: select[0].data, format: nil) as? [String: Any]
             )
-            #expect(list.removeValue(forKey: NSPersistentStoreModelVersionChecksumKey) != nil)
+            expect(list.removeValue(forKey: NSPersistentStoreModelVersionChecksumKey) != nil)
             select.reset()
             let update = try writer.statement("UPDATE Z_METADATA SET Z_PLIST = ?")
             try update.bind(
@@ -194,7 +195,7 @@ struct InPlaceStatementTests {
         let stages = NSStagedMigrationManager([NSLightweightMigrationStage(references: references)])
         let options: [AnyHashable: Any] = [NSPersistentStoreStagedMigrationManagerOptionKey: stages]
         let shown = try store.use(ModelSketch.model("A: n String, x Int16, y Int16"), options) { try $0.dump() }
-        #expect(shown == ["A a1 x=- y=-"])
+        expectEqual(shown, ["A a1 x=- y=-"])
     }
 
     @Test func `m149 what was put off is done before the step of a stage`() throws {
@@ -202,26 +203,26 @@ struct InPlaceStatementTests {
         let store = try filled(first, ["gone": "secret"])
         let key = NSPersistentStoreDeferredLightweightMigrationOptionKey
         try store.use(ModelSketch.model(second), [key: true]) { _ in }
-        #expect(try store.strings("SELECT ZGONE FROM ZA") == ["secret"])
+        try expectEqual(store.strings("SELECT ZGONE FROM ZA"), ["secret"])
         let references = [second, third].map { sketch in
             let model = ModelSketch.model(sketch)
             return NSManagedObjectModelReference(model: model, versionChecksum: model.versionChecksum)
         }
         let stages = NSStagedMigrationManager([NSLightweightMigrationStage(references: references)])
         try store.use(ModelSketch.model(third), [NSPersistentStoreStagedMigrationManagerOptionKey: stages]) { _ in }
-        #expect(try store.problems(ModelSketch.model(third)) == [])
+        try expectEqual(store.problems(ModelSketch.model(third)), [])
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store.url)
-        #expect(metadata[key] == nil)
+        expect(metadata[key] == nil)
     }
 
     @Test func `m155 a change for which the table is copied anyway leaves nothing behind`() throws {
         let store = try filled("A: n String, gone String, x Int16", ["gone": "secret", "x": 3])
         let key = NSPersistentStoreDeferredLightweightMigrationOptionKey
         let next = "A: n String, x Double"
-        #expect(try store.use(ModelSketch.model(next), [key: true]) { try $0.dump() } == ["A a1 x=3.0"])
-        #expect(try store.problems(ModelSketch.model(next)) == [])
+        try expectEqual(store.use(ModelSketch.model(next), [key: true]) { try $0.dump() }, ["A a1 x=3.0"])
+        try expectEqual(store.problems(ModelSketch.model(next)), [])
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store.url)
-        #expect(metadata[key] == nil)
+        expect(metadata[key] == nil)
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -16,35 +17,35 @@ struct InferenceTests {
             "A: n String\nB: n String\nC: n String",
             "A: n String\nD: n String\nBB{B}: n String, m String"
         )
-        #expect(mapping.entities.map(\.name) == ["IEM_Copy_A", "IEM_Transform_B", "IEM_Add_D", "IEM_Remove_C"])
-        #expect(mapping.obstacles.isEmpty)
+        expectEqual(mapping.entities.map(\.name), ["IEM_Copy_A", "IEM_Transform_B", "IEM_Add_D", "IEM_Remove_C"])
+        expect(mapping.obstacles.isEmpty)
     }
 
     @Test func `m024 m025 the source's identifier counts, not its name`() throws {
         let mapping = infer("A: title{first} String", "A: label{first} String, title String")
         let attributes = try #require(mapping.entities.first?.attributes)
-        #expect(attributes.map { "\($0.destination.name)<-\($0.source?.name ?? "")" } == ["label<-title", "title<-"])
+        expectEqual(attributes.map { "\($0.destination.name)<-\($0.source?.name ?? "")" }, ["label<-title", "title<-"])
     }
 
     @Test func `m026 a present name counts where nothing else has it`() throws {
         let mapping = infer("A: b{a} String", "A: c{b} String")
-        #expect(mapping.entities.first?.attributes.first?.source?.name == "b")
-        #expect(mapping.remarks.contains { $0.contains("paired by the present name") })
+        expectEqual(mapping.entities.first?.attributes.first?.source?.name, "b")
+        expect(mapping.remarks.contains { $0.contains("paired by the present name") })
         let taken = infer("A: b{a} String", "A: x{a} String, c{b} String")
-        #expect(taken.entities.first?.attributes.map { $0.source?.name } == [nil, "b"])
+        expectEqual(taken.entities.first?.attributes.map { $0.source?.name }, [nil, "b"])
     }
 
     @Test func `what has kept both names is itself, though another one shares its identifier`() throws {
         let model = "A: rate{planned} Double, planned Double"
         let mapping = infer(model, model + ", more String")
-        #expect(mapping.obstacles.isEmpty)
+        expect(mapping.obstacles.isEmpty)
         let attributes = try #require(mapping.entities.first?.attributes)
-        #expect(attributes.map { $0.source?.name } == [nil, "planned", "rate"])
+        expectEqual(attributes.map { $0.source?.name }, [nil, "planned", "rate"])
     }
 
     @Test func `one source never becomes two`() {
         let mapping = infer("A: a String", "A: b{a} String, c{a} String")
-        #expect(
+        expect(
             mapping.obstacles.map(\.reason) == [
                 "the properties b and c of the new model share the renaming identifier a"
             ]
@@ -53,17 +54,17 @@ struct InferenceTests {
 
     @Test func `m062 a relationship to another entity is an obstacle`() {
         let mapping = infer("A: b -> B\nB: n String\nC: n String", "A: b -> C\nB: n String\nC: n String")
-        #expect(mapping.obstacles.map(\.text).first?.hasPrefix("A.b: it led to B and would lead to C") == true)
-        #expect(infer("A: b -> B\nB: n String", "A: b -> BB\nBB{B}: n String").obstacles.isEmpty)
+        expectEqual(mapping.obstacles.map(\.text).first?.hasPrefix("A.b: it led to B and would lead to C"), true)
+        expect(infer("A: b -> B\nB: n String", "A: b -> BB\nBB{B}: n String").obstacles.isEmpty)
     }
 
     @Test func `m080 every obstacle is in the error`() throws {
         let mapping = infer("A: a String, b Int64\nB: n String", "A: a Date, b Int16\nB(A)")
-        #expect(mapping.obstacles.count >= 3)
+        expect(mapping.obstacles.count >= 3)
         let error = try #require(throws: CocoaError.self) { try mapping.requireInferable() }
-        #expect(error.code == .inferredMappingModel)
-        #expect((error.userInfo[NSDetailedErrorsKey] as? [CocoaError])?.count == mapping.obstacles.count)
-        for obstacle in mapping.obstacles { #expect(error.localizedDescription.contains(obstacle.text)) }
+        expectEqual(error.code, .inferredMappingModel)
+        expectEqual((error.userInfo[NSDetailedErrorsKey] as? [CocoaError])?.count, mapping.obstacles.count)
+        for obstacle in mapping.obstacles { expect(error.localizedDescription.contains(obstacle.text)) }
     }
 
     @Test(arguments: [
@@ -72,6 +73,6 @@ struct InferenceTests {
         ("Int16", "Bool", false), ("String", "UUID", false), ("Decimal", "Double", false),
     ])
     func `m039 m042 types`(_ old: String, _ new: String, _ isInferable: Bool) {
-        #expect(infer("A: a \(old)", "A: a \(new)").obstacles.isEmpty == isInferable)
+        expectEqual(infer("A: a \(old)", "A: a \(new)").obstacles.isEmpty, isInferable)
     }
 }

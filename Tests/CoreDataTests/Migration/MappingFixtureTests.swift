@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataSQLiteStore
 import StrataStoreChecks
@@ -33,14 +34,14 @@ struct MappingFixtureTests {
     ) throws {
         try NSMigrationManager(sourceModel: models.source, destinationModel: models.destination)
             .migrateStore(from: url, type: .sqlite, mapping: mapping, to: destination, type: .sqlite)
-        #expect(try StoreVerifier(storeURL: destination, model: models.destination).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: destination, model: models.destination).problems(), [])
     }
 
     @Test func `a store of Apple's framework goes through two mappings into one entity, with policies`() throws {
         let scratch = try ScratchFolder()
         let models = try models("loop-v1-v4/Model.contents.xml", "loop-v1-v4/Modelv4.contents.xml")
         let mapping = try mapping("loop-v1-v4/Modelv1v4", models)
-        #expect(mapping.entityMappings.count == 6)
+        expectEqual(mapping.entityMappings.count, 6)
         NSEntityMigrationPolicy.register(CarbPolicy.self, as: "LoopKit.CachedCarbObjectv3EntityMigrationPolicy")
         NSEntityMigrationPolicy.register(DeletedCarbPolicy.self, as: "LoopKit.DeletedCarbObjectv3EntityMigrationPolicy")
         let url = scratch.file("old.sqlite")
@@ -50,13 +51,13 @@ struct MappingFixtureTests {
         try migrate(url, to: new, models, mapping)
 
         try LibraryMove.change(new, models.destination) { context in
-            #expect(try context.all("CachedCarbObject").count == 1)
-            #expect(try context.all("PumpEvent").count == 4)
-            #expect(try context.all("Reservoir").count == 1)
-            #expect(try context.all("CachedInsulinDeliveryObject").count == 1)
+            try expectEqual(context.all("CachedCarbObject").count, 1)
+            try expectEqual(context.all("PumpEvent").count, 4)
+            try expectEqual(context.all("Reservoir").count, 1)
+            try expectEqual(context.all("CachedInsulinDeliveryObject").count, 1)
             let carb = try #require(try context.all("CachedCarbObject").first)
-            #expect(carb.value(forKey: "provenanceIdentifier") as? String == "test")
-            #expect(carb.value(forKey: "startDate") != nil)
+            expectEqual(carb.value(forKey: "provenanceIdentifier") as? String, "test")
+            expect(carb.value(forKey: "startDate") != nil)
         }
     }
 
@@ -85,9 +86,9 @@ struct MappingFixtureTests {
         }
         try LibraryMove.change(scratch.file("3.sqlite"), steps[2].destination) { context in
             let note = try #require(try context.all("Note").first)
-            #expect(note.value(forKey: "title") as? String == "a")
+            expectEqual(note.value(forKey: "title") as? String, "a")
             let images = note.value(forKey: "images") as? Set<NSManagedObject> ?? []
-            #expect(images.map { $0.value(forKey: "imageData") as? Data } == [Data([1, 2])])
+            expectEqual(images.map { $0.value(forKey: "imageData") as? Data }, [Data([1, 2])])
         }
     }
 
@@ -116,12 +117,12 @@ struct MappingFixtureTests {
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
             let note = try #require(try context.all("Note").first)
-            #expect(note.value(forKey: "title") as? String == "a")
+            expectEqual(note.value(forKey: "title") as? String, "a")
             let images = note.value(forKey: "images") as? Set<NSManagedObject> ?? []
-            #expect(images.map { $0.value(forKey: "imageData") as? Data } == [first == 0 ? nil : Data([1, 2])])
+            expectEqual(images.map { $0.value(forKey: "imageData") as? Data }, [first == 0 ? nil : Data([1, 2])])
         }
         for store in coordinator.persistentStores { try coordinator.remove(store) }
-        #expect(try StoreVerifier(storeURL: url, model: last).problems() == [])
+        try expectEqual(StoreVerifier(storeURL: url, model: last).problems(), [])
     }
 
     @Test func `an inferable change gives the same rows by a mapping model, by inference and by objects`() throws {
@@ -165,9 +166,9 @@ struct MappingFixtureTests {
         )
 
         let expected = try rows(scratch.file("a.sqlite"))
-        #expect(expected.count == 40)
-        #expect(try rows(scratch.file("b.sqlite")) == expected)
-        #expect(try rows(scratch.file("c.sqlite")) == expected)
+        expectEqual(expected.count, 40)
+        try expectEqual(rows(scratch.file("b.sqlite")), expected)
+        try expectEqual(rows(scratch.file("c.sqlite")), expected)
     }
 
     @Test func `stored value expressions carry numbers there and back`() throws {
@@ -190,8 +191,8 @@ struct MappingFixtureTests {
         )
         try LibraryMove.change(scratch.file("2.sqlite"), there.destination) { context in
             let creature = try #require(try context.all("Creature").first)
-            #expect((creature.value(forKey: "numberOfFlippers") as? NSNumber)?.intValue == 9)
-            #expect((creature.value(forKey: "hasHead") as? NSNumber)?.boolValue == true)
+            expectEqual((creature.value(forKey: "numberOfFlippers") as? NSNumber)?.intValue, 9)
+            expectEqual((creature.value(forKey: "hasHead") as? NSNumber)?.boolValue, true)
         }
         try migrate(
             scratch.file("2.sqlite"),
@@ -201,8 +202,8 @@ struct MappingFixtureTests {
         )
         try LibraryMove.change(scratch.file("3.sqlite"), back.destination) { context in
             let creature = try #require(try context.all("Creature").first)
-            #expect((creature.value(forKey: "numberOfFlagella") as? NSNumber)?.intValue == 9)
-            #expect((creature.value(forKey: "dnaCode") as? NSNumber)?.intValue == 7)
+            expectEqual((creature.value(forKey: "numberOfFlagella") as? NSNumber)?.intValue, 9)
+            expectEqual((creature.value(forKey: "dnaCode") as? NSNumber)?.intValue, 7)
         }
     }
 }

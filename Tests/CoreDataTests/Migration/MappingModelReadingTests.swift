@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataModelFiles
 import StrataSQLiteStore
@@ -13,12 +14,12 @@ struct MappingModelTests {
     @Test func `m020 m022 recorded hashes decide, in any order of the mappings`() throws {
         let (source, destination) = (LibraryVersions.first(), LibraryVersions.second())
         let mapping = Self.recorded()
-        #expect(mapping.mismatches(sourceModel: source, destinationModel: destination) == [])
+        expectEqual(mapping.mismatches(sourceModel: source, destinationModel: destination), [])
         mapping.entityMappings.reverse()
-        #expect(mapping.mismatches(sourceModel: source, destinationModel: destination) == [])
+        expectEqual(mapping.mismatches(sourceModel: source, destinationModel: destination), [])
 
         let problems = mapping.mismatches(sourceModel: destination, destinationModel: source)
-        #expect(!problems.isEmpty)
+        expect(!problems.isEmpty)
     }
 
     private static func recorded() -> NSMappingModel {
@@ -39,10 +40,10 @@ struct MappingModelTests {
         let mapping = NSMappingModel()
         mapping.entityMappings = [LibraryVersions.entity("A", "A")]
 
-        #expect(mapping.mismatches(sourceModel: first, destinationModel: second) == [])
+        expectEqual(mapping.mismatches(sourceModel: first, destinationModel: second), [])
         let problems = mapping.mismatches(sourceModel: second, destinationModel: third)
-        #expect(problems.count == 1)
-        #expect(problems.first?.contains("Entity B differs") == true)
+        expectEqual(problems.count, 1)
+        expectEqual(problems.first?.contains("Entity B differs"), true)
     }
 
     @Test func `a source expression whose filter is no predicate is an error of the migration`() throws {
@@ -61,8 +62,8 @@ struct MappingModelTests {
                 .migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
         }
 
-        #expect(error?.localizedDescription.contains("is no predicate") == true)
-        #expect(!FileManager.default.fileExists(atPath: place.path))
+        expectEqual(error?.localizedDescription.contains("is no predicate"), true)
+        expect(!FileManager.default.fileExists(atPath: place.path))
     }
 
     @Test func `m023 a stale hash is told with both hashes`() throws {
@@ -74,25 +75,25 @@ struct MappingModelTests {
             destinationModel: LibraryVersions.second()
         )
 
-        #expect(problems.count == 1)
+        expectEqual(problems.count, 1)
         let hash = try #require(LibraryVersions.second().entityVersionHashesByName["Writer"])
-        #expect(problems.first?.contains("0f0f0f0f") == true)
-        #expect(problems.first?.contains(MappingModelMatch.digits(hash)) == true)
+        expectEqual(problems.first?.contains("0f0f0f0f"), true)
+        expectEqual(problems.first?.contains(MappingModelMatch.digits(hash)), true)
     }
 
     @Test func `mappings are found by name, with the names that nobody has given`() {
         let model = LibraryVersions.mapping()
         model.entityMappings.append(LibraryVersions.entity(nil, "Note"))
 
-        #expect(
+        expect(
             model.entityMappingsByName.keys.sorted()
                 == ["AuthorToWriter", "BookToBook", "NovelToNovel", "Note"].sorted()
         )
         model.entityMappings = nil
-        #expect(model.entityMappings.isEmpty)
-        #expect(NSEntityMapping().mappingType == .undefinedEntityMappingType)
-        #expect(NSEntityMappingType(rawValue: 5) == .transformEntityMappingType)
-        #expect(NSEntityMappingType(rawValue: 6) == nil)
+        expect(model.entityMappings.isEmpty)
+        expectEqual(NSEntityMapping().mappingType, .undefinedEntityMappingType)
+        expectEqual(NSEntityMappingType(rawValue: 5), .transformEntityMappingType)
+        expectEqual(NSEntityMappingType(rawValue: 6), nil)
     }
 
     // MARK: - Inference
@@ -107,21 +108,21 @@ struct MappingModelTests {
 
         let model = try NSMappingModel.inferredMappingModel(forSourceModel: source, destinationModel: destination)
 
-        #expect(
+        expect(
             model.entityMappingsByName.keys.sorted()
                 == ["IEM_Add_New", "IEM_Copy_Same", "IEM_Remove_Gone", "IEM_Transform_A", "IEM_Transform_B"]
         )
         let entry = try #require(model.entityMappingsByName["IEM_Transform_A"])
-        #expect(entry.mappingType == .transformEntityMappingType)
-        #expect(entry.destinationEntityName == "C")
+        expectEqual(entry.mappingType, .transformEntityMappingType)
+        expectEqual(entry.destinationEntityName, "C")
         let values = Dictionary(uniqueKeysWithValues: (entry.attributeMappings ?? []).map { ($0.name ?? "", $0) })
-        #expect(values["new"]?.valueExpression?.description == "FUNCTION($source, \"valueForKey:\", \"old\")")
-        #expect(values["more"]?.valueExpression == nil)
-        #expect(
+        expectEqual(values["new"]?.valueExpression?.description, "FUNCTION($source, \"valueForKey:\", \"old\")")
+        expectEqual(values["more"]?.valueExpression, nil)
+        expect(
             entry.relationshipMappings?.first?.valueExpression?.function
                 == "destinationInstancesForSourceRelationshipNamed:sourceInstances:"
         )
-        #expect(model.mismatches(sourceModel: source, destinationModel: destination) == [])
+        expectEqual(model.mismatches(sourceModel: source, destinationModel: destination), [])
     }
 
     @Test func `m079 what cannot be inferred throws 134190`() throws {
@@ -132,7 +133,7 @@ struct MappingModelTests {
             try NSMappingModel.inferredMappingModel(forSourceModel: source, destinationModel: destination)
         }
 
-        #expect(error.code == .inferredMappingModel)
+        expectEqual(error.code, .inferredMappingModel)
     }
 
     @Test(arguments: [true, false])
@@ -161,15 +162,15 @@ struct MappingModelTests {
         try manager.migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: url, type: .sqlite)
 
         let lines = try LibraryMove.change(url, ModelSketch.model(new)) { try $0.dump() }
-        #expect(
+        expect(
             lines == [
                 "B b0 each={a} one=a", "B b1 each={a} one=a", "B b2 each={a} one=a", "B b3 each={a} one=-",
                 "C a all={b0 b1 b2 b3} many=[b2 b0 b1] more=3 new=x size=3",
             ]
         )
-        #expect(try store.contents() == before)
-        #expect(try StoreVerifier(storeURL: url, model: ModelSketch.model(new)).problems() == [])
-        #expect(try store.scratch.names.filter { !$0.hasPrefix("aging") } == ["new.sqlite"])
+        try expectEqual(store.contents(), before)
+        try expectEqual(StoreVerifier(storeURL: url, model: ModelSketch.model(new)).problems(), [])
+        try expectEqual(store.scratch.names.filter { !$0.hasPrefix("aging") }, ["new.sqlite"])
     }
 
     @Test func `m110 a mapping that was changed after it was inferred is carried out as it is`() throws {
@@ -189,7 +190,7 @@ struct MappingModelTests {
         try NSMigrationManager(sourceModel: source, destinationModel: destination)
             .migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: url, type: .sqlite)
 
-        #expect(try LibraryMove.change(url, destination) { try $0.dump() } == ["A a x=old y=OLD"])
+        try expectEqual(LibraryMove.change(url, destination) { try $0.dump() }, ["A a x=old y=OLD"])
     }
 }
 
@@ -264,41 +265,41 @@ struct MappingModelFileTests {
         let models = try Self.models(sample)
         let url = Self.folder.appendingPathComponent(sample.edited + ".xcmappingmodel")
         let mappings = try MappingModelFile.mappings(at: url, models: models)
-        #expect(!mappings.isEmpty)
+        expect(!mappings.isEmpty)
         let model = NSMappingModel()
         model.entityMappings = mappings
-        #expect(model.mismatches(sourceModel: models.source, destinationModel: models.destination) == [])
+        expectEqual(model.mismatches(sourceModel: models.source, destinationModel: models.destination), [])
         guard let name = sample.compiled else { return }
 
         let compiled = try NSMappingModel(
             reading: Self.folder.appendingPathComponent("constructed-cdm/\(name).cdm")
         )
 
-        #expect(Self.text(mappings) == Self.text(compiled.entityMappings))
+        expectEqual(Self.text(mappings), Self.text(compiled.entityMappings))
     }
 
     @Test func `m182 the models of an edited mapping model are found beside it`() throws {
         let folder = Self.folder.appendingPathComponent("notes-images")
         for (name, count) in [("v1.0-to-v1.1", 1), ("v1.1-to-v1.2", 2), ("v1.2-to-v1.3", 2)] {
             let model = try NSMappingModel(reading: folder.appendingPathComponent(name + ".xcmappingmodel"))
-            #expect(model.entityMappings.count == count)
+            expectEqual(model.entityMappings.count, count)
             let entry = try #require(model.entityMappingsByName["NoteToNote"])
             // The first has no user info.
             guard name != "v1.0-to-v1.1" else { continue }
-            #expect(entry.userInfo?["sourceVersion"] as? String == String(name.prefix(4)))
+            expectEqual(entry.userInfo?["sourceVersion"] as? String, String(name.prefix(4)))
             let compiled = try NSMappingModel(
                 reading: Self.folder.appendingPathComponent("constructed-cdm/notes-\(name).cdm")
             )
-            #expect(Self.text(model.entityMappings) == Self.text(compiled.entityMappings))
+            expectEqual(Self.text(model.entityMappings), Self.text(compiled.entityMappings))
         }
         // Where there are none, the error says which is missing.
         let error = try #require(throws: CocoaError.self) {
             try NSMappingModel(reading: Self.folder.appendingPathComponent("creatures/V2.FromV1.xcmappingmodel"))
         }
-        #expect(error.code == .fileReadNoSuchFile)
-        #expect(error.localizedDescription.contains("Advanced.EvolutionDemo.V1.xcdatamodel"))
-        #expect(NSMappingModel(contentsOf: Self.folder) == nil)
-        #expect(NSMappingModel(contentsOf: nil) == nil)
+        expectEqual(error.code, .fileReadNoSuchFile)
+        expect(error.localizedDescription.contains("Advanced.EvolutionDemo.V1.xcdatamodel"))
+        expectEqual(NSMappingModel(contentsOf: Self.folder), nil)
+        expectEqual(NSMappingModel(contentsOf: nil), nil)
     }
 
     @Test func `a mapping model is found in a bundle by the two models`() throws {
@@ -311,12 +312,12 @@ struct MappingModelFileTests {
                 let mapping = NSMappingModel(from: [bundle], forSourceModel: source, destinationModel: destination)
                 if let mapping {
                     found += 1
-                    #expect(mapping.mismatches(sourceModel: source, destinationModel: destination) == [])
+                    expectEqual(mapping.mismatches(sourceModel: source, destinationModel: destination), [])
                 }
             }
         }
-        #expect(found == 3)
-        #expect(NSMappingModel(from: [bundle], forSourceModel: nil, destinationModel: models[0]) == nil)
+        expectEqual(found, 3)
+        expectEqual(NSMappingModel(from: [bundle], forSourceModel: nil, destinationModel: models[0]), nil)
     }
 
     // MARK: - Hostile files
@@ -366,12 +367,12 @@ struct MappingModelFileTests {
             defer { try? FileManager.default.removeItem(at: file) }
             try Data(text.utf8).write(to: file)
             let error = try #require(throws: CocoaError.self) { try NSMappingModel(reading: file) }
-            #expect(error.code == code)
-            #expect(error.localizedDescription.contains(reason), "\(error.localizedDescription)")
+            expectEqual(error.code, code)
+            expect(error.localizedDescription.contains(reason), "\(error.localizedDescription)")
         }
         let endless = try #require(throws: CocoaError.self) {
             try NSMappingModel(reading: URL(fileURLWithPath: "/dev/zero"))
         }
-        #expect(endless.code == .fileReadTooLarge)
+        expectEqual(endless.code, .fileReadTooLarge)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -17,11 +18,11 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.values("Writer", "fullName") == ["Author 0"])
-        #expect(try move.values("Writer", "country") == ["unknown"])
-        #expect(Set(try move.values("Book", "title")) == ["Book 0", "Book 1", "Book 2"])
-        #expect(try move.numbers("Book", "pageCount") == [100, 101, 102])
-        #expect(try move.count("Novel") == 1)
+        try expectEqual(move.values("Writer", "fullName"), ["Author 0"])
+        try expectEqual(move.values("Writer", "country"), ["unknown"])
+        expectEqual(Set(try move.values("Book", "title")), ["Book 0", "Book 1", "Book 2"])
+        try expectEqual(move.numbers("Book", "pageCount"), [100, 101, 102])
+        try expectEqual(move.count("Novel"), 1)
     }
 
     @Test func `m094 relationships of every kind lead to what has become of the same objects`() throws {
@@ -33,16 +34,16 @@ struct MigrationManagerTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Writer")
             request.sortDescriptors = [NSSortDescriptor(key: "fullName", ascending: true)]
             let writers = try context.fetch(request)
-            #expect(writers.count == 4)
+            expectEqual(writers.count, 4)
             for (index, writer) in writers.enumerated() {
                 let works = (writer.value(forKey: "works") as? Set<NSManagedObject>) ?? []
-                #expect(
+                expect(
                     Set(works.map { $0.value(forKey: "title") as? String })
                         == Set((0..<40).filter { $0 % 4 == index }.map { "Book \($0)" })
                 )
                 let favourites = (writer.value(forKey: "favourites") as? NSOrderedSet)?.array as? [NSManagedObject]
                 let expected = (0..<30).filter { ($0 + 1) % 4 == index }.reversed().map { "Book \($0)" }
-                #expect(favourites?.map { $0.value(forKey: "title") as? String } == expected)
+                expectEqual(favourites?.map { $0.value(forKey: "title") as? String }, expected)
             }
         }
     }
@@ -52,7 +53,7 @@ struct MigrationManagerTests {
 
         try move.migrate()
 
-        #expect(try move.values("Book", "pageCount") == [1])
+        try expectEqual(move.values("Book", "pageCount"), [1])
     }
 
     @Test func `m098 one entity is split into two, and two become one`() throws {
@@ -69,8 +70,8 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.values("Writer", "fullName") == ["A"])
-        #expect(Set(try move.values("Note", "text")) == ["A", "B"])
+        try expectEqual(move.values("Writer", "fullName"), ["A"])
+        expectEqual(Set(try move.values("Note", "text")), ["A", "B"])
     }
 
     @Test func `m099 a predicate in the source expression leaves the others behind`() throws {
@@ -85,7 +86,7 @@ struct MigrationManagerTests {
             request.includesSubentities = false
             return Set(try context.fetch(request).map { $0.value(forKey: "title") as? String })
         }
-        #expect(titles == ["Book 5", "Book 7", "Book 8"])
+        expectEqual(titles, ["Book 5", "Book 7", "Book 8"])
     }
 
     @Test func `m100 the mapping of an entity leaves its sub-entities to theirs`() throws {
@@ -95,7 +96,7 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.count("Book") == 6)
+        try expectEqual(move.count("Book"), 6)
     }
 
     @Test func `m101 what has no mapping is not carried over, and mappings that add make nothing`() throws {
@@ -105,9 +106,9 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.count("Writer") == 0)
-        #expect(try move.count("Book") == 0)
-        #expect(try move.count("Note") == 0)
+        try expectEqual(move.count("Writer"), 0)
+        try expectEqual(move.count("Book"), 0)
+        try expectEqual(move.count("Note"), 0)
     }
 
     // MARK: - Expressions
@@ -136,10 +137,10 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.values("Writer", "age") == [406])
-        #expect(try move.values("Writer", "fullName") == ["AUTHOR 0"])
-        #expect(Set(try move.values("Book", "title")) == ["Author 0", "Novel"])
-        #expect(Set(try move.values("Novel", "genre")) == ["crime"])
+        try expectEqual(move.values("Writer", "age"), [406])
+        try expectEqual(move.values("Writer", "fullName"), ["AUTHOR 0"])
+        expectEqual(Set(try move.values("Book", "title")), ["Author 0", "Novel"])
+        expectEqual(Set(try move.values("Novel", "genre")), ["crime"])
     }
 
     @Test func `m106 an unknown function is an error before anything is written`() throws {
@@ -152,9 +153,9 @@ struct MigrationManagerTests {
 
             let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
 
-            #expect(error.code == .entityMigrationPolicy)
-            #expect(error.localizedDescription.contains("BookToBook"))
-            #expect(move.leftovers.isEmpty)
+            expectEqual(error.code, .entityMigrationPolicy)
+            expect(error.localizedDescription.contains("BookToBook"))
+            expect(move.leftovers.isEmpty)
         }
     }
 
@@ -175,10 +176,10 @@ struct MigrationManagerTests {
 
             let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
 
-            #expect(error.code == .migration)
-            #expect(error.userInfo["property"] as? String == property)
-            #expect(error.localizedDescription.contains("BookToBook"))
-            #expect(move.leftovers.isEmpty)
+            expectEqual(error.code, .migration)
+            expectEqual(error.userInfo["property"] as? String, property)
+            expect(error.localizedDescription.contains("BookToBook"))
+            expect(move.leftovers.isEmpty)
         }
     }
 
@@ -189,8 +190,8 @@ struct MigrationManagerTests {
 
         let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
 
-        #expect(error.code == .migration)
-        #expect(error.localizedDescription.contains("nothing"))
+        expectEqual(error.code, .migration)
+        expect(error.localizedDescription.contains("nothing"))
     }
 
     // MARK: - Identity
@@ -212,19 +213,19 @@ struct MigrationManagerTests {
         try move.migrate()
 
         let new = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: move.destination)
-        #expect(new[NSStoreUUIDKey] as? String == metadata[NSStoreUUIDKey] as? String)
-        #expect(new["app.version"] as? String == "3.1")
-        #expect(LibraryVersions.second().isConfiguration(withName: nil, compatibleWithStoreMetadata: new))
+        expectEqual(new[NSStoreUUIDKey] as? String, metadata[NSStoreUUIDKey] as? String)
+        expectEqual(new["app.version"] as? String, "3.1")
+        expect(LibraryVersions.second().isConfiguration(withName: nil, compatibleWithStoreMetadata: new))
         let old = try keys(move.source, LibraryVersions.first())
-        #expect(old.count == 30)
-        #expect(try keys(move.destination, LibraryVersions.second()) == old)
+        expectEqual(old.count, 30)
+        try expectEqual(keys(move.destination, LibraryVersions.second()), old)
         // What is inserted afterwards takes new keys.
         let next = try move.inspect { context in
             let book = LibraryMove.make("Book", ["title": "new"], context)
             try context.save()
             return book.key
         }
-        #expect(next > old.values.max() ?? 0)
+        expect(next > old.values.max() ?? 0)
     }
 
     @Test func `m128 source objects are plain, whatever class the program has now`() throws {
@@ -247,8 +248,8 @@ struct MigrationManagerTests {
             type: .sqlite
         )
 
-        #expect(manager.userInfo?["source"] as? String == "NSManagedObject")
-        #expect(manager.userInfo?["destination"] as? String == "Tag")
+        expectEqual(manager.userInfo?["source"] as? String, "NSManagedObject")
+        expectEqual(manager.userInfo?["destination"] as? String, "Tag")
     }
 
     // MARK: - Places
@@ -266,7 +267,7 @@ struct MigrationManagerTests {
             )
         }
 
-        #expect(error.code == .migrationManagerDestinationStore)
+        expectEqual(error.code, .migrationManagerDestinationStore)
     }
 
     @Test func `a source that is missing, damaged or of another model is an error about the source`() throws {
@@ -286,11 +287,11 @@ struct MigrationManagerTests {
                     type: .sqlite
                 )
             }
-            #expect(error.code == .migrationManagerSourceStore)
-            #expect(error.userInfo[NSUnderlyingErrorKey] != nil)
+            expectEqual(error.code, .migrationManagerSourceStore)
+            expect(error.userInfo[NSUnderlyingErrorKey] != nil)
         }
-        #expect(!FileManager.default.fileExists(atPath: missing.path))
-        #expect(!FileManager.default.fileExists(atPath: move.destination.path))
+        expect(!FileManager.default.fileExists(atPath: missing.path))
+        expect(!FileManager.default.fileExists(atPath: move.destination.path))
     }
 
     @Test func `m113 a destination of the new model is added to`() throws {
@@ -305,25 +306,28 @@ struct MigrationManagerTests {
         try move.migrate(authors)
         try move.migrate(books)
 
-        #expect(try move.count("Writer") == 1)
-        #expect(try move.count("Book") == 6)
-        #expect(move.leftovers == ["new.sqlite"])
+        try expectEqual(move.count("Writer"), 1)
+        try expectEqual(move.count("Book"), 6)
+        expectEqual(move.leftovers, ["new.sqlite"])
     }
 
     @Test func `a destination that is no store, or of another model, is left alone`() throws {
         let move = try LibraryMove()
         try Data("precious".utf8).write(to: move.destination)
         let error = try #require(throws: CocoaError.self) { try move.migrate() }
-        #expect(error.code == .migrationManagerDestinationStore)
-        #expect(try Data(contentsOf: move.destination) == Data("precious".utf8))
+        expectEqual(error.code, .migrationManagerDestinationStore)
+        try expectEqual(Data(contentsOf: move.destination), Data("precious".utf8))
 
         try FileManager.default.removeItem(at: move.destination)
         try LibraryMove.change(move.destination, GuideModel.make()) { LibraryMove.make("Tag", ["title": "t"], $0) }
-        #expect(try #require(throws: CocoaError.self) { try move.migrate() }.code == .migrationManagerDestinationStore)
+        try expectEqual(
+            #require(throws: CocoaError.self) { try move.migrate() }.code,
+            .migrationManagerDestinationStore
+        )
         let tags = try LibraryMove.change(move.destination, GuideModel.make()) {
             try $0.count(for: NSFetchRequest<NSManagedObject>(entityName: "Tag"))
         }
-        #expect(tags == 1)
+        expectEqual(tags, 1)
     }
 
     @Test func `a destination that was destroyed before is filled`() throws {
@@ -334,8 +338,8 @@ struct MigrationManagerTests {
 
         try move.migrate()
 
-        #expect(try move.count("Book") == 3)
-        #expect(move.leftovers == ["new.sqlite"])
+        try expectEqual(move.count("Book"), 3)
+        expectEqual(move.leftovers, ["new.sqlite"])
     }
 
     @Test func `m117 a store is migrated to another type of store, and back`() throws {
@@ -360,13 +364,13 @@ struct MigrationManagerTests {
             .migrateStore(from: binary, type: .binary, mapping: same, to: move.destination, type: .sqlite)
 
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: move.destination)
-        #expect(metadata[NSStoreUUIDKey] as? String == uuid as? String)
-        #expect(try move.count("Book") == 2100)
+        expectEqual(metadata[NSStoreUUIDKey] as? String, uuid as? String)
+        try expectEqual(move.count("Book"), 2100)
         try move.inspect { context in
             let request = NSFetchRequest<NSManagedObject>(entityName: "Writer")
             request.predicate = NSPredicate(format: "fullName == %@", "Author 7")
             let writer = try #require(try context.fetch(request).first)
-            #expect((writer.value(forKey: "works") as? NSSet)?.count == 10)
+            expectEqual((writer.value(forKey: "works") as? NSSet)?.count, 10)
         }
     }
 
@@ -391,9 +395,9 @@ struct MigrationManagerTests {
             .migrateStore(from: old, type: .sqlite, mapping: mapping, to: new, type: .sqlite)
 
         let value = try LibraryMove.change(new, model()) { try $0.all("A").first?.value(forKey: "blob") as? Data }
-        #expect(value == blob)
+        expectEqual(value, blob)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
-        #expect(names.filter { $0.hasPrefix(".") }.sorted() == [".new_SUPPORT", ".old_SUPPORT"])
+        expectEqual(names.filter { $0.hasPrefix(".") }.sorted(), [".new_SUPPORT", ".old_SUPPORT"])
     }
 
     // MARK: - Failing
@@ -419,10 +423,10 @@ struct MigrationManagerTests {
             )
         }
 
-        #expect(error.code == .validationMultipleErrors)
-        #expect(error.detailedErrors.count == 7)
-        #expect(move.leftovers.isEmpty)
-        #expect(try Data(contentsOf: move.source) == before)
+        expectEqual(error.code, .validationMultipleErrors)
+        expectEqual(error.detailedErrors.count, 7)
+        expect(move.leftovers.isEmpty)
+        try expectEqual(Data(contentsOf: move.source), before)
     }
 
     @Test func `m069 objects that break a uniqueness constraint are an error with the constraint under it`() throws {
@@ -443,10 +447,10 @@ struct MigrationManagerTests {
             )
         }
 
-        #expect(error.code == .migration)
+        expectEqual(error.code, .migration)
         let cause = error.userInfo[NSUnderlyingErrorKey] as? CocoaError
-        #expect(cause?.code.rawValue == NSMigrationConstraintViolationError)
-        #expect(move.leftovers.isEmpty)
+        expectEqual(cause?.code.rawValue, NSMigrationConstraintViolationError)
+        expect(move.leftovers.isEmpty)
     }
 
     @Test func `m023 a mapping whose recorded hash is stale is refused with both hashes`() throws {
@@ -456,10 +460,10 @@ struct MigrationManagerTests {
 
         let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
 
-        #expect(error.code == .migrationMissingMappingModel)
+        expectEqual(error.code, .migrationMissingMappingModel)
         let hash = try #require(LibraryVersions.first().entityVersionHashesByName["Book"])
-        #expect(error.localizedDescription.contains("abababab"))
-        #expect(error.localizedDescription.contains(MappingModelMatch.digits(hash)))
+        expect(error.localizedDescription.contains("abababab"))
+        expect(error.localizedDescription.contains(MappingModelMatch.digits(hash)))
     }
 
     @Test func `names that the models do not have are errors`() throws {
@@ -473,7 +477,7 @@ struct MigrationManagerTests {
             let mapping = NSMappingModel()
             mapping.entityMappings = [entry]
             #expect(throws: CocoaError.self) { try move.migrate(mapping) }
-            #expect(move.leftovers.isEmpty)
+            expect(move.leftovers.isEmpty)
         }
         let twice = NSMappingModel()
         twice.entityMappings = [LibraryVersions.entity("Author", "Writer"), LibraryVersions.entity("Author", "Writer")]
@@ -490,12 +494,12 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.count("Book") == 6000)
-        #expect(try move.count("Writer") == 600)
+        try expectEqual(move.count("Book"), 6000)
+        try expectEqual(move.count("Writer"), 600)
         let source = try #require(move.manager.userInfo?["source"] as? Int)
         let destination = try #require(move.manager.userInfo?["destination"] as? Int)
-        #expect(source < 4200)
-        #expect(destination < 4200)
+        expect(source < 4200)
+        expect(destination < 4200)
     }
 
     @Test func `m114 a policy sees the source as it was, whatever others write meanwhile`() throws {
@@ -507,12 +511,12 @@ struct MigrationManagerTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.count("Book") == 20)
-        #expect(!(try move.values("Book", "title").contains("changed")))
+        try expectEqual(move.count("Book"), 20)
+        expect(!(try move.values("Book", "title").contains("changed")))
         let now = try LibraryMove.change(move.source, LibraryVersions.first()) {
             try $0.count(for: NSFetchRequest<NSManagedObject>(entityName: "Book"))
         }
-        #expect(now == 21)
+        expectEqual(now, 21)
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
@@ -38,10 +39,10 @@ struct MigrationOpeningTests {
         let error = try #require(throws: CocoaError.self) {
             try coordinator.addPersistentStore(type: .sqlite, at: store.url, options: options)
         }
-        #expect(error.code == .persistentStoreIncompatibleVersionHash)
-        #expect(error.userInfo["metadata"] is [String: Any])
-        #expect(coordinator.persistentStores.isEmpty)
-        #expect(try Data(contentsOf: store.url) == before)
+        expectEqual(error.code, .persistentStoreIncompatibleVersionHash)
+        expect(error.userInfo["metadata"] is [String: Any])
+        expect(coordinator.persistentStores.isEmpty)
+        try expectEqual(Data(contentsOf: store.url), before)
     }
 
     @Test func `m003 without inference only mapping models count`() throws {
@@ -53,30 +54,30 @@ struct MigrationOpeningTests {
                 options: [NSMigratePersistentStoresAutomaticallyOption: true]
             )
         }
-        #expect(error.code == .migrationMissingMappingModel)
-        #expect(error.userInfo["sourceModel"] is NSManagedObjectModel)
-        #expect(error.userInfo["destinationModel"] is NSManagedObjectModel)
+        expectEqual(error.code, .migrationMissingMappingModel)
+        expect(error.userInfo["sourceModel"] is NSManagedObjectModel)
+        expect(error.userInfo["destinationModel"] is NSManagedObjectModel)
     }
 
     @Test func `m006 the descriptions of containers migrate by default`() throws {
         let store = try filled()
         let description = NSPersistentStoreDescription(url: store.url)
-        #expect(description.shouldMigrateStoreAutomatically)
-        #expect(description.shouldInferMappingModelAutomatically)
+        expect(description.shouldMigrateStoreAutomatically)
+        expect(description.shouldInferMappingModelAutomatically)
         let container = NSPersistentContainer(name: "aging", managedObjectModel: ModelSketch.model(new))
         container.persistentStoreDescriptions = [description]
         var failure: (any Error)?
         container.loadPersistentStores { failure = $1 }
-        #expect(failure == nil)
+        expect(failure == nil)
         let context = container.newBackgroundContext()
         let shown = try context.performAndWait { try context.dump() }
-        #expect(shown == ["A a1 size=5"])
+        expectEqual(shown, ["A a1 size=5"])
         let copy = try #require(description.copy() as? NSPersistentStoreDescription)
         copy.shouldMigrateStoreAutomatically = false
         copy.shouldInferMappingModelAutomatically = false
-        #expect(copy.options[NSMigratePersistentStoresAutomaticallyOption] == NSNumber(value: false))
-        #expect(!copy.shouldMigrateStoreAutomatically)
-        #expect(!copy.shouldInferMappingModelAutomatically)
+        expectEqual(copy.options[NSMigratePersistentStoresAutomaticallyOption], NSNumber(value: false))
+        expect(!copy.shouldMigrateStoreAutomatically)
+        expect(!copy.shouldInferMappingModelAutomatically)
     }
 
     @Test func `m006 a description that says so does not migrate`() throws {
@@ -87,7 +88,7 @@ struct MigrationOpeningTests {
         container.persistentStoreDescriptions = [description]
         var failure: (any Error)?
         container.loadPersistentStores { failure = $1 }
-        #expect((failure as? CocoaError)?.code == .persistentStoreIncompatibleVersionHash)
+        expectEqual((failure as? CocoaError)?.code, .persistentStoreIncompatibleVersionHash)
     }
 
     @Test func `m012 without a source model it says which entities are unknown`() throws {
@@ -97,11 +98,11 @@ struct MigrationOpeningTests {
         writer.close()
         let before = try store.contents()
         let error = try #require(throws: CocoaError.self) { try store.use(ModelSketch.model(new)) { _ in } }
-        #expect(error.code == .migrationMissingSourceModel)
-        #expect(error.userInfo["URL"] as? URL == store.url)
-        #expect(error.userInfo["metadata"] is [String: Any])
-        #expect(error.localizedDescription.contains("no model has A ("))
-        #expect(try store.contents() == before)
+        expectEqual(error.code, .migrationMissingSourceModel)
+        expectEqual(error.userInfo["URL"] as? URL, store.url)
+        expect(error.userInfo["metadata"] is [String: Any])
+        expect(error.localizedDescription.contains("no model has A ("))
+        try expectEqual(store.contents(), before)
     }
 
     @Test func `m013 a read-only store is not migrated`() throws {
@@ -110,9 +111,9 @@ struct MigrationOpeningTests {
         let error = try #require(throws: CocoaError.self) {
             try store.use(ModelSketch.model(new), [NSReadOnlyPersistentStoreOption: true]) { _ in }
         }
-        #expect(error.code == .persistentStoreIncompatibleVersionHash)
-        #expect((error.userInfo["reason"] as? String)?.contains("read-only") == true)
-        #expect(try store.contents() == before)
+        expectEqual(error.code, .persistentStoreIncompatibleVersionHash)
+        expectEqual((error.userInfo["reason"] as? String)?.contains("read-only"), true)
+        try expectEqual(store.contents(), before)
     }
 
     @Test func `m019 other stores of the coordinator stay`() throws {
@@ -122,7 +123,7 @@ struct MigrationOpeningTests {
         #expect(throws: CocoaError.self) {
             try coordinator.addPersistentStore(type: .sqlite, at: store.url, options: AgingStore.migrating)
         }
-        #expect(coordinator.persistentStores == [other])
+        expectEqual(coordinator.persistentStores, [other])
     }
 
     @Test func `m171 m178 of several that come at once exactly one migrates, and all open the store`() async throws {
@@ -143,9 +144,9 @@ struct MigrationOpeningTests {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(shown == Array(repeating: ["A a1 size=5"], count: 8))
-        #expect(try store.number("SELECT COUNT(*) FROM ZA") == before)
-        #expect(try store.problems(ModelSketch.model(new)) == [])
+        expectEqual(shown, Array(repeating: ["A a1 size=5"], count: 8))
+        try expectEqual(store.number("SELECT COUNT(*) FROM ZA"), before)
+        try expectEqual(store.problems(ModelSketch.model(new)), [])
     }
 
     @Test func `m173 who has the store open with the old model neither reads nor writes any more`() throws {
@@ -160,7 +161,7 @@ struct MigrationOpeningTests {
         let (mine, shown) = try context.performAndWait {
             (try #require(context.all("A").first), try pinned.performAndWait { try pinned.dump() })
         }
-        #expect(shown == ["A a1"])
+        expectEqual(shown, ["A a1"])
         try store.use(ModelSketch.model(new)) { context in
             context.make("AA", "aa1")
             try context.save()
@@ -168,19 +169,19 @@ struct MigrationOpeningTests {
         let contents = try store.contents()
         try context.performAndWait {
             let reading = #expect(throws: CocoaError.self) { try context.all("A") }
-            #expect(reading?.code == .persistentStoreIncompatibleVersionHash)
+            expectEqual(reading?.code, .persistentStoreIncompatibleVersionHash)
             mine.setValue("mine", forKey: "n")
             let saving = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(saving?.code == .persistentStoreIncompatibleVersionHash)
+            expectEqual(saving?.code, .persistentStoreIncompatibleVersionHash)
             let batch = NSBatchUpdateRequest(entityName: "A")
             batch.propertiesToUpdate = ["n": "all"]
             let updating = #expect(throws: CocoaError.self) { try context.execute(batch) }
-            #expect(updating?.code == .persistentStoreIncompatibleVersionHash)
+            expectEqual(updating?.code, .persistentStoreIncompatibleVersionHash)
         }
         coordinator.persistentStores[0].metadata["mine"] = 1
-        #expect(try store.contents() == contents, "nothing was written")
+        try expectEqual(store.contents(), contents, "nothing was written")
         let held = try pinned.performAndWait { try pinned.dump() }
-        #expect(held == ["A a1"], "a version that is held on to stays readable")
+        expectEqual(held, ["A a1"], "a version that is held on to stays readable")
     }
 
     @Test func `m173 a save that comes before any read is refused too`() throws {
@@ -194,9 +195,9 @@ struct MigrationOpeningTests {
         context.performAndWait {
             context.make("A", "a2")
             let saving = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(saving?.code == .persistentStoreIncompatibleVersionHash)
+            expectEqual(saving?.code, .persistentStoreIncompatibleVersionHash)
         }
-        #expect(try store.contents() == contents)
+        try expectEqual(store.contents(), contents)
     }
 
     @Test func `m087 m172 who waits for a writer longer than its timeout is told so`() throws {
@@ -207,10 +208,10 @@ struct MigrationOpeningTests {
         let error = try #require(throws: CocoaError.self) {
             try store.use(ModelSketch.model(new), [NSPersistentStoreTimeoutOption: 0.2]) { _ in }
         }
-        #expect(error.code == .persistentStoreTimeout)
+        expectEqual(error.code, .persistentStoreTimeout)
         try writer.execute("ROLLBACK")
         let shown = try store.use(ModelSketch.model(new)) { try $0.dump() }
-        #expect(shown == ["A a1 size=5"])
+        expectEqual(shown, ["A a1 size=5"])
     }
 
     @Test func `m124 the history goes on, with a transaction of the migration`() throws {
@@ -228,23 +229,27 @@ struct MigrationOpeningTests {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
             let result = try #require(try context.execute(request) as? NSPersistentHistoryResult)
             let transactions = try #require(result.result as? [NSPersistentHistoryTransaction])
-            #expect(transactions.map { $0.changes?.count ?? 0 } == [1, 1, 0], "what names the removed entity is gone")
+            expectEqual(
+                transactions.map { $0.changes?.count ?? 0 },
+                [1, 1, 0],
+                "what names the removed entity is gone"
+            )
             let author = transactions.last?.author ?? ""
-            #expect(author.hasPrefix("com.apple.coredata.schemamigrator: lightweight migration from model with digest"))
+            expect(author.hasPrefix("com.apple.coredata.schemamigrator: lightweight migration from model with digest"))
             let update = try #require(transactions[1].changes?.first)
-            #expect(update.changedObjectID.entity.name == "B")
-            #expect(update.updatedProperties?.map(\.name) == ["renamed"])
+            expectEqual(update.changedObjectID.entity.name, "B")
+            expectEqual(update.updatedProperties?.map(\.name), ["renamed"])
             context.make("B", "b2")
             try context.save()
         }
-        #expect(try store.problems(model) == [])
+        try expectEqual(store.problems(model), [])
     }
 
     @Test func `m180 an older program infers its way back`() throws {
         let store = try filled()
         try store.use(ModelSketch.model(new)) { _ in }
         let shown = try store.use(ModelSketch.model(old)) { try $0.dump() }
-        #expect(shown == ["A a1"])
-        #expect(try store.problems(ModelSketch.model(old)) == [])
+        expectEqual(shown, ["A a1"])
+        try expectEqual(store.problems(ModelSketch.model(old)), [])
     }
 }

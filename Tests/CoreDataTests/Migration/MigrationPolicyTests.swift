@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,7 +19,7 @@ struct MigrationPolicyTests {
 
         try move.migrate(Self.mapping(StepNotingPolicy.self))
 
-        #expect(
+        expect(
             move.manager.userInfo?["steps"] as? [String] == [
                 "begin AuthorToWriter 1", "create AuthorToWriter 2", "end creation AuthorToWriter 3",
                 "begin BookToBook 1", "create BookToBook 2", "create BookToBook 3", "end creation BookToBook 4",
@@ -41,11 +42,11 @@ struct MigrationPolicyTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.count("Book") == 3)
-        #expect(try move.count("Note") == 2)
+        try expectEqual(move.count("Book"), 3)
+        try expectEqual(move.count("Note"), 2)
         try move.inspect { context in
             for book in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Book")) {
-                #expect((book.value(forKey: "writer") != nil) == (book.entity.name == "Novel"))
+                expectEqual((book.value(forKey: "writer") != nil), (book.entity.name == "Novel"))
             }
         }
     }
@@ -57,8 +58,8 @@ struct MigrationPolicyTests {
 
             #expect(throws: FailingPolicy.Failure(step: step)) { try move.migrate(Self.mapping(FailingPolicy.self)) }
 
-            #expect(move.leftovers.isEmpty)
-            #expect(move.manager.migrationProgress == 0)
+            expect(move.leftovers.isEmpty)
+            expectEqual(move.manager.migrationProgress, 0)
         }
     }
 
@@ -67,8 +68,8 @@ struct MigrationPolicyTests {
 
         try move.migrate(Self.mapping(AskingPolicy.self))
 
-        #expect(move.manager.userInfo?["mistakes"] as? [String] ?? [] == [])
-        #expect(move.manager.userInfo?["asked"] as? Int == 3)
+        expectEqual(move.manager.userInfo?["mistakes"] as? [String] ?? [], [])
+        expectEqual(move.manager.userInfo?["asked"] as? Int, 3)
     }
 
     @Test func `m105 a relationship leads to all that its members were split into`() throws {
@@ -82,8 +83,8 @@ struct MigrationPolicyTests {
         try move.inspect { context in
             let writer = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Writer")).first)
             let works = writer.value(forKey: "works") as? Set<NSManagedObject> ?? []
-            #expect(works.count == 5)
-            #expect(works.count { $0.value(forKey: "title") as? String == "copy" } == 2)
+            expectEqual(works.count, 5)
+            expectEqual(works.count { $0.value(forKey: "title") as? String == "copy" }, 2)
         }
     }
 
@@ -117,9 +118,9 @@ struct MigrationPolicyTests {
             type: .sqlite
         )
 
-        #expect(Set(try move.values("Book", "title")) == ["Book 0", "Book 1!"])
-        #expect(try move.numbers("Book", "pageCount") == [1, 203])
-        #expect(try move.values("Novel", "genre") == ["poetry"])
+        expectEqual(Set(try move.values("Book", "title")), ["Book 0", "Book 1!"])
+        try expectEqual(move.numbers("Book", "pageCount"), [1, 203])
+        try expectEqual(move.values("Novel", "genre"), ["poetry"])
     }
 
     @Test func `m107 a policy that nobody knows is an error with the line to add, before anything is written`() throws {
@@ -129,13 +130,13 @@ struct MigrationPolicyTests {
 
         let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
 
-        #expect(error.code == .entityMigrationPolicy)
-        #expect(
+        expectEqual(error.code, .entityMigrationPolicy)
+        expect(
             error.localizedDescription.contains(
                 "NSEntityMigrationPolicy.register(UnknownPolicy.self, as: \"App.UnknownPolicy\")"
             )
         )
-        #expect(move.leftovers.isEmpty)
+        expect(move.leftovers.isEmpty)
     }
 
     @Test func `m107 a class is found by its full name without being registered`() throws {
@@ -145,7 +146,7 @@ struct MigrationPolicyTests {
 
         try move.migrate(mapping)
 
-        #expect(Set(try move.values("Book", "title")) == ["Book 0", "made by policy"])
+        expectEqual(Set(try move.values("Book", "title")), ["Book 0", "made by policy"])
     }
 
     @Test func `m108 progress grows evenly to 1, and is 0 afterwards`() throws {
@@ -156,11 +157,11 @@ struct MigrationPolicyTests {
         try move.migrate()
 
         let fractions = told.withLock { $0 }
-        #expect(fractions == fractions.sorted())
-        #expect(fractions.last == 1)
-        #expect(fractions.count > 500)
-        #expect(zip(fractions, fractions.dropFirst()).allSatisfy { $1 - $0 < 0.01 })
-        #expect(move.manager.migrationProgress == 0)
+        expectEqual(fractions, fractions.sorted())
+        expectEqual(fractions.last, 1)
+        expect(fractions.count > 500)
+        expect(zip(fractions, fractions.dropFirst()).allSatisfy { $1 - $0 < 0.01 })
+        expectEqual(move.manager.migrationProgress, 0)
     }
 
     @Test func `m112 reset forgets associations, and the objects stay`() throws {
@@ -171,10 +172,10 @@ struct MigrationPolicyTests {
 
         try move.migrate(mapping)
 
-        #expect(try move.count("Book") == 3)
+        try expectEqual(move.count("Book"), 3)
         try move.inspect { context in
             for book in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Book")) {
-                #expect(book.value(forKey: "writer") == nil)
+                expect(book.value(forKey: "writer") == nil)
             }
         }
     }
@@ -185,11 +186,11 @@ struct MigrationPolicyTests {
 
         let error = try #require(throws: CocoaError.self) { try move.migrate(Self.mapping(CancellingPolicy.self)) }
 
-        #expect(error.code == .migrationCancelled)
-        #expect(move.leftovers.isEmpty)
+        expectEqual(error.code, .migrationCancelled)
+        expect(move.leftovers.isEmpty)
         // The manager can be used again.
         try move.migrate()
-        #expect(try move.count("Book") == 2500)
+        try expectEqual(move.count("Book"), 2500)
     }
 
     @Test func `m116 cancelling from another thread works as well`() async throws {
@@ -206,8 +207,8 @@ struct MigrationPolicyTests {
 
         let error = try #require(throws: CocoaError.self) { try move.migrate() }
 
-        #expect(error.code == .migrationCancelled)
-        #expect(move.leftovers.isEmpty)
+        expectEqual(error.code, .migrationCancelled)
+        expect(move.leftovers.isEmpty)
     }
 
     @Test func `without a migration under way the manager answers with nothing`() throws {
@@ -219,12 +220,12 @@ struct MigrationPolicyTests {
         manager.cancelMigrationWithError(CocoaError(.migrationCancelled))
         manager.reset()
 
-        #expect(manager.migrationProgress == 0)
-        #expect(manager.mappingModel.entityMappings.isEmpty)
-        #expect(manager.destinationInstances(forEntityMappingName: "A", sourceInstances: nil).isEmpty)
-        #expect(manager.sourceEntity(for: LibraryVersions.entity("Author", "Writer"))?.name == "Author")
-        #expect(manager.destinationEntity(for: LibraryVersions.entity("Author", "Writer"))?.name == "Writer")
-        #expect(manager.destinationEntity(for: LibraryVersions.entity("Author", nil)) == nil)
+        expectEqual(manager.migrationProgress, 0)
+        expect(manager.mappingModel.entityMappings.isEmpty)
+        expect(manager.destinationInstances(forEntityMappingName: "A", sourceInstances: nil).isEmpty)
+        expectEqual(manager.sourceEntity(for: LibraryVersions.entity("Author", "Writer"))?.name, "Author")
+        expectEqual(manager.destinationEntity(for: LibraryVersions.entity("Author", "Writer"))?.name, "Writer")
+        expectEqual(manager.destinationEntity(for: LibraryVersions.entity("Author", nil)), nil)
     }
 }
 
@@ -236,7 +237,7 @@ final class StepNotingPolicy: NSEntityMigrationPolicy {
         calls += 1
         let known = manager.userInfo?["steps"] as? [String] ?? []
         manager.userInfo = ["steps": known + ["\(step) \(mapping.effectiveName) \(calls)"]]
-        #expect(manager.currentEntityMapping === mapping)
+        expect(manager.currentEntityMapping === mapping)
     }
 
     override func begin(_ mapping: NSEntityMapping, with manager: NSMigrationManager) {

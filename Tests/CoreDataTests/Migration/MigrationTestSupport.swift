@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
@@ -67,7 +68,7 @@ final class AgingStore: Sendable {
         let before = try contents()
         let model = try NSManagedObjectModel.parsing(lines)
         let error = try #require(throws: CocoaError.self) { try use(model, options) { _ in } }
-        #expect(try contents() == before, "nothing has changed")
+        try expectEqual(contents(), before, "nothing has changed")
         return error
     }
 

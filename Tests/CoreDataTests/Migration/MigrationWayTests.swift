@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
@@ -29,8 +30,8 @@ struct MigrationWayTests {
             try store.use(ModelSketch.model(sketch), options) { _ in }
         }
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
-        #expect(names.count == 2, "one for each version that was left: \(names)")
-        #expect(names.allSatisfy { $0.hasPrefix("aging-") && $0.hasSuffix(".sqlite") })
+        expectEqual(names.count, 2, "one for each version that was left: \(names)")
+        expect(names.allSatisfy { $0.hasPrefix("aging-") && $0.hasSuffix(".sqlite") })
         let readable = try ["A: n String", "A: n String, x Int32"].map { sketch in
             let model = ModelSketch.model(sketch)
             let copy = MigrationBackup.url(of: store.url, in: folder, hashes: model.entityVersionHashesByName)
@@ -40,7 +41,7 @@ struct MigrationWayTests {
             context.persistentStoreCoordinator = coordinator
             return try context.performAndWait { try context.all("A").count }
         }
-        #expect(readable == [1, 1])
+        expectEqual(readable, [1, 1])
     }
 
     @Test func `a migration that cannot be done makes no backup, and one that cannot be made keeps the store as it is`()
@@ -50,11 +51,11 @@ struct MigrationWayTests {
         let folder = store.scratch.file("backups")
         let option: [AnyHashable: Any] = [NSPersistentStoreMigrationBackupFolderOption: folder]
         #expect(throws: CocoaError.self) { try store.use(ModelSketch.model("A: n Date"), option) { _ in } }
-        #expect(!FileManager.default.fileExists(atPath: folder.path))
+        expect(!FileManager.default.fileExists(atPath: folder.path))
         try Data().write(to: folder)
         let before = try store.contents()
         #expect(throws: (any Error).self) { try store.use(ModelSketch.model("A: n String, x Int32"), option) { _ in } }
-        #expect(try store.contents() == before)
+        try expectEqual(store.contents(), before)
     }
 
     // MARK: - Readers
@@ -65,7 +66,7 @@ struct MigrationWayTests {
         let reader = try Connection(path: store.url.path, access: .readOnly)
         defer { reader.close() }
         try reader.execute("BEGIN")
-        #expect(try reader.firstInt64("SELECT count(*) FROM ZA") == 1)
+        try expectEqual(reader.firstInt64("SELECT count(*) FROM ZA"), 1)
         let (old, new) = (ModelSketch.model("A: n String"), ModelSketch.model("A: n String, x Int32"))
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
 
@@ -73,11 +74,11 @@ struct MigrationWayTests {
         try StoreMigration.run(at: store.url, from: old, to: new, by: mapping)
 
         // A store waits 240 seconds for others.
-        #expect(.now - start < .seconds(120))
-        #expect(try reader.firstString("SELECT ZN FROM ZA") == "a1")
-        #expect(try reader.firstInt64("SELECT count(*) FROM pragma_table_info('ZA') WHERE name = 'ZX'") == 0)
+        expect(.now - start < .seconds(120))
+        try expectEqual(reader.firstString("SELECT ZN FROM ZA"), "a1")
+        try expectEqual(reader.firstInt64("SELECT count(*) FROM pragma_table_info('ZA') WHERE name = 'ZX'"), 0)
         try reader.execute("ROLLBACK")
-        #expect(try reader.firstInt64("SELECT count(*) FROM pragma_table_info('ZA') WHERE name = 'ZX'") == 1)
+        try expectEqual(reader.firstInt64("SELECT count(*) FROM pragma_table_info('ZA') WHERE name = 'ZX'"), 1)
     }
 
     // MARK: - Chains
@@ -120,8 +121,8 @@ struct MigrationWayTests {
         }
         let before = try store.contents()
         let refusal = #expect(throws: CocoaError.self) { try store.use(models[2]) { _ in } }
-        #expect(refusal?.code == .migrationMissingMappingModel)
-        #expect(try store.contents() == before)
+        expectEqual(refusal?.code, .migrationMissingMappingModel)
+        try expectEqual(store.contents(), before)
 
         let progress = Progress(totalUnitCount: 10)
         let options: [AnyHashable: Any] = [
@@ -130,9 +131,9 @@ struct MigrationWayTests {
         ]
         let lines = try store.use(models[2], options) { try $0.dump() }
 
-        #expect(lines == ["A a1 code=- size=-"])
-        #expect(progress.fractionCompleted == 1)
-        #expect(try store.problems(models[2]) == [])
+        expectEqual(lines, ["A a1 code=- size=-"])
+        expectEqual(progress.fractionCompleted, 1)
+        try expectEqual(store.problems(models[2]), [])
     }
 
     @Test func `a chain that does not lead to the end takes no step`() throws {
@@ -149,9 +150,9 @@ struct MigrationWayTests {
         let error = #expect(throws: CocoaError.self) {
             try store.use(models[2], [NSPersistentStoreAllowsProgressiveMigrationOption: folder]) { _ in }
         }
-        #expect(error?.code == .migrationMissingMappingModel)
-        #expect(error?.localizedDescription.contains("No way over the 1 versions") == true)
-        #expect(try store.contents() == before)
+        expectEqual(error?.code, .migrationMissingMappingModel)
+        expectEqual(error?.localizedDescription.contains("No way over the 1 versions"), true)
+        try expectEqual(store.contents(), before)
     }
 
     // MARK: - Progress
@@ -163,7 +164,7 @@ struct MigrationWayTests {
         progress.becomeCurrent(withPendingUnitCount: 1)
         try store.use(ModelSketch.model(next)) { _ in }
         progress.resignCurrent()
-        #expect(progress.fractionCompleted == 0.5)
+        expectEqual(progress.fractionCompleted, 0.5)
 
         let cancelled = Progress(totalUnitCount: 1)
         cancelled.cancel()
@@ -174,27 +175,27 @@ struct MigrationWayTests {
                 [NSPersistentStoreMigrationProgressOption: cancelled]
             ) { _ in }
         }
-        #expect(error?.code == .migrationCancelled)
-        #expect(try store.contents() == before)
+        expectEqual(error?.code, .migrationCancelled)
+        try expectEqual(store.contents(), before)
     }
 
     @Test func `a description has the options as properties`() {
         let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/tmp/a.sqlite"))
-        #expect(!description.allowsProgressiveMigration)
-        #expect(description.migrationBackupFolder == nil)
-        #expect(description.migrationProgress == nil)
+        expect(!description.allowsProgressiveMigration)
+        expectEqual(description.migrationBackupFolder, nil)
+        expectEqual(description.migrationProgress, nil)
         description.allowsProgressiveMigration = true
-        #expect(description.allowsProgressiveMigration)
+        expect(description.allowsProgressiveMigration)
         description.setOption(
             NSURL(fileURLWithPath: "/tmp/A.xcdatamodeld"),
             forKey: NSPersistentStoreAllowsProgressiveMigrationOption
         )
         description.migrationBackupFolder = URL(fileURLWithPath: "/tmp/backups")
         description.migrationProgress = Progress(totalUnitCount: 3)
-        #expect(description.allowsProgressiveMigration)
-        #expect(description.migrationBackupFolder == URL(fileURLWithPath: "/tmp/backups"))
-        #expect(description.allOptions[NSPersistentStoreMigrationBackupFolderOption] is URL)
-        #expect(description.migrationProgress?.totalUnitCount == 3)
+        expect(description.allowsProgressiveMigration)
+        expectEqual(description.migrationBackupFolder, URL(fileURLWithPath: "/tmp/backups"))
+        expect(description.allOptions[NSPersistentStoreMigrationBackupFolderOption] is URL)
+        expectEqual(description.migrationProgress?.totalUnitCount, 3)
     }
 
     // MARK: - The turn
@@ -207,14 +208,14 @@ struct MigrationWayTests {
                 try store.use(ModelSketch.model("A: n String, x Int32"), [NSPersistentStoreTimeoutOption: 0.1]) { _ in }
             }
         }
-        #expect(error.code == .persistentStoreTimeout)
-        #expect(error.localizedDescription.contains("is migrating it"))
+        expectEqual(error.code, .persistentStoreTimeout)
+        expect(error.localizedDescription.contains("is migrating it"))
     }
 
     @Test func `the turn ends with its holder, and leaves no file`() throws {
         let store = try Self.filled("A: n String")
         try store.use(ModelSketch.model("A: n String, x Int32")) { _ in }
-        #expect(try store.scratch.names.filter { $0.contains("migration") } == [])
+        try expectEqual(store.scratch.names.filter { $0.contains("migration") }, [])
         let taken = Shared(0)
         DispatchQueue.concurrentPerform(iterations: 16) { _ in
             guard let turn = try? MigrationTurn(of: store.url, timeout: 30) else { return }
@@ -223,7 +224,7 @@ struct MigrationWayTests {
                 taken.update { $0 = before + 1 }
             }
         }
-        #expect(taken.current == 16, "one at a time")
+        expectEqual(taken.current, 16, "one at a time")
     }
 
     // MARK: - Plans of stores
@@ -242,19 +243,19 @@ struct MigrationWayTests {
 
         let plan = try NSMigrationPlan(forStoreAt: store.url, to: next)
 
-        #expect(!plan.isPossible)
-        #expect(plan.obstacles == [])
-        #expect(
+        expect(!plan.isPossible)
+        expectEqual(plan.obstacles, [])
+        expect(
             plan.entities.map { "\($0.name) \($0.objectCount ?? -1) \($0.isCopied)" } == [
                 "A 3 false", "B 2 true", "New -1 false", "Gone 1 false",
             ]
         )
-        #expect(plan.problems.map(\.entity).sorted() == ["A", "B"])
-        #expect(plan.problems.contains { $0.property == "code" && $0.reason.contains("2 objects share 1 value") })
-        #expect(plan.problems.contains { $0.property == "n" && $0.reason.contains("1 objects have none") })
-        #expect(plan.description.contains("converted entity B (2 objects, copied)"))
-        #expect(try store.contents() == before)
+        expectEqual(plan.problems.map(\.entity).sorted(), ["A", "B"])
+        expect(plan.problems.contains { $0.property == "code" && $0.reason.contains("2 objects share 1 value") })
+        expect(plan.problems.contains { $0.property == "n" && $0.reason.contains("1 objects have none") })
+        expect(plan.description.contains("converted entity B (2 objects, copied)"))
+        try expectEqual(store.contents(), before)
         let error = try #require(throws: CocoaError.self) { try store.use(next) { _ in } }
-        #expect(error.code == .migration)
+        expectEqual(error.code, .migration)
     }
 }

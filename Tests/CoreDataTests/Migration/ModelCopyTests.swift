@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -30,33 +31,33 @@ struct ModelCopyTests {
         )
         let data = try #require(model.cachedModelData())
         let copy = try NSManagedObjectModel(cachedModelData: data)
-        #expect(copy.entityVersionHashesByName == model.entityVersionHashesByName)
+        expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
         let (place, venue) = (try #require(copy.entitiesByName["Place"]), try #require(copy.entitiesByName["Venue"]))
-        #expect(place.renamingIdentifier == "Spot")
-        #expect(place.isAbstract)
-        #expect(place.uniquenessConstraintNames == [["name", "size"]])
-        #expect(place.indexes.map(\.name) == ["byName"])
-        #expect(place.indexes.first?.elements.first?.isAscending == false)
-        #expect(venue.superentity === place)
-        #expect(venue.ownProperties.map(\.name).sorted() == ["guests", "total"])
+        expectEqual(place.renamingIdentifier, "Spot")
+        expect(place.isAbstract)
+        expectEqual(place.uniquenessConstraintNames, [["name", "size"]])
+        expectEqual(place.indexes.map(\.name), ["byName"])
+        expectEqual(place.indexes.first?.elements.first?.isAscending, false)
+        expect(venue.superentity === place)
+        expectEqual(venue.ownProperties.map(\.name).sorted(), ["guests", "total"])
         let attributes = place.attributesByName
-        #expect(attributes["name"]?.renamingIdentifier == "title")
-        #expect(attributes["name"]?.defaultValue as? String == "Straße")
-        #expect(attributes["size"]?.defaultValue as? Int == -5)
-        #expect((attributes["price"]?.defaultValue as? NSDecimalNumber)?.decimalValue == Decimal(string: "10.11"))
-        #expect(attributes["map"]?.allowsExternalBinaryDataStorage == true)
-        #expect(attributes["map"]?.preservesValueInHistoryOnDeletion == true)
-        #expect(attributes["note"]?.isTransient == true)
-        #expect(venue.relationshipsByName["guests"]?.deleteRule == .cascadeDeleteRule)
-        #expect(venue.relationshipsByName["guests"]?.isOrdered == true)
-        #expect(copy.entities(forConfigurationName: "Part")?.map(\.name) == ["Guest"])
+        expectEqual(attributes["name"]?.renamingIdentifier, "title")
+        expectEqual(attributes["name"]?.defaultValue as? String, "Straße")
+        expectEqual(attributes["size"]?.defaultValue as? Int, -5)
+        expectEqual((attributes["price"]?.defaultValue as? NSDecimalNumber)?.decimalValue, Decimal(string: "10.11"))
+        expectEqual(attributes["map"]?.allowsExternalBinaryDataStorage, true)
+        expectEqual(attributes["map"]?.preservesValueInHistoryOnDeletion, true)
+        expectEqual(attributes["note"]?.isTransient, true)
+        expectEqual(venue.relationshipsByName["guests"]?.deleteRule, .cascadeDeleteRule)
+        expectEqual(venue.relationshipsByName["guests"]?.isOrdered, true)
+        expectEqual(copy.entities(forConfigurationName: "Part")?.map(\.name), ["Guest"])
     }
 
     @Test(.enabled(if: AppleStores.areAvailable), arguments: AppleStores.pairs)
     func `the models of Apple's stores come back with their hashes`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
         let copy = try NSManagedObjectModel(cachedModelData: try #require(model.cachedModelData()))
-        #expect(copy.entityVersionHashesByName == model.entityVersionHashesByName)
+        expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
     }
 
     @Test func `packed data comes back as it was`() throws {
@@ -66,9 +67,9 @@ struct ModelCopyTests {
         samples.append(Data((0..<70_000).map { UInt8($0 % 251) }))
         samples.append(Data((0..<90_000).map { _ in UInt8.random(in: 0...3, using: &random) }))
         for sample in samples {
-            #expect(try Inflate.inflate(Deflate.deflate(sample), limit: 1 << 20) == sample)
+            try expectEqual(Inflate.inflate(Deflate.deflate(sample), limit: 1 << 20), sample)
         }
-        #expect(Deflate.deflate(samples[3]).count < 1000)
+        expect(Deflate.deflate(samples[3]).count < 1000)
     }
 
     @Test func `a new store has a copy, and one that lacks it gets it with the next save`() throws {
@@ -76,15 +77,15 @@ struct ModelCopyTests {
             "<entity name=\"City\"><attribute name=\"name\" optional=\"YES\" attributeType=\"String\"/></entity>"
         let store = try AgingStore()
         try store.use(lines) { _ in }
-        #expect(try store.number("SELECT COUNT(*) FROM Z_MODELCACHE") == 1)
+        try expectEqual(store.number("SELECT COUNT(*) FROM Z_MODELCACHE"), 1)
         let writer = try Connection(path: store.url.path, access: .readWrite)
         try writer.execute("DELETE FROM Z_MODELCACHE")
         writer.close()
         try store.use(lines) { _ in }
-        #expect(try store.number("SELECT COUNT(*) FROM Z_MODELCACHE") == 0, "opening writes nothing")
+        try expectEqual(store.number("SELECT COUNT(*) FROM Z_MODELCACHE"), 0, "opening writes nothing")
         try store.use(lines) { $0.insert("City") }
-        #expect(try store.number("SELECT COUNT(*) FROM Z_MODELCACHE") == 1)
+        try expectEqual(store.number("SELECT COUNT(*) FROM Z_MODELCACHE"), 1)
         let data = try #require(try SQLiteEngine.cachedModel(at: store.url))
-        #expect(try NSManagedObjectModel(cachedModelData: data).entitiesByName.keys.sorted() == ["City"])
+        try expectEqual(NSManagedObjectModel(cachedModelData: data).entitiesByName.keys.sorted(), ["City"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataKeys
 import TestSupport
@@ -82,8 +83,8 @@ struct StagedMigrationTests {
         let lines = try dump(store, 3, [Self.light(1, 2), Self.light(3)])
 
         // The second version's default is what the rows got.
-        #expect(lines == ["Item a code=- size=1", "Item b code=- size=1"])
-        #expect(try store.problems(Self.model(3)) == [])
+        expectEqual(lines, ["Item a code=- size=1", "Item b code=- size=1"])
+        try expectEqual(store.problems(Self.model(3)), [])
     }
 
     @Test(arguments: [1, 2, 3])
@@ -92,14 +93,14 @@ struct StagedMigrationTests {
 
         let lines = try dump(store, 4, [Self.light(1, 2, 3, 4)])
 
-        #expect(lines.count == 2)
-        #expect(try store.problems(Self.model(4)) == [])
+        expectEqual(lines.count, 2)
+        try expectEqual(store.problems(Self.model(4)), [])
     }
 
     @Test func `m140 one more step leads from the last version to a model that is in no stage`() throws {
         let store = try store(1)
 
-        #expect(try dump(store, 3, [Self.light(1, 2)]) == ["Item a code=- size=1", "Item b code=- size=1"])
+        try expectEqual(dump(store, 3, [Self.light(1, 2)]), ["Item a code=- size=1", "Item b code=- size=1"])
     }
 
     @Test func `m132 m138 m142 stages of both kinds follow one another, with shared borders and without`() throws {
@@ -112,7 +113,7 @@ struct StagedMigrationTests {
         ]
         for stages in orders {
             let store = try store(1)
-            #expect(try dump(store, 4, stages).count == 2)
+            try expectEqual(dump(store, 4, stages).count, 2)
         }
     }
 
@@ -120,7 +121,7 @@ struct StagedMigrationTests {
         let store = try store(3)
         let stage = Self.custom(2, 3, will: { _, _ in Issue.record("no step is to be taken") })
 
-        #expect(try dump(store, 3, [stage]).count == 2)
+        try expectEqual(dump(store, 3, [stage]).count, 2)
     }
 
     // MARK: - Handlers
@@ -145,18 +146,18 @@ struct StagedMigrationTests {
             }
         )
         let manager = NSStagedMigrationManager([stage])
-        #expect(manager.container == nil)
+        expectEqual(manager.container, nil)
 
         let lines = try store.use(Self.model(5), [NSPersistentStoreStagedMigrationManagerOptionKey: manager]) {
             try $0.dump()
         }
 
-        #expect(seen == ["will", "did"])
-        #expect(manager.container == nil)
-        #expect(manager.stages == [stage])
-        #expect(lines == ["Item a code=- mark=filled! size=2", "Item b code=- mark=filled! size=2"])
-        #expect(try store.problems(Self.model(5)) == [])
-        #expect(try store.scratch.names == (store.kind == .sqlite ? ["aging.sqlite"] : []))
+        expectEqual(seen, ["will", "did"])
+        expectEqual(manager.container, nil)
+        expectEqual(manager.stages, [stage])
+        expectEqual(lines, ["Item a code=- mark=filled! size=2", "Item b code=- mark=filled! size=2"])
+        try expectEqual(store.problems(Self.model(5)), [])
+        try expectEqual(store.scratch.names, store.kind == .sqlite ? ["aging.sqlite"] : [])
     }
 
     @Test func `m145 m147 an error of a handler leaves the store at the last finished stage`() throws {
@@ -181,8 +182,8 @@ struct StagedMigrationTests {
             #expect(throws: Stop.self) { try dump(store, 5, stages) }
 
             let lines = try store.use(Self.model(4)) { try $0.dump() }
-            #expect(lines == ["Item a code=- mark=first size=2", "Item b code=- mark=first size=2"])
-            #expect(try store.scratch.names == (store.kind == .sqlite ? ["aging.sqlite"] : []))
+            expectEqual(lines, ["Item a code=- mark=first size=2", "Item b code=- mark=first size=2"])
+            try expectEqual(store.scratch.names, store.kind == .sqlite ? ["aging.sqlite"] : [])
         }
     }
 
@@ -212,8 +213,8 @@ struct StagedMigrationTests {
 
         let lines = try dump(store, 5, [stage])
 
-        #expect(calls == 2)
-        #expect(lines.map { $0.split(separator: " ")[1] } == ["a", "b", "late"])
+        expectEqual(calls, 2)
+        expectEqual(lines.map { $0.split(separator: " ")[1] }, ["a", "b", "late"])
     }
 
     // MARK: - Ways that cannot be gone
@@ -229,12 +230,12 @@ struct StagedMigrationTests {
 
         let error = try #require(throws: CocoaError.self) { try dump(store, 4, [first, second]) }
 
-        #expect(error.code == .migrationMissingMappingModel)
-        #expect((error.userInfo[NSUnderlyingErrorKey] as? CocoaError)?.code == .inferredMappingModel)
+        expectEqual(error.code, .migrationMissingMappingModel)
+        expectEqual((error.userInfo[NSUnderlyingErrorKey] as? CocoaError)?.code, .inferredMappingModel)
         for part in ["the old ones", "the new ones", Self.checksum(1), Self.checksum(3), "do not meet"] {
-            #expect(error.localizedDescription.contains(part))
+            expect(error.localizedDescription.contains(part))
         }
-        #expect(try store.contents() == before)
+        try expectEqual(store.contents(), before)
     }
 
     @Test func `m138 a version that is named twice is an error that says where`() throws {
@@ -245,7 +246,7 @@ struct StagedMigrationTests {
         for stages in orders {
             let store = try store(1)
             let error = try #require(throws: CocoaError.self) { try dump(store, 2, stages) }
-            #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
+            expectEqual(error.code.rawValue, NSManagedObjectModelReferenceNotFoundError)
         }
     }
 
@@ -255,10 +256,10 @@ struct StagedMigrationTests {
 
         let error = try #require(throws: CocoaError.self) { try dump(store, 4, [Self.light(3, 4)]) }
 
-        #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
-        #expect(error.userInfo["checksum"] as? String == Self.checksum(2))
-        #expect(error.userInfo["knownChecksums"] as? [String] == [Self.checksum(3), Self.checksum(4)])
-        #expect(error.localizedDescription.contains("differs in Item"))
+        expectEqual(error.code.rawValue, NSManagedObjectModelReferenceNotFoundError)
+        expectEqual(error.userInfo["checksum"] as? String, Self.checksum(2))
+        expectEqual(error.userInfo["knownChecksums"] as? [String], [Self.checksum(3), Self.checksum(4)])
+        expect(error.localizedDescription.contains("differs in Item"))
     }
 
     @Test func `m180 a store that is newer than the program is an error`() throws {
@@ -266,7 +267,7 @@ struct StagedMigrationTests {
 
         let error = try #require(throws: CocoaError.self) { try dump(store, 3, [Self.light(2, 3, 4)]) }
 
-        #expect(error.code.rawValue == NSStagedMigrationBackwardMigrationError)
+        expectEqual(error.code.rawValue, NSStagedMigrationBackwardMigrationError)
     }
 
     @Test func `m134 m143 a version whose model is nowhere to be found is an error`() throws {
@@ -275,8 +276,8 @@ struct StagedMigrationTests {
 
         let error = try #require(throws: CocoaError.self) { try dump(store, 3, [stages]) }
 
-        #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
-        #expect(error.localizedDescription.contains("unknown"))
+        expectEqual(error.code.rawValue, NSManagedObjectModelReferenceNotFoundError)
+        expect(error.localizedDescription.contains("unknown"))
     }
 
     @Test func `m013 a read-only store takes no stage`() throws {
@@ -285,7 +286,7 @@ struct StagedMigrationTests {
 
         let error = try #require(throws: CocoaError.self) { try store.use(Self.model(2), options) { _ in } }
 
-        #expect(error.code == .persistentStoreIncompatibleVersionHash)
+        expectEqual(error.code, .persistentStoreIncompatibleVersionHash)
     }
 
     // MARK: - References
@@ -317,9 +318,9 @@ struct StagedMigrationTests {
             ),
         ]
         for reference in references {
-            #expect(try reference.resolve().versionChecksum == checksum)
-            #expect(reference.resolvedModel.versionChecksum == checksum)
-            #expect(reference.versionChecksum == checksum)
+            try expectEqual(reference.resolve().versionChecksum, checksum)
+            expectEqual(reference.resolvedModel.versionChecksum, checksum)
+            expectEqual(reference.versionChecksum, checksum)
         }
         let wrong = [
             NSManagedObjectModelReference(model: one, versionChecksum: "other"),
@@ -329,7 +330,7 @@ struct StagedMigrationTests {
         ]
         for reference in wrong {
             let error = try #require(throws: CocoaError.self) { try reference.resolve() }
-            #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
+            expectEqual(error.code.rawValue, NSManagedObjectModelReferenceNotFoundError)
         }
     }
 }

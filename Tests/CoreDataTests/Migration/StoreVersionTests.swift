@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -45,13 +46,13 @@ struct StoreVersionTests {
             return try context.dump()
         }
 
-        #expect(shown == ["A a1 x=1", "A a2 x=2"], "rows keep the default that they were made with")
+        expectEqual(shown, ["A a1 x=1", "A a2 x=2"], "rows keep the default that they were made with")
     }
 
     @Test func `m076 the default of the last version reaches rows that skip the ones before`() throws {
         let store = try filled("A: n String")
-        #expect(
-            try store.use(ModelSketch.model("A: n String, x Int32=2, y Int32=1")) { try $0.dump() } == ["A a1 x=2 y=1"]
+        try expect(
+            store.use(ModelSketch.model("A: n String, x Int32=2, y Int32=1")) { try $0.dump() } == ["A a1 x=2 y=1"]
         )
     }
 
@@ -68,7 +69,7 @@ struct StoreVersionTests {
         try migration.model.tryFreeze()
         migration.knownModels = [ModelSketch.model("A: n String"), ModelSketch.model(third)]
         try migration.run(metadata(store))
-        #expect(try plainly(store, ModelSketch.model(second)) == ["A a1 x=-"])
+        try expectEqual(plainly(store, ModelSketch.model(second)), ["A a1 x=-"])
     }
 
     @Test func `m017 a container that adds its stores asynchronously migrates them so`() async throws {
@@ -83,9 +84,9 @@ struct StoreVersionTests {
         let failure: (any Error)? = await withCheckedContinuation { continuation in
             container.loadPersistentStores { continuation.resume(returning: $1) }
         }
-        #expect(failure == nil)
+        expect(failure == nil)
         let shown = try await container.performBackgroundTask { try $0.dump() }
-        #expect(shown == ["A a1 x=5"])
+        expectEqual(shown, ["A a1 x=5"])
     }
 
     // MARK: - Where the old version is found
@@ -100,10 +101,10 @@ struct StoreVersionTests {
             known: [ModelSketch.model("A: n String")],
             cachedModel: cache
         )
-        #expect(named.origin == .stages)
+        expectEqual(named.origin, .stages)
         let kept = try SourceModel.find(forStoreMetadata: metadata, at: store.url, cachedModel: cache)
-        #expect(kept.origin == .store)
-        #expect(kept.model.entityVersionHashesByName == ModelSketch.model("A: n String").entityVersionHashesByName)
+        expectEqual(kept.origin, .store)
+        expectEqual(kept.model.entityVersionHashesByName, ModelSketch.model("A: n String").entityVersionHashesByName)
         // A copy of another version does not count.
         let other = try filled("A: n String, x Int32")
         let error = #expect(throws: CocoaError.self) {
@@ -111,7 +112,7 @@ struct StoreVersionTests {
                 try SQLiteEngine.cachedModel(at: other.url)
             }
         }
-        #expect(error?.code == .migrationMissingSourceModel)
+        expectEqual(error?.code, .migrationMissingSourceModel)
     }
 
     @Test func `m010 the copy in the store comes before the bundles where that is preferred`() throws {
@@ -131,8 +132,8 @@ struct StoreVersionTests {
                 return bundled.cachedModelData()
             }.origin
         }
-        #expect(try find(.bundles) == .bundles && reads == 0)
-        #expect(try find(.store) == .store && reads == 1)
+        try expect(find(.bundles) == .bundles && reads == 0)
+        try expect(find(.store) == .store && reads == 1)
     }
 
     @Test func `m008 m009 of a merged model each entity may come from another version of another model`() throws {
@@ -146,7 +147,7 @@ struct StoreVersionTests {
             known: known.map { ModelSketch.model($0) },
             cachedModel: { nil }
         )
-        #expect(found.model.entityVersionHashesByName == merged.entityVersionHashesByName)
+        expectEqual(found.model.entityVersionHashesByName, merged.entityVersionHashesByName)
     }
 
     // MARK: - What models say of versions
@@ -156,11 +157,11 @@ struct StoreVersionTests {
         one.versionIdentifiers = ["one"]
         other.versionIdentifiers = ["two"]
         let merged = try #require(NSManagedObjectModel(byMerging: [one, other]))
-        #expect(merged.versionIdentifiers as? Set<String> == ["one", "two"])
+        expectEqual(merged.versionIdentifiers as? Set<String>, ["one", "two"])
         let store = try AgingStore()
         try store.use(try #require(one.copy(with: nil) as? NSManagedObjectModel)) { _ in }
-        #expect(try metadata(store)[NSStoreModelVersionIdentifiersKey] as? [String] == ["one"])
-        #expect(try plainly(store, ModelSketch.model("A: n String")) == [])
+        try expectEqual(metadata(store)[NSStoreModelVersionIdentifiersKey] as? [String], ["one"])
+        try expectEqual(plainly(store, ModelSketch.model("A: n String")), [])
     }
 
     @Test func `m163 a configuration fits a store with its entities, all of them and no more`() throws {
@@ -175,10 +176,10 @@ struct StoreVersionTests {
                 compatibleWithStoreMetadata: [NSStoreModelVersionHashesKey: stored]
             )
         }
-        #expect(entities.count == 2)
-        #expect(fits(["A", "B"], nil) && fits(["A"], "Part"))
-        #expect(!fits(["A"], nil) && !fits(["A", "B"], "Part") && !fits([], nil))
-        #expect(!model.isConfiguration(withName: nil, compatibleWithStoreMetadata: [:]))
+        expectEqual(entities.count, 2)
+        expect(fits(["A", "B"], nil) && fits(["A"], "Part"))
+        expect(!fits(["A"], nil) && !fits(["A", "B"], "Part") && !fits([], nil))
+        expect(!model.isConfiguration(withName: nil, compatibleWithStoreMetadata: [:]))
     }
 
     @Test func `m164 m165 a change of a parent reaches its children, and no change of a child its parent`() {
@@ -186,18 +187,18 @@ struct StoreVersionTests {
         let child = ModelSketch.model("P: n String\nC(P): x Int64")
         let parent = ModelSketch.model("P: n String, y Int32\nC(P): x Int32")
         func hash(_ model: NSManagedObjectModel, _ name: String) -> Data? { model.entityVersionHashesByName[name] }
-        #expect(hash(child, "P") == hash(first, "P") && hash(child, "C") != hash(first, "C"))
-        #expect(hash(parent, "P") != hash(first, "P") && hash(parent, "C") != hash(first, "C"))
-        #expect(first.versionChecksum == ModelSketch.model("P: n String\nC(P): x Int32=4").versionChecksum)
-        #expect(Set([first, child, parent].map(\.versionChecksum)).count == 3)
-        #expect(Data(base64Encoded: first.versionChecksum)?.count == 32)
+        expect(hash(child, "P") == hash(first, "P") && hash(child, "C") != hash(first, "C"))
+        expect(hash(parent, "P") != hash(first, "P") && hash(parent, "C") != hash(first, "C"))
+        expectEqual(first.versionChecksum, ModelSketch.model("P: n String\nC(P): x Int32=4").versionChecksum)
+        expectEqual(Set([first, child, parent].map(\.versionChecksum)).count, 3)
+        expectEqual(Data(base64Encoded: first.versionChecksum)?.count, 32)
     }
 
     @Test func `m166 metadata is read with the log beside the file, and never makes a file`() throws {
         let store = try AgingStore()
         let missing = #expect(throws: CocoaError.self) { try metadata(store) }
-        #expect(missing?.code == .fileReadNoSuchFile)
-        #expect(try store.scratch.names == [])
+        expectEqual(missing?.code, .fileReadNoSuchFile)
+        try expectEqual(store.scratch.names, [])
         // The second version is in the log alone as long as somebody has the file open.
         let (old, new) = (ModelSketch.model("A: n String"), ModelSketch.model("A: n String, x Int32"))
         try store.use(old) { _ in }
@@ -211,7 +212,7 @@ struct StoreVersionTests {
             try FileManager.default.copyItem(atPath: store.url.path + suffix, toPath: copy.path + suffix)
         }
         let read = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: copy)
-        #expect(new.isConfiguration(withName: nil, compatibleWithStoreMetadata: read))
+        expect(new.isConfiguration(withName: nil, compatibleWithStoreMetadata: read))
     }
 
     // MARK: - Errors
@@ -228,8 +229,8 @@ struct StoreVersionTests {
             let error = try #require(throws: CocoaError.self) {
                 try store.use(ModelSketch.model(sketch), options) { _ in }
             }
-            #expect(error.localizedDescription.contains(store.url.path), "\(error.localizedDescription)")
-            #expect(error.localizedDescription.contains(part), "\(error.localizedDescription)")
+            expect(error.localizedDescription.contains(store.url.path), "\(error.localizedDescription)")
+            expect(error.localizedDescription.contains(part), "\(error.localizedDescription)")
         }
     }
 }

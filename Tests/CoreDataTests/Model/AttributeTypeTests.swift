@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -7,17 +8,17 @@ import Testing
 @Suite("Attribute types of models and of rows")
 struct AttributeTypeTests {
     @Test func `each type of the public API has one of rows, with the same number`() {
-        #expect(NSAttributeType.allCases.map(\.rawValue) == AttributeType.allCases.map(\.rawValue))
-        for type in NSAttributeType.allCases { #expect(NSAttributeType(AttributeType(type)) == type) }
+        expectEqual(NSAttributeType.allCases.map(\.rawValue), AttributeType.allCases.map(\.rawValue))
+        for type in NSAttributeType.allCases { expectEqual(NSAttributeType(AttributeType(type)), type) }
     }
 
     @Test(arguments: AttributeType.allCases)
     func `the name of a type is read back`(_ type: AttributeType) {
-        #expect(AttributeType(described: type.described) == type)
+        expectEqual(AttributeType(described: type.described), type)
     }
 
     @Test(arguments: [("Binary", AttributeType.data), ("ObjectID", .objectID), ("Integer", nil), ("", nil)])
     func `models have other names for two types, and no more`(_ name: String, _ type: AttributeType?) {
-        #expect(AttributeType(described: name) == type)
+        expectEqual(AttributeType(described: name), type)
     }
 }

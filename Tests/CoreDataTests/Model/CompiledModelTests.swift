@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -16,31 +17,31 @@ struct CompiledModelTests {
     func `the model in a store has the store's hashes, and what its source has`(_ pair: AppleStores.Pair) throws {
         guard let data = try Self.cache(of: pair) else {
             // Frameworks before 2017 kept no copy.
-            #expect(pair.store.contains("SurfJournal"))
+            expect(pair.store.contains("SurfJournal"))
             return
         }
         let model = try NSManagedObjectModel(cachedModelData: data)
         let source = try AppleStores.model(pair)
 
-        #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: try AppleStores.metadata(of: pair)))
+        expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: try AppleStores.metadata(of: pair)))
         for (name, entity) in source.entitiesByName {
             let copy = try model.entity(name)
-            #expect(copy.superentity?.name == entity.superentity?.name && copy.isAbstract == entity.isAbstract)
-            #expect(Set(copy.uniquenessConstraintNames) == Set(entity.uniquenessConstraintNames))
+            expect(copy.superentity?.name == entity.superentity?.name && copy.isAbstract == entity.isAbstract)
+            expectEqual(Set(copy.uniquenessConstraintNames), Set(entity.uniquenessConstraintNames))
             // One of the sources was put together from its store, which knows nothing of fetched properties.
             let persistent = { (entity: NSEntityDescription) in
                 Set(entity.ownProperties.filter(\.isPersistent).map(\.name))
             }
-            #expect(persistent(copy) == persistent(entity))
+            expectEqual(persistent(copy), persistent(entity))
             for (name, attribute) in entity.attributesByName {
                 let other = try #require(copy.attributesByName[name])
-                #expect(other.type == attribute.type && other.isOptional == attribute.isOptional)
-                #expect(other.allowsExternalBinaryDataStorage == attribute.allowsExternalBinaryDataStorage)
+                expect(other.type == attribute.type && other.isOptional == attribute.isOptional)
+                expectEqual(other.allowsExternalBinaryDataStorage, attribute.allowsExternalBinaryDataStorage)
             }
             for (name, relationship) in entity.relationshipsByName {
                 let other = try #require(copy.relationshipsByName[name])
-                #expect(other.deleteRule == relationship.deleteRule && other.isOrdered == relationship.isOrdered)
-                #expect(other.inverseRelationship?.name == relationship.inverseRelationship?.name)
+                expect(other.deleteRule == relationship.deleteRule && other.isOrdered == relationship.isOrdered)
+                expectEqual(other.inverseRelationship?.name, relationship.inverseRelationship?.name)
             }
         }
         try model.tryFreeze()
@@ -54,18 +55,21 @@ struct CompiledModelTests {
 
         let title = try #require(book.attributesByName["title"])
         try #require(title.validationPredicates.count == 2)
-        #expect(title.validationWarnings.first as? String == "Title must have a length between 3 and 50 chars.")
-        #expect(title.validationPredicates.allSatisfy { $0.evaluate(with: "a good title") })
-        #expect(
+        expectEqual(title.validationWarnings.first as? String, "Title must have a length between 3 and 50 chars.")
+        expect(title.validationPredicates.allSatisfy { $0.evaluate(with: "a good title") })
+        expect(
             !title.validationPredicates[0].evaluate(with: "ti") && !title.validationPredicates[1].evaluate(with: "long")
         )
         let count = try #require(book.attributesByName["pagesCount"] as? NSDerivedAttributeDescription)
-        #expect(count.derivationText == "count:(pages)")
+        expectEqual(count.derivationText, "count:(pages)")
         let fetched = model.entities.flatMap(\.ownProperties).compactMap { $0 as? NSFetchedPropertyDescription }
-        #expect(Set(fetched.map(\.name)) == ["feedbacks", "favFeedbacks"])
-        #expect(fetched.allSatisfy { $0.fetchRequest?.entityName == "Feedback" && $0.fetchRequest?.predicate != nil })
-        #expect(fetched.contains { $0.fetchRequest?.sortDescriptors?.first?.key == "rating" })
-        #expect(Set(model.configurations.dropFirst()) == ["SampleConfigurationV2Part1", "SampleConfigurationV2Part2"])
+        expectEqual(Set(fetched.map(\.name)), ["feedbacks", "favFeedbacks"])
+        expect(fetched.allSatisfy { $0.fetchRequest?.entityName == "Feedback" && $0.fetchRequest?.predicate != nil })
+        expect(fetched.contains { $0.fetchRequest?.sortDescriptors?.first?.key == "rating" })
+        expectEqual(
+            Set(model.configurations.dropFirst()),
+            ["SampleConfigurationV2Part1", "SampleConfigurationV2Part2"]
+        )
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
@@ -90,9 +94,9 @@ struct CompiledModelTests {
         let old = try NSManagedObjectModel(reading: folder.appendingPathComponent("Old.mom"))
         let checksums = try NSManagedObjectModel.__checksumsForVersionedModel(at: folder)
 
-        #expect(several?.localizedDescription.contains("several versions") == true)
-        #expect(model.versionChecksum != old.versionChecksum)
-        #expect(checksums == ["Old": old.versionChecksum, "New": model.versionChecksum])
+        expectEqual(several?.localizedDescription.contains("several versions"), true)
+        expect(model.versionChecksum != old.versionChecksum)
+        expectEqual(checksums, ["Old": old.versionChecksum, "New": model.versionChecksum])
     }
 
     @Test(
@@ -118,7 +122,7 @@ struct CompiledModelTests {
                 try model.read(archive: damaged, isStrict: false)
                 try model.tryFreeze()
             } catch {
-                #expect(error is ModelError || error is CocoaError)
+                expect(error is ModelError || error is CocoaError)
             }
         }
     }
@@ -145,14 +149,14 @@ struct InflateTests {
     @Test func `stored, fixed and own codes are unpacked`() throws {
         for sample in Self.samples {
             let packed = try #require(Data(base64Encoded: sample.packed))
-            #expect(String(decoding: try Inflate.inflate(packed, limit: 1 << 20), as: UTF8.self) == sample.text)
+            expectEqual(String(decoding: try Inflate.inflate(packed, limit: 1 << 20), as: UTF8.self), sample.text)
         }
     }
 
     @Test func `the limit holds`() throws {
         let packed = try #require(Data(base64Encoded: "S0wcBaNgFAx3AAA="))
 
-        #expect(try Inflate.inflate(packed, limit: 1000).count == 1000)
+        try expectEqual(Inflate.inflate(packed, limit: 1000).count, 1000)
         #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(packed, limit: 999) }
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -8,12 +9,12 @@ struct FetchRequestTests {
     @Test func `a new request asks for everything, as objects`() {
         let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Book")
 
-        #expect(request.entityName == "Book" && request.entity == nil && request.predicate == nil)
-        #expect(request.requestType == .fetchRequestType && request.resultType == .managedObjectResultType)
-        #expect(request.fetchLimit == 0 && request.fetchOffset == 0 && request.fetchBatchSize == 0)
-        #expect(request.includesSubentities && request.includesPropertyValues && request.includesPendingChanges)
-        #expect(request.returnsObjectsAsFaults && !request.returnsDistinctResults)
-        #expect(!request.shouldRefreshRefetchedObjects && request.sortDescriptors == nil)
+        expect(request.entityName == "Book" && request.entity == nil && request.predicate == nil)
+        expect(request.requestType == .fetchRequestType && request.resultType == .managedObjectResultType)
+        expect(request.fetchLimit == 0 && request.fetchOffset == 0 && request.fetchBatchSize == 0)
+        expect(request.includesSubentities && request.includesPropertyValues && request.includesPendingChanges)
+        expect(request.returnsObjectsAsFaults && !request.returnsDistinctResults)
+        expect(!request.shouldRefreshRefetchedObjects && request.sortDescriptors == nil)
     }
 
     @Test func `a copy has all that the request says and is independent of it`() throws {
@@ -37,17 +38,17 @@ struct FetchRequestTests {
 
         let copy = try #require(request.copy() as? NSFetchRequest<NSDictionary>)
 
-        #expect(copy !== request && copy.entityName == "Book" && copy.predicate == request.predicate)
-        #expect(copy.sortDescriptors?.map(\.ascending) == [false])
-        #expect(copy.fetchLimit == 1 && copy.fetchOffset == 2 && copy.fetchBatchSize == 3)
-        #expect(copy.resultType == .dictionaryResultType && copy.returnsDistinctResults)
-        #expect(!copy.includesSubentities && !copy.includesPropertyValues && !copy.includesPendingChanges)
-        #expect(!copy.returnsObjectsAsFaults && copy.shouldRefreshRefetchedObjects)
-        #expect(copy.relationshipKeyPathsForPrefetching == ["author"])
-        #expect(copy.propertiesToFetch as? [String] == ["title"])
-        #expect(copy.propertiesToGroupBy as? [String] == ["title"] && copy.havingPredicate != nil)
+        expect(copy !== request && copy.entityName == "Book" && copy.predicate == request.predicate)
+        expectEqual(copy.sortDescriptors?.map(\.ascending), [false])
+        expect(copy.fetchLimit == 1 && copy.fetchOffset == 2 && copy.fetchBatchSize == 3)
+        expect(copy.resultType == .dictionaryResultType && copy.returnsDistinctResults)
+        expect(!copy.includesSubentities && !copy.includesPropertyValues && !copy.includesPendingChanges)
+        expect(!copy.returnsObjectsAsFaults && copy.shouldRefreshRefetchedObjects)
+        expectEqual(copy.relationshipKeyPathsForPrefetching, ["author"])
+        expectEqual(copy.propertiesToFetch as? [String], ["title"])
+        expect(copy.propertiesToGroupBy as? [String] == ["title"] && copy.havingPredicate != nil)
         copy.fetchLimit = 9
-        #expect(request.fetchLimit == 1)
+        expectEqual(request.fetchLimit, 1)
     }
 
     @Test func `an entity that is set wins over the name`() {
@@ -56,8 +57,8 @@ struct FetchRequestTests {
 
         request.entity = entity
 
-        #expect(request.entityName == "Author")
-        #expect(request.description.contains("Author"))
+        expectEqual(request.entityName, "Author")
+        expect(request.description.contains("Author"))
     }
 
     @Test func `a template's variables are replaced in a copy`() throws {
@@ -70,12 +71,12 @@ struct FetchRequestTests {
             )
         )
 
-        #expect(request.predicate?.evaluate(with: ["title": "Alpha", "price": 3] as [String: Any]) == true)
-        #expect(request.predicate?.evaluate(with: ["title": "Beta", "price": 3] as [String: Any]) == false)
-        #expect(request.predicate?.evaluate(with: ["title": "Alpha", "price": 30] as [String: Any]) == false)
-        #expect(request.entity?.name == "Book")
-        #expect(model.fetchRequestTemplate(forName: "CheapBooks")?.predicate?.formatText.contains("$PREFIX") == true)
-        #expect(model.fetchRequestFromTemplate(withName: "None", substitutionVariables: [:]) == nil)
+        expectEqual(request.predicate?.evaluate(with: ["title": "Alpha", "price": 3] as [String: Any]), true)
+        expectEqual(request.predicate?.evaluate(with: ["title": "Beta", "price": 3] as [String: Any]), false)
+        expectEqual(request.predicate?.evaluate(with: ["title": "Alpha", "price": 30] as [String: Any]), false)
+        expectEqual(request.entity?.name, "Book")
+        expectEqual(model.fetchRequestTemplate(forName: "CheapBooks")?.predicate?.formatText.contains("$PREFIX"), true)
+        expectEqual(model.fetchRequestFromTemplate(withName: "None", substitutionVariables: [:]), nil)
     }
 
     @Test func `a template that has no variables needs none, and can then be changed`() throws {
@@ -89,8 +90,8 @@ struct FetchRequestTests {
         request.fetchLimit = 2
 
         // The model keeps a copy of what it was given.
-        #expect(model.fetchRequestTemplate(forName: "All")?.fetchLimit == 0)
-        #expect(Set(model.fetchRequestTemplatesByName.keys) == ["All", "CheapBooks"])
+        expectEqual(model.fetchRequestTemplate(forName: "All")?.fetchLimit, 0)
+        expectEqual(Set(model.fetchRequestTemplatesByName.keys), ["All", "CheapBooks"])
     }
 
     @Test func `a missing variable stops the program and is named`() async {
@@ -98,6 +99,6 @@ struct FetchRequestTests {
             _ = libraryModel().fetchRequestFromTemplate(withName: "CheapBooks", substitutionVariables: ["PREFIX": "A"])
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("$PRICE"))
+        expect(message.contains("$PRICE"))
     }
 }

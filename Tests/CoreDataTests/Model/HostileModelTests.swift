@@ -1,3 +1,4 @@
+import Expectations
 import StrataModelFiles
 import TestSupport
 import Testing
@@ -11,10 +12,10 @@ struct HostileModelTests {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("model-\(UUID().uuidString).xml")
         defer { try? FileManager.default.removeItem(at: file) }
         try bytes.write(to: file)
-        #expect(NSManagedObjectModel(contentsOf: file) == nil)
+        expectEqual(NSManagedObjectModel(contentsOf: file), nil)
         let error = try #require(throws: CocoaError.self) { try NSManagedObjectModel(reading: file) }
-        #expect((error.userInfo[NSURLErrorKey] as? URL)?.path == file.path)
-        #expect(error.localizedDescription.contains(file.path))
+        expectEqual((error.userInfo[NSURLErrorKey] as? URL)?.path, file.path)
+        expect(error.localizedDescription.contains(file.path))
         return error
     }
 
@@ -35,40 +36,40 @@ struct HostileModelTests {
     func `what is not a model is corrupt`(_ text: String, _ reason: String) throws {
         let error = try Self.error(text)
 
-        #expect(error.code == .fileReadCorruptFile)
-        #expect(error.localizedDescription.contains(reason))
+        expectEqual(error.code, .fileReadCorruptFile)
+        expect(error.localizedDescription.contains(reason))
     }
 
     @Test func `a bomb of entities is refused before it is expanded`() throws {
         let levels = (1..<30).map { "<!ENTITY a\($0) \"\(String(repeating: "&a\($0 - 1);", count: 10))\">" }.joined()
         let bomb = "<!DOCTYPE model [<!ENTITY a0 \"lol\">\(levels)]><model><entity name=\"&a29;\"/></model>"
 
-        #expect(try Self.error(bomb).code == .fileReadCorruptFile)
+        try expectEqual(Self.error(bomb).code, .fileReadCorruptFile)
     }
 
     @Test func `bytes that are not UTF-8 are refused`() throws {
-        #expect(
-            try Self.error(Data("<model x=\"".utf8) + [0xFF, 0xFE] + Data("\"/>".utf8)).code == .fileReadCorruptFile
+        try expect(
+            Self.error(Data("<model x=\"".utf8) + [0xFF, 0xFE] + Data("\"/>".utf8)).code == .fileReadCorruptFile
         )
         let utf16 = try #require("<model/>".data(using: .utf16))
-        #expect(try Self.error(utf16).code == .fileReadCorruptFile)
+        try expectEqual(Self.error(utf16).code, .fileReadCorruptFile)
     }
 
     @Test func `deep nesting and floods of elements are refused`() throws {
         let deep = String(repeating: "<a>", count: 100_000) + String(repeating: "</a>", count: 100_000)
-        #expect(try Self.error("<model>\(deep)</model>").localizedDescription.contains("nests them too deeply"))
-        #expect(
-            try Self.error("<model>\(String(repeating: "<a/>", count: 200_001))</model>").code == .fileReadCorruptFile
+        try expect(Self.error("<model>\(deep)</model>").localizedDescription.contains("nests them too deeply"))
+        try expect(
+            Self.error("<model>\(String(repeating: "<a/>", count: 200_001))</model>").code == .fileReadCorruptFile
         )
     }
 
     @Test func `a file that is too large, or has no end, is refused`() throws {
         let space = String(repeating: " ", count: ModelPackage.maximumSize + 1)
-        #expect(try Self.error("<model>\(space)</model>").code == .fileReadTooLarge)
+        try expectEqual(Self.error("<model>\(space)</model>").code, .fileReadTooLarge)
         let endless = try #require(throws: CocoaError.self) {
             try NSManagedObjectModel(reading: URL(fileURLWithPath: "/dev/zero"))
         }
-        #expect(endless.code == .fileReadTooLarge)
+        expectEqual(endless.code, .fileReadTooLarge)
     }
 
     @Test(arguments: DifferentialSeeds.all)
@@ -244,10 +245,10 @@ struct HostileModelTests {
     func `a contradiction names the entity and the property`(_ mistake: Mistake) throws {
         let error = try #require(throws: CocoaError.self) { try NSManagedObjectModel.parsing(mistake.lines) }
 
-        #expect(error.code == .coreData)
-        #expect(error.localizedDescription.contains(mistake.reason))
-        #expect(error.userInfo[NSModelEntityNameErrorKey] as? String == mistake.entity)
-        #expect(error.userInfo[NSModelPropertyNameErrorKey] as? String == mistake.property)
+        expectEqual(error.code, .coreData)
+        expect(error.localizedDescription.contains(mistake.reason))
+        expectEqual(error.userInfo[NSModelEntityNameErrorKey] as? String, mistake.entity)
+        expectEqual(error.userInfo[NSModelPropertyNameErrorKey] as? String, mistake.property)
     }
 
     @Test func `ten thousand entities in one line of inheritance are refused`() throws {
@@ -255,7 +256,7 @@ struct HostileModelTests {
 
         let error = try #require(throws: CocoaError.self) { try NSManagedObjectModel.parsing(lines.joined()) }
 
-        #expect(error.localizedDescription.contains("more than 256 super-entities"))
+        expect(error.localizedDescription.contains("more than 256 super-entities"))
     }
 
     @Test func `ten thousand sub-entities of one entity are fine`() throws {
@@ -263,6 +264,6 @@ struct HostileModelTests {
 
         let model = try NSManagedObjectModel.parsing(lines.joined())
 
-        #expect(try model.entity("E0").subentities.count == 9999)
+        try expectEqual(model.entity("E0").subentities.count, 9999)
     }
 }

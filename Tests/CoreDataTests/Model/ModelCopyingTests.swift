@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,27 +15,27 @@ struct ModelCopyingTests {
 
         let copy = try #require(model.copy() as? NSManagedObjectModel)
 
-        #expect(copy.entityVersionHashesByName == model.entityVersionHashesByName)
-        #expect(copy.versionIdentifiers == ["1.0"])
-        #expect(copy.localizationDictionary == ["Entity/Book": "Bok"])
-        #expect(copy.configurations == [NSManagedObjectModel.defaultConfigurationName, "People"])
-        #expect(copy.entities(forConfigurationName: "People")?.map(\.name) == ["Author"])
+        expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
+        expectEqual(copy.versionIdentifiers, ["1.0"])
+        expectEqual(copy.localizationDictionary, ["Entity/Book": "Bok"])
+        expectEqual(copy.configurations, [NSManagedObjectModel.defaultConfigurationName, "People"])
+        expectEqual(copy.entities(forConfigurationName: "People")?.map(\.name), ["Author"])
         for (name, entity) in copy.entitiesByName {
             let original = try model.entity(name)
-            #expect(entity !== original && entity.model === copy)
-            #expect(entity.superentity?.name == original.superentity?.name)
+            expect(entity !== original && entity.model === copy)
+            expectEqual(entity.superentity?.name, original.superentity?.name)
             for relationship in entity.relationshipsByName.values {
-                #expect(relationship.destinationEntity?.model === copy)
-                #expect(relationship.inverseRelationship?.inverseRelationship === relationship)
-                #expect(relationship.inverseRelationship?.entity.model === copy)
+                expect(relationship.destinationEntity?.model === copy)
+                expect(relationship.inverseRelationship?.inverseRelationship === relationship)
+                expect(relationship.inverseRelationship?.entity.model === copy)
             }
         }
         let index = try #require(copy.entity("Book").indexes.first)
-        #expect(index.entity === copy.entitiesByName["Book"])
-        #expect(index.elements.first?.property === copy.entitiesByName["Book"]?.propertiesByName["title"])
-        #expect(copy.fetchRequestTemplate(forName: "CheapBooks")?.entity === copy.entitiesByName["Book"])
+        expect(index.entity === copy.entitiesByName["Book"])
+        expect(index.elements.first?.property === copy.entitiesByName["Book"]?.propertiesByName["title"])
+        expect(copy.fetchRequestTemplate(forName: "CheapBooks")?.entity === copy.entitiesByName["Book"])
         try copy.tryFreeze()
-        #expect(!model.isFrozen)
+        expect(!model.isFrozen)
     }
 
     @Test func `a copied entity belongs to no model and still points at its destinations`() throws {
@@ -43,13 +44,13 @@ struct ModelCopyingTests {
 
         let copy = try #require(book.copy() as? NSEntityDescription)
 
-        #expect(copy.model == nil)
-        #expect(copy.subentities.map(\.name) == ["Novel"])
-        #expect(copy.subentities.first !== book.subentities.first)
-        #expect(copy.relationshipsByName["author"]?.destinationEntity === model.entitiesByName["Author"])
-        #expect(copy.versionHash == book.versionHash)
+        expectEqual(copy.model, nil)
+        expectEqual(copy.subentities.map(\.name), ["Novel"])
+        expect(copy.subentities.first !== book.subentities.first)
+        expect(copy.relationshipsByName["author"]?.destinationEntity === model.entitiesByName["Author"])
+        expectEqual(copy.versionHash, book.versionHash)
         copy.name = "Leaflet"
-        #expect(book.name == "Book")
+        expectEqual(book.name, "Book")
     }
 
     @Test func `every kind of property copies all that it has`() throws {
@@ -67,43 +68,43 @@ struct ModelCopyingTests {
             $0.setValidationPredicates([NSPredicate(value: true)], withValidationWarnings: [1620])
         }
         let copy = try #require(plain.copy() as? NSAttributeDescription)
-        #expect(!copy.isOptional && copy.isIndexed && copy.type == .transformable)
-        #expect(copy.valueTransformerName == "T" && copy.attributeValueClassName == "Color")
-        #expect(copy.allowsExternalBinaryDataStorage && copy.preservesValueInHistoryOnDeletion)
-        #expect(copy.defaultValue as? String == "d" && copy.renamingIdentifier == "old")
-        #expect(copy.userInfo?["k"] as? String == "v" && copy.validationWarnings as? [Int] == [1620])
-        #expect(copy.versionHash == plain.versionHash && copy.owner == nil)
+        expect(!copy.isOptional && copy.isIndexed && copy.type == .transformable)
+        expect(copy.valueTransformerName == "T" && copy.attributeValueClassName == "Color")
+        expect(copy.allowsExternalBinaryDataStorage && copy.preservesValueInHistoryOnDeletion)
+        expect(copy.defaultValue as? String == "d" && copy.renamingIdentifier == "old")
+        expect(copy.userInfo?["k"] as? String == "v" && copy.validationWarnings as? [Int] == [1620])
+        expect(copy.versionHash == plain.versionHash && copy.owner == nil)
 
         let composite = NSCompositeAttributeDescription()
         composite.elements = [attribute("x", .double)]
         let copiedComposite = try #require(composite.copy() as? NSCompositeAttributeDescription)
-        #expect(copiedComposite.elements.map(\.name) == ["x"] && copiedComposite.elements[0] !== composite.elements[0])
+        expect(copiedComposite.elements.map(\.name) == ["x"] && copiedComposite.elements[0] !== composite.elements[0])
 
         let derived = NSDerivedAttributeDescription()
         derived.derivationExpression = NSExpression(forKeyPath: "owner.name")
         let copiedDerived = try #require(derived.copy() as? NSDerivedAttributeDescription)
-        #expect(copiedDerived.derivationText == "owner.name")
+        expectEqual(copiedDerived.derivationText, "owner.name")
 
         let friends = relationship("r", maxCount: 7)
         friends.minCount = 2
         friends.isOrdered = true
         friends.deleteRule = .denyDeleteRule
         let copiedFriends = try #require(friends.copy() as? NSRelationshipDescription)
-        #expect(copiedFriends.maxCount == 7 && copiedFriends.minCount == 2)
-        #expect(copiedFriends.isOrdered && copiedFriends.isToMany && copiedFriends.deleteRule == .denyDeleteRule)
+        expect(copiedFriends.maxCount == 7 && copiedFriends.minCount == 2)
+        expect(copiedFriends.isOrdered && copiedFriends.isToMany && copiedFriends.deleteRule == .denyDeleteRule)
 
         let expression = NSExpressionDescription()
         expression.expression = NSExpression(forKeyPath: "price")
         expression.resultType = .decimal
         let copiedExpression = try #require(expression.copy() as? NSExpressionDescription)
-        #expect(copiedExpression.expression == expression.expression)
-        #expect(copiedExpression.expressionResultType == .decimalAttributeType)
+        expectEqual(copiedExpression.expression, expression.expression)
+        expectEqual(copiedExpression.expressionResultType, .decimalAttributeType)
 
         let fetched = NSFetchedPropertyDescription()
         fetched.fetchRequest = NSFetchRequest(entityName: "A")
         let copiedFetched = try #require(fetched.copy() as? NSFetchedPropertyDescription)
-        #expect(copiedFetched.fetchRequest !== fetched.fetchRequest)
-        #expect(copiedFetched.fetchRequest?.entityName == "A")
+        expect(copiedFetched.fetchRequest !== fetched.fetchRequest)
+        expectEqual(copiedFetched.fetchRequest?.entityName, "A")
     }
 
     // MARK: - Merging
@@ -120,9 +121,9 @@ struct ModelCopyingTests {
             }
         )
 
-        #expect(Set(merged.entitiesByName.keys) == ["Author", "Book"])
+        expectEqual(Set(merged.entitiesByName.keys), ["Author", "Book"])
         let destination = try merged.entity("Author").relationshipsByName["books"]?.destinationEntity
-        #expect(destination === merged.entitiesByName["Book"])
+        expect(destination === merged.entitiesByName["Book"])
     }
 
     @Test func `entities that are equal in two models count once, and configurations join`() throws {
@@ -133,11 +134,11 @@ struct ModelCopyingTests {
 
         let merged = try #require(NSManagedObjectModel(byMerging: [first, second]))
 
-        #expect(merged.entities.count == 3)
-        #expect(merged.entityVersionHashesByName == first.entityVersionHashesByName)
-        #expect(merged.versionIdentifiers == ["1", "2"])
-        #expect(Set(merged.configurations.dropFirst()) == ["People", "All"])
-        #expect(
+        expectEqual(merged.entities.count, 3)
+        expectEqual(merged.entityVersionHashesByName, first.entityVersionHashesByName)
+        expectEqual(merged.versionIdentifiers, ["1", "2"])
+        expectEqual(Set(merged.configurations.dropFirst()), ["People", "All"])
+        expect(
             Set(merged.entities(forConfigurationName: "All")?.compactMap(\.name) ?? []) == ["Author", "Book", "Novel"]
         )
         try merged.tryFreeze()
@@ -147,7 +148,7 @@ struct ModelCopyingTests {
         let first = NSManagedObjectModel(NSEntityDescription("A", attribute("x")))
         let second = NSManagedObjectModel(NSEntityDescription("A", attribute("x", .double)))
 
-        #expect(NSManagedObjectModel(byMerging: [first, second]) == nil)
+        expectEqual(NSManagedObjectModel(byMerging: [first, second]), nil)
     }
 
     @Test func `merging for a store picks the version that the store has`() throws {
@@ -160,12 +161,12 @@ struct ModelCopyingTests {
 
         let merged = try #require(NSManagedObjectModel(byMerging: [new, old], forStoreMetadata: metadata))
 
-        #expect(merged.entityVersionHashesByName == old.entityVersionHashesByName)
-        #expect(merged.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
-        #expect(!new.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
-        #expect(NSManagedObjectModel(byMerging: [new], forStoreMetadata: metadata) == nil)
-        #expect(NSManagedObjectModel(byMerging: [old], forStoreMetadata: [:]) == nil)
-        #expect(new.entitiesThatDiffer(fromStoreMetadata: metadata, configuration: nil) == ["A"])
+        expectEqual(merged.entityVersionHashesByName, old.entityVersionHashesByName)
+        expect(merged.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+        expect(!new.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+        expectEqual(NSManagedObjectModel(byMerging: [new], forStoreMetadata: metadata), nil)
+        expectEqual(NSManagedObjectModel(byMerging: [old], forStoreMetadata: [:]), nil)
+        expectEqual(new.entitiesThatDiffer(fromStoreMetadata: metadata, configuration: nil), ["A"])
     }
 
     // MARK: - Configurations
@@ -174,15 +175,15 @@ struct ModelCopyingTests {
         let model = libraryModel()
         let metadata = ["NSStoreModelVersionHashes": ["Author": try model.entity("Author").versionHash]]
 
-        #expect(model.entities(forConfigurationName: nil)?.count == 3)
-        #expect(model.entities(forConfigurationName: "PF_DEFAULT_CONFIGURATION_NAME")?.count == 3)
-        #expect(model.entities(forConfigurationName: "People")?.map(\.name) == ["Author"])
-        #expect(model.entities(forConfigurationName: "Nobody") == nil)
-        #expect(model.isConfiguration(withName: "People", compatibleWithStoreMetadata: metadata))
-        #expect(!model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
-        #expect(!model.isConfiguration(withName: "Nobody", compatibleWithStoreMetadata: metadata))
+        expectEqual(model.entities(forConfigurationName: nil)?.count, 3)
+        expectEqual(model.entities(forConfigurationName: "PF_DEFAULT_CONFIGURATION_NAME")?.count, 3)
+        expectEqual(model.entities(forConfigurationName: "People")?.map(\.name), ["Author"])
+        expectEqual(model.entities(forConfigurationName: "Nobody"), nil)
+        expect(model.isConfiguration(withName: "People", compatibleWithStoreMetadata: metadata))
+        expect(!model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+        expect(!model.isConfiguration(withName: "Nobody", compatibleWithStoreMetadata: metadata))
         model.entities = [try model.entity("Book")]
-        #expect(model.entities(forConfigurationName: "People")?.isEmpty == true)
+        expectEqual(model.entities(forConfigurationName: "People")?.isEmpty, true)
     }
 
     // MARK: - Building
@@ -193,21 +194,21 @@ struct ModelCopyingTests {
         )
         parent.subentities = [child]
         other.subentities = [child]
-        #expect(parent.subentities.isEmpty && child.superentity === other)
+        expect(parent.subentities.isEmpty && child.superentity === other)
         other.subentities = []
-        #expect(child.superentity == nil)
+        expectEqual(child.superentity, nil)
 
         let model = NSManagedObjectModel(parent, child)
-        #expect(child.managedObjectModel === model)
+        expect(child.managedObjectModel === model)
         model.entities = [parent]
-        #expect(child.model == nil)
+        expectEqual(child.model, nil)
 
         let x = child.properties[0]
         child.properties = []
-        #expect(x.owner == nil)
+        expectEqual(x.owner, nil)
         parent.properties = [x]
-        #expect(x.entity === parent)
-        #expect(parent.renamingIdentifier == "A" && x.renamingIdentifier == "x")
+        expect(x.entity === parent)
+        expect(parent.renamingIdentifier == "A" && x.renamingIdentifier == "x")
     }
 
     @Test func `inherited properties come first, and setting the list keeps them out`() {
@@ -216,8 +217,8 @@ struct ModelCopyingTests {
 
         child.properties += [attribute("z")]
 
-        #expect(child.properties.map(\.name) == ["x", "y", "z"])
-        #expect(child.ownProperties.map(\.name) == ["y", "z"])
-        #expect(child.propertiesByName["x"]?.entity === parent)
+        expectEqual(child.properties.map(\.name), ["x", "y", "z"])
+        expectEqual(child.ownProperties.map(\.name), ["y", "z"])
+        expect(child.propertiesByName["x"]?.entity === parent)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -7,22 +8,22 @@ import Testing
 struct ModelEqualityTests {
     @Test func `models made in the same way are equal, and so is a copy`() throws {
         let (model, other) = (libraryModel(), libraryModel())
-        #expect(model == other && model.hash == other.hash)
+        expect(model == other && model.hash == other.hash)
         let copy = try #require(model.copy() as? NSManagedObjectModel)
-        #expect(copy == model && copy.hash == model.hash)
+        expect(copy == model && copy.hash == model.hash)
         for (name, entity) in model.entitiesByName {
             let same = try other.entity(name)
-            #expect(entity == same && entity.hash == same.hash)
+            expect(entity == same && entity.hash == same.hash)
             for (name, property) in entity.propertiesByName {
                 let same = try #require(same.propertiesByName[name])
-                #expect(property == same && property.hash == same.hash)
-                #expect(property.copy() as? NSPropertyDescription == property)
+                expect(property == same && property.hash == same.hash)
+                expectEqual(property.copy() as? NSPropertyDescription, property)
             }
-            #expect(entity.indexes == same.indexes)
-            #expect(entity.copy() as? NSEntityDescription == entity)
+            expectEqual(entity.indexes, same.indexes)
+            expectEqual(entity.copy() as? NSEntityDescription, entity)
         }
         model.freeze()
-        #expect(model == other)
+        expectEqual(model, other)
     }
 
     @Test func `two loads of one file are equal`() throws {
@@ -34,9 +35,9 @@ struct ModelEqualityTests {
             inverseEntity="A"/></entity>
             """
         let (first, second) = (try NSManagedObjectModel.parsing(lines), try NSManagedObjectModel.parsing(lines))
-        #expect(first == second)
+        expectEqual(first, second)
         try second.entity("A").attributesByName["n"]?.defaultValue = 4
-        #expect(first != second)
+        expect(first != second)
     }
 
     @Test(arguments: 0..<17) func `what differs in content is not equal`(_ number: Int) throws {
@@ -63,16 +64,16 @@ struct ModelEqualityTests {
         case 15: other.setFetchRequestTemplate(nil, forName: "CheapBooks")
         default: other.setEntities([book], forConfigurationName: "People")
         }
-        #expect(model != other)
+        expect(model != other)
     }
 
     @Test func `properties of one name are told apart by kind and by entity`() {
         let (cat, dog) = (NSEntityDescription("Cat", attribute("name")), NSEntityDescription("Dog", attribute("name")))
-        #expect(cat.properties[0] != dog.properties[0])
-        #expect(Set(cat.properties + dog.properties).count == 2)
-        #expect(attribute("name") == attribute("name"))
-        #expect(attribute("name") != relationship("name"))
-        #expect(NSDerivedAttributeDescription() != NSAttributeDescription())
+        expect(cat.properties[0] != dog.properties[0])
+        expectEqual(Set(cat.properties + dog.properties).count, 2)
+        expectEqual(attribute("name"), attribute("name"))
+        expect(attribute("name") != relationship("name"))
+        expect(NSDerivedAttributeDescription() != NSAttributeDescription())
     }
 
     // MARK: - User info
@@ -82,13 +83,13 @@ struct ModelEqualityTests {
         model.freeze()
         let book = try model.entity("Book")
         let title = try #require(book.attributesByName["title"])
-        #expect(book.userInfo?.isEmpty == true && title.userInfo?.isEmpty == true)
+        expect(book.userInfo?.isEmpty == true && title.userInfo?.isEmpty == true)
         book.userInfo = ["colour": "red"]
         title.userInfo?["colour"] = "blue"
-        #expect(book.userInfo as? [String: String] == ["colour": "red"])
-        #expect(title.userInfo as? [String: String] == ["colour": "blue"])
+        expectEqual(book.userInfo as? [String: String], ["colour": "red"])
+        expectEqual(title.userInfo as? [String: String], ["colour": "blue"])
         let same = try other.entity("Book")
-        #expect(model == other && book == same)
-        #expect((title.copy() as? NSAttributeDescription)?.userInfo as? [String: String] == ["colour": "blue"])
+        expect(model == other && book == same)
+        expectEqual((title.copy() as? NSAttributeDescription)?.userInfo as? [String: String], ["colour": "blue"])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -49,7 +50,7 @@ struct ModelFreezingTests {
             Self.change(number)
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("in use"))
+        expect(message.contains("in use"))
     }
 
     @Test func `freezing an invalid model stops the program with the reason`() async {
@@ -57,7 +58,7 @@ struct ModelFreezingTests {
             NSManagedObjectModel(NSEntityDescription("A", relationship("r"))).freeze()
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("property \"r\" of entity \"A\": the relationship has no destination entity"))
+        expect(message.contains("property \"r\" of entity \"A\": the relationship has no destination entity"))
     }
 
     @Test func `misuse while building stops the program with a way out`() async {
@@ -82,7 +83,7 @@ struct ModelFreezingTests {
             (configuration, "is not in the model"), (warnings, "give one for each"),
         ] {
             let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-            #expect(message.contains(part))
+            expect(message.contains(part))
         }
     }
 
@@ -95,9 +96,9 @@ struct ModelFreezingTests {
         copy.setFetchRequestTemplate(nil, forName: "CheapBooks")
 
         try copy.tryFreeze()
-        #expect(try copy.entity("Novel").attributesByName["pages"] != nil)
-        #expect(try model.entity("Novel").attributesByName["pages"] == nil)
-        #expect(model.fetchRequestTemplate(forName: "CheapBooks") != nil)
+        try expect(copy.entity("Novel").attributesByName["pages"] != nil)
+        try expectEqual(model.entity("Novel").attributesByName["pages"], nil)
+        expect(model.fetchRequestTemplate(forName: "CheapBooks") != nil)
     }
 
     @Test func `a copy of a template can be changed`() throws {
@@ -108,8 +109,8 @@ struct ModelFreezingTests {
         let copy = try #require(template.copy() as? NSFetchRequest<NSFetchRequestResult>)
         copy.fetchLimit = 3
 
-        #expect(template.fetchLimit == 0)
-        #expect(copy.entity === template.entity)
+        expectEqual(template.fetchLimit, 0)
+        expect(copy.entity === template.entity)
     }
 
     @Test func `freezing twice, and from many threads, is freezing once`() async throws {
@@ -122,7 +123,7 @@ struct ModelFreezingTests {
                 }
             }
             for try await frozen in group {
-                #expect(frozen === model.frozen)
+                expect(frozen === model.frozen)
             }
         }
     }
@@ -137,12 +138,12 @@ struct ModelFreezingTests {
         let model = NSManagedObjectModel(zoo, animal)
         model.freeze()
 
-        #expect(model.frozen.entities.map(\.name) == ["Animal", "cat", "Dog", "zoo"])
-        #expect(animal.frozen.subtree == 1...3)
-        #expect(animal.concreteNumbers == [2, 3])
-        #expect(dog.rootEntity === animal)
-        #expect(model.frozen.entity(numbered: 4) === zoo)
-        #expect(model.frozen.entity(numbered: 0) == nil && model.frozen.entity(numbered: 5) == nil)
-        #expect(cat.isKindOf(entity: animal) && !animal.isKindOf(entity: cat) && !zoo.isKindOf(entity: animal))
+        expectEqual(model.frozen.entities.map(\.name), ["Animal", "cat", "Dog", "zoo"])
+        expectEqual(animal.frozen.subtree, 1...3)
+        expectEqual(animal.concreteNumbers, [2, 3])
+        expect(dog.rootEntity === animal)
+        expect(model.frozen.entity(numbered: 4) === zoo)
+        expect(model.frozen.entity(numbered: 0) == nil && model.frozen.entity(numbered: 5) == nil)
+        expect(cat.isKindOf(entity: animal) && !animal.isKindOf(entity: cat) && !zoo.isKindOf(entity: animal))
     }
 }

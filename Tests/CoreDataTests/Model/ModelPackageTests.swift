@@ -1,3 +1,4 @@
+import Expectations
 import StrataModelFiles
 import TestSupport
 import Testing
@@ -50,35 +51,35 @@ struct ModelPackageTests {
         }
         try scratch.writeCurrent("Shop2.xcdatamodel")
 
-        #expect(try scratch.entityName() == "Shop2")
-        #expect(NSManagedObjectModel(contentsOf: scratch.package)?.entities.first?.name == "Shop2")
+        try expectEqual(scratch.entityName(), "Shop2")
+        expectEqual(NSManagedObjectModel(contentsOf: scratch.package)?.entities.first?.name, "Shop2")
     }
 
     @Test func `m168 without a mark the only version, or the one named as the package, is read`() throws {
         try scratch.writeVersion("Other")
-        #expect(try scratch.entityName() == "Other")
+        try expectEqual(scratch.entityName(), "Other")
 
         try scratch.writeVersion("Shop")
-        #expect(try scratch.entityName() == "Shop")
+        try expectEqual(scratch.entityName(), "Shop")
     }
 
     @Test func `a version and its contents can be read directly`() throws {
         try scratch.writeVersion("Shop2")
         let version = scratch.package.appendingPathComponent("Shop2.xcdatamodel")
 
-        #expect(try NSManagedObjectModel(reading: version).entities.count == 1)
-        #expect(try NSManagedObjectModel(reading: version.appendingPathComponent("contents")).entities.count == 1)
+        try expectEqual(NSManagedObjectModel(reading: version).entities.count, 1)
+        try expectEqual(NSManagedObjectModel(reading: version.appendingPathComponent("contents")).entities.count, 1)
     }
 
     @Test func `of an optimized model the compiled one beside it is read`() throws {
         try scratch.write("optimized", "Shop.omo")
         let optimized = scratch.folder.appendingPathComponent("Shop.omo")
         let error = #expect(throws: ModelError.self) { try ModelPackage.contents(at: optimized) }
-        #expect(error.map { "\($0)".contains("with the .mom beside it") } == true)
+        expectEqual(error.map { "\($0)".contains("with the .mom beside it") }, true)
 
         try scratch.write("compiled", "Shop.mom")
         let contents = try ModelPackage.contents(at: optimized)
-        #expect(contents.data == Data("compiled".utf8) && contents.file.lastPathComponent == "Shop.mom")
+        expect(contents.data == Data("compiled".utf8) && contents.file.lastPathComponent == "Shop.mom")
     }
 
     @Test func `several versions without a mark are an error`() throws {
@@ -86,7 +87,7 @@ struct ModelPackageTests {
         try scratch.writeVersion("B")
 
         let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
-        #expect(error.code == .fileReadCorruptFile && error.localizedDescription.contains("several versions"))
+        expect(error.code == .fileReadCorruptFile && error.localizedDescription.contains("several versions"))
     }
 
     @Test(arguments: ["Gone.xcdatamodel", "../../Shop.xcdatamodel", "", "/etc"])
@@ -95,40 +96,40 @@ struct ModelPackageTests {
         try scratch.writeCurrent(name)
 
         let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
-        #expect(error.code == .fileReadNoSuchFile)
+        expectEqual(error.code, .fileReadNoSuchFile)
     }
 
     @Test func `a damaged mark is an error`() throws {
         try scratch.writeVersion("Shop")
         try scratch.write("nonsense", "Shop.xcdatamodeld/.xccurrentversion")
 
-        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadCorruptFile)
+        try expectEqual(#require(throws: CocoaError.self) { try scratch.entityName() }.code, .fileReadCorruptFile)
     }
 
     @Test func `a list without a current version counts as none`() throws {
         let empty = "<plist version=\"1.0\"><dict><key>other</key><string>x</string></dict></plist>"
         try scratch.write(empty, "Shop.xcdatamodeld/.xccurrentversion")
         try scratch.writeVersion("Other")
-        #expect(try scratch.entityName() == "Other")
+        try expectEqual(scratch.entityName(), "Other")
 
         try scratch.writeVersion("Shop")
-        #expect(try scratch.entityName() == "Shop")
+        try expectEqual(scratch.entityName(), "Shop")
     }
 
     @Test func `what is missing is said to be missing`() throws {
         let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
-        #expect(error.code == .fileReadNoSuchFile)
+        expectEqual(error.code, .fileReadNoSuchFile)
 
         try scratch.write("", "Shop.xcdatamodeld/notes.txt")
-        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadNoSuchFile)
+        try expectEqual(#require(throws: CocoaError.self) { try scratch.entityName() }.code, .fileReadNoSuchFile)
         try scratch.write("", "Shop.xcdatamodeld/Shop.xcdatamodel/layout")
-        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadNoSuchFile)
+        try expectEqual(#require(throws: CocoaError.self) { try scratch.entityName() }.code, .fileReadNoSuchFile)
     }
 
     @Test func `the binary format of Xcode 3 is said to be unsupported`() throws {
         try scratch.write("binary", "Shop.xcdatamodeld/Shop.xcdatamodel/elements")
 
-        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .featureUnsupported)
+        try expectEqual(#require(throws: CocoaError.self) { try scratch.entityName() }.code, .featureUnsupported)
     }
 
     @Test func `m008 m167 models of a bundle are merged, and picked by what a store has`() throws {
@@ -143,8 +144,8 @@ struct ModelPackageTests {
         let merged = try #require(NSManagedObjectModel.mergedModel(from: [bundle]))
         let picked = try #require(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata))
 
-        #expect(Set(merged.entitiesByName.keys) == ["Shop2", "Extra"])
-        #expect(Set(picked.entitiesByName.keys) == ["Shop"])
-        #expect(NSManagedObjectModel.mergedModel(from: []) == nil)
+        expectEqual(Set(merged.entitiesByName.keys), ["Shop2", "Extra"])
+        expectEqual(Set(picked.entitiesByName.keys), ["Shop"])
+        expectEqual(NSManagedObjectModel.mergedModel(from: []), nil)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -30,13 +31,13 @@ struct ModelReadingTests {
         )
 
         let (base, leaf) = (try model.entity("Base"), try model.entity("Leaf"))
-        #expect(base.isAbstract && base.managedObjectClassName == ".Base" && base.versionHashModifier == "m")
-        #expect(base.uniquenessConstraintNames == [["name"]])
-        #expect(base.userInfo as? [String: String] == ["color": "red", "empty": ""])
-        #expect(leaf.superentity === base && base.subentities == [leaf])
-        #expect(!leaf.isAbstract && leaf.managedObjectClassName == "NSManagedObject")
-        #expect(leaf.renamingIdentifier == "Blade" && leaf.compoundIndexNames == [["name", "size"]])
-        #expect(model.versionIdentifiers == ["2.1"])
+        expect(base.isAbstract && base.managedObjectClassName == ".Base" && base.versionHashModifier == "m")
+        expectEqual(base.uniquenessConstraintNames, [["name"]])
+        expectEqual(base.userInfo as? [String: String], ["color": "red", "empty": ""])
+        expect(leaf.superentity === base && base.subentities == [leaf])
+        expect(!leaf.isAbstract && leaf.managedObjectClassName == "NSManagedObject")
+        expect(leaf.renamingIdentifier == "Blade" && leaf.compoundIndexNames == [["name", "size"]])
+        expectEqual(model.versionIdentifiers, ["2.1"])
         try model.tryFreeze()
     }
 
@@ -46,7 +47,7 @@ struct ModelReadingTests {
             <entity name="C" parentEntity="B"/><entity name="B" parentEntity="A"/><entity name="A"/>
             """
         )
-        #expect(try model.entity("C").ancestors.map(\.name) == ["B", "A"])
+        try expectEqual(model.entity("C").ancestors.map(\.name), ["B", "A"])
     }
 
     // MARK: - Attributes
@@ -105,11 +106,11 @@ struct ModelReadingTests {
         )
         let attributes = try model.entity("A").attributesByName
 
-        #expect(attributes["x"]?.type == written.kind)
+        expectEqual(attributes["x"]?.type, written.kind)
         let value = try #require(attributes["x"]?.defaultValue)
-        #expect(NSArray(array: [value]) == NSArray(object: written.value()))
-        #expect(attributes["x"]?.isOptional == false && attributes["y"]?.isOptional == true)
-        #expect(attributes["y"]?.defaultValue == nil)
+        expectEqual(NSArray(array: [value]), NSArray(object: written.value()))
+        expect(attributes["x"]?.isOptional == false && attributes["y"]?.isOptional == true)
+        expect(attributes["y"]?.defaultValue == nil)
     }
 
     @Test func `the other facts of attributes are read`() throws {
@@ -128,19 +129,19 @@ struct ModelReadingTests {
         )
         let attributes = try model.entity("A").attributesByName
 
-        #expect(attributes["date"]?.defaultValue as? Date == Date(timeIntervalSinceReferenceDate: 86400))
-        #expect(attributes["image"]?.allowsExternalBinaryDataStorage == true && attributes["image"]?.isIndexed == true)
-        #expect(attributes["color"]?.valueTransformerName == "T")
-        #expect(attributes["color"]?.attributeValueClassName == "Color")
-        #expect(attributes["cache"]?.isTransient == true && attributes["cache"]?.type == .undefined)
-        #expect(attributes["cache"]?.renamingIdentifier == "oldCache")
-        #expect(attributes["kept"]?.preservesValueInHistoryOnDeletion == true)
-        #expect(attributes["kept"]?.versionHashModifier == "2")
+        expectEqual(attributes["date"]?.defaultValue as? Date, Date(timeIntervalSinceReferenceDate: 86400))
+        expect(attributes["image"]?.allowsExternalBinaryDataStorage == true && attributes["image"]?.isIndexed == true)
+        expectEqual(attributes["color"]?.valueTransformerName, "T")
+        expectEqual(attributes["color"]?.attributeValueClassName, "Color")
+        expect(attributes["cache"]?.isTransient == true && attributes["cache"]?.type == .undefined)
+        expectEqual(attributes["cache"]?.renamingIdentifier, "oldCache")
+        expectEqual(attributes["kept"]?.preservesValueInHistoryOnDeletion, true)
+        expectEqual(attributes["kept"]?.versionHashModifier, "2")
         let derived = try #require(attributes["upper"] as? NSDerivedAttributeDescription)
-        #expect(
+        expect(
             derived.derivationText == "uppercase:(kept)" && derived.derivationExpression?.expressionType == .function
         )
-        #expect((attributes["owner"] as? NSDerivedAttributeDescription)?.derivationExpression?.keyPath == "kept")
+        expectEqual((attributes["owner"] as? NSDerivedAttributeDescription)?.derivationExpression?.keyPath, "kept")
     }
 
     @Test func `a composite attribute is read in Xcode's spelling`() throws {
@@ -157,12 +158,12 @@ struct ModelReadingTests {
             """
         )
 
-        #expect(model.entities.map(\.name) == ["Person"])
+        expectEqual(model.entities.map(\.name), ["Person"])
         let name = try #require(model.entity("Person").attributesByName["name"] as? NSCompositeAttributeDescription)
-        #expect(name.type == .composite && name.isOptional)
-        #expect(name.elements.map(\.name) == ["first", "place"])
+        expect(name.type == .composite && name.isOptional)
+        expectEqual(name.elements.map(\.name), ["first", "place"])
         let point = try #require(name.elements[1] as? NSCompositeAttributeDescription)
-        #expect(point.elements.map(\.name) == ["x"] && point.elements[0].defaultValue as? Double == 2.5)
+        expect(point.elements.map(\.name) == ["x"] && point.elements[0].defaultValue as? Double == 2.5)
         try model.tryFreeze()
     }
 
@@ -179,9 +180,9 @@ struct ModelReadingTests {
         )
         let home = try #require(model.entity("A").attributesByName["home"] as? NSCompositeAttributeDescription)
 
-        #expect(home.type == .composite && home.isOptional)
-        #expect(home.elements.map(\.name) == ["street", "place"])
-        #expect((home.elements[1] as? NSCompositeAttributeDescription)?.elements.map(\.type) == [.double])
+        expect(home.type == .composite && home.isOptional)
+        expectEqual(home.elements.map(\.name), ["street", "place"])
+        expectEqual((home.elements[1] as? NSCompositeAttributeDescription)?.elements.map(\.type), [.double])
     }
 
     @Test(arguments: [
@@ -208,13 +209,13 @@ struct ModelReadingTests {
         )
         let attribute = try #require(model.entity("A").attributesByName["x"])
 
-        #expect(!attribute.validationPredicates.isEmpty)
-        #expect(attribute.validationPredicates.count == attribute.validationWarnings.count)
+        expect(!attribute.validationPredicates.isEmpty)
+        expectEqual(attribute.validationPredicates.count, attribute.validationWarnings.count)
         for value in good {
-            #expect(attribute.validationPredicates.allSatisfy { $0.evaluate(with: value) })
+            expect(attribute.validationPredicates.allSatisfy { $0.evaluate(with: value) })
         }
         for value in bad {
-            #expect(!attribute.validationPredicates.allSatisfy { $0.evaluate(with: value) })
+            expect(!attribute.validationPredicates.allSatisfy { $0.evaluate(with: value) })
         }
     }
 
@@ -231,7 +232,7 @@ struct ModelReadingTests {
         )
         let codes = try model.entity("A").attributesByName.mapValues { $0.validationWarnings as? [Int] }
 
-        #expect(codes == ["n": [1620, 1610], "t": [1670, 1660, 1680], "d": [1640, 1630]])
+        expectEqual(codes, ["n": [1620, 1610], "t": [1670, 1660, 1680], "d": [1640, 1630]])
     }
 
     // MARK: - Relationships, indexes, queries
@@ -254,14 +255,14 @@ struct ModelReadingTests {
         let one = try #require(model.entity("B").relationshipsByName["one"])
         let loose = try #require(model.entity("A").relationshipsByName["loose"])
 
-        #expect(many.isToMany && many.minCount == 2 && many.maxCount == 5 && many.isOrdered && many.isOptional)
-        #expect(many.deleteRule == .cascadeDeleteRule && many.inverseRelationship === one)
-        #expect(
+        expect(many.isToMany && many.minCount == 2 && many.maxCount == 5 && many.isOrdered && many.isOptional)
+        expect(many.deleteRule == .cascadeDeleteRule && many.inverseRelationship === one)
+        expect(
             !one.isToMany && !one.isOptional && one.deleteRule == .denyDeleteRule && one.inverseRelationship === many
         )
-        #expect(one.destinationEntity === model.entitiesByName["A"])
-        #expect(loose.maxCount == 0 && loose.inverseRelationship == nil && loose.deleteRule == .noActionDeleteRule)
-        #expect(try model.entity("A").relationships(forDestination: model.entity("B")).count == 2)
+        expect(one.destinationEntity === model.entitiesByName["A"])
+        expect(loose.maxCount == 0 && loose.inverseRelationship == nil && loose.deleteRule == .noActionDeleteRule)
+        try expectEqual(model.entity("A").relationships(forDestination: model.entity("B")).count, 2)
     }
 
     @Test func `fetch indexes have elements, kinds, order and a predicate`() throws {
@@ -282,14 +283,14 @@ struct ModelReadingTests {
         )
         let indexes = try model.entity("A").indexes
 
-        #expect(indexes.map(\.name) == ["plain", "tree", "computed"])
-        #expect(indexes[0].elements.map(\.propertyName) == ["t", "x"])
-        #expect(indexes[0].elements.map(\.isAscending) == [false, true])
-        #expect(indexes[0].partialIndexPredicate?.evaluate(with: ["x": 4]) == true)
-        #expect(indexes[1].elements.map(\.collationType) == [.rTree])
+        expectEqual(indexes.map(\.name), ["plain", "tree", "computed"])
+        expectEqual(indexes[0].elements.map(\.propertyName), ["t", "x"])
+        expectEqual(indexes[0].elements.map(\.isAscending), [false, true])
+        expectEqual(indexes[0].partialIndexPredicate?.evaluate(with: ["x": 4]), true)
+        expectEqual(indexes[1].elements.map(\.collationType), [.rTree])
         let computed = try #require(indexes[2].elements[0].property as? NSExpressionDescription)
-        #expect(computed.resultType == .string && indexes[2].elements[0].propertyName == nil)
-        #expect(indexes[2].elements[0].indexDescription === indexes[2] && indexes[2].entity?.name == "A")
+        expect(computed.resultType == .string && indexes[2].elements[0].propertyName == nil)
+        expect(indexes[2].elements[0].indexDescription === indexes[2] && indexes[2].entity?.name == "A")
     }
 
     @Test func `fetched properties, templates and configurations are read`() throws {
@@ -311,13 +312,13 @@ struct ModelReadingTests {
         let peers = try #require(model.entity("A").propertiesByName["peers"] as? NSFetchedPropertyDescription)
         let big = try #require(model.fetchRequestTemplate(forName: "Big"))
 
-        #expect(peers.fetchRequest?.entity?.name == "B" && peers.userInfo?["k"] as? String == "v")
-        #expect(peers.fetchRequest?.predicate?.formatText.contains("$FETCH_SOURCE") == true)
-        #expect(model.configurations.dropFirst() == ["Remote"])
-        #expect(model.entities(forConfigurationName: "Remote")?.map(\.name) == ["B"])
-        #expect(big.entityName == "A" && big.fetchLimit == 7 && big.fetchBatchSize == 20)
-        #expect(!big.includesSubentities && big.returnsDistinctResults && !big.returnsObjectsAsFaults)
-        #expect(big.resultType == .managedObjectIDResultType)
+        expect(peers.fetchRequest?.entity?.name == "B" && peers.userInfo?["k"] as? String == "v")
+        expectEqual(peers.fetchRequest?.predicate?.formatText.contains("$FETCH_SOURCE"), true)
+        expectEqual(model.configurations.dropFirst(), ["Remote"])
+        expectEqual(model.entities(forConfigurationName: "Remote")?.map(\.name), ["B"])
+        expect(big.entityName == "A" && big.fetchLimit == 7 && big.fetchBatchSize == 20)
+        expect(!big.includesSubentities && big.returnsDistinctResults && !big.returnsObjectsAsFaults)
+        expectEqual(big.resultType, .managedObjectIDResultType)
     }
 
     // MARK: - Versions of the format
@@ -354,8 +355,8 @@ struct ModelReadingTests {
             """,
             attributes: attributes
         )
-        #expect(try model.entity("A").attributesByName.count == 2)
-        #expect(model.versionIdentifiers == [""])
+        try expectEqual(model.entity("A").attributesByName.count, 2)
+        expectEqual(model.versionIdentifiers, [""])
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
@@ -363,7 +364,7 @@ struct ModelReadingTests {
         let model = try AppleStores.model(pair)
         let copy = try #require(model.copy() as? NSManagedObjectModel)
 
-        #expect(copy.entityVersionHashesByName == model.entityVersionHashesByName)
+        expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
         try copy.tryFreeze()
     }
 
@@ -379,11 +380,11 @@ struct ModelReadingTests {
             """
         )
         let entity = try #require(model.entitiesByName["A"])
-        #expect(entity.userInfo?.isEmpty == true && entity.attributesByName["plain"]?.userInfo?.isEmpty == true)
-        #expect(entity.attributesByName["told"]?.userInfo as? [String: String] == ["k": "v"])
-        #expect(NSEntityDescription().userInfo?.isEmpty == true)
-        #expect(NSRelationshipDescription().userInfo?.isEmpty == true)
+        expect(entity.userInfo?.isEmpty == true && entity.attributesByName["plain"]?.userInfo?.isEmpty == true)
+        expectEqual(entity.attributesByName["told"]?.userInfo as? [String: String], ["k": "v"])
+        expectEqual(NSEntityDescription().userInfo?.isEmpty, true)
+        expectEqual(NSRelationshipDescription().userInfo?.isEmpty, true)
         let copy = entity.copy() as? NSEntityDescription
-        #expect(copy?.userInfo?.isEmpty == true)
+        expectEqual(copy?.userInfo?.isEmpty, true)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -11,15 +12,15 @@ struct VersionHashTests {
         let long = Data("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq".utf8)
         let hex = { (data: Data) in data.map { String(format: "%02x", $0) }.joined() }
 
-        #expect(hex(SHA2.sha256(abc)) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-        #expect(hex(SHA2.sha256(Data())) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-        #expect(hex(SHA2.sha256(long)) == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
-        #expect(
+        expectEqual(hex(SHA2.sha256(abc)), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        expectEqual(hex(SHA2.sha256(Data())), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        expectEqual(hex(SHA2.sha256(long)), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
+        expect(
             hex(SHA2.sha512(abc))
                 == "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
                 + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
         )
-        #expect(hex(SHA2.sha512(Data(repeating: 0x61, count: 200))).hasPrefix("4b11459c33f52a22ee8236782714c150"))
+        expect(hex(SHA2.sha512(Data(repeating: 0x61, count: 200))).hasPrefix("4b11459c33f52a22ee8236782714c150"))
     }
 
     @Test
@@ -49,11 +50,11 @@ struct VersionHashTests {
         let entity = try #require(model.entitiesByName["CachedCarbObject"])
         let expected = "ae31955ac7c9c33da2967cf5d2ba1408f666f2587f2dd5c2e6c403b8f31c2410"
         func hash() -> String { entity.versionHash.map { String(format: "%02x", $0) }.joined() }
-        #expect(hash() == expected)
+        expectEqual(hash(), expected)
         entity.uniquenessConstraints.reverse()
-        #expect(hash() == expected)
+        expectEqual(hash(), expected)
         entity.uniquenessConstraints.removeLast()
-        #expect(hash() != expected)
+        expect(hash() != expected)
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
@@ -62,13 +63,13 @@ struct VersionHashTests {
         let metadata = try AppleStores.metadata(of: pair)
 
         let stored = try #require(metadata["NSStoreModelVersionHashes"] as? [String: Data])
-        #expect(model.entityVersionHashesByName == stored)
-        #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+        expectEqual(model.entityVersionHashesByName, stored)
+        expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
         if let digest = metadata["NSStoreModelVersionHashesDigest"] as? String {
-            #expect(SchemaHashes.digest(of: model.entityVersionHashesByName) == digest)
+            expectEqual(SchemaHashes.digest(of: model.entityVersionHashesByName), digest)
         }
         if let checksum = metadata["NSStoreModelVersionChecksumKey"] as? String {
-            #expect(model.versionChecksum == checksum)
+            expectEqual(model.versionChecksum, checksum)
         }
     }
 
@@ -82,7 +83,7 @@ struct VersionHashTests {
         model.freeze()
 
         let numbered = model.frozen.entities.map { [$0.entityNumber, $0.superentity?.entityNumber ?? 0] }
-        #expect(numbered == rows.map { [Int($0[0] as? Int64 ?? -1), Int($0[2] as? Int64 ?? -1)] })
-        #expect(model.frozen.entities.map(\.name) == rows.map { $0[1] as? String })
+        expectEqual(numbered, rows.map { [Int($0[0] as? Int64 ?? -1), Int($0[2] as? Int64 ?? -1)] })
+        expectEqual(model.frozen.entities.map(\.name), rows.map { $0[1] as? String })
     }
 }

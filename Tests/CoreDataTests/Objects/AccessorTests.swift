@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -26,13 +27,13 @@ struct AccessorTests {
             book.addToLabels(labels[0])
             book.addToLabels(NSSet(array: [labels[1], labels[2]]))
             book.addToLabels([labels[3]])
-            #expect(book.labels == Set(labels))
-            #expect(labels.allSatisfy { $0.books == [book] })
+            expectEqual(book.labels, Set(labels))
+            expect(labels.allSatisfy { $0.books == [book] })
             book.removeFromLabels(labels[0])
             book.removeFromLabels(NSSet(array: [labels[1]]))
-            #expect(book.labels == [labels[2], labels[3]])
+            expectEqual(book.labels, [labels[2], labels[3]])
             labels[0].add(book)
-            #expect(book.labels.contains(labels[0]))
+            expect(book.labels.contains(labels[0]))
             try context.save()
         }
     }
@@ -50,23 +51,23 @@ struct AccessorTests {
             book.addToPages(pages[0])
             book.addToPages(NSOrderedSet(array: [pages[2], pages[1]]))
             book.insertIntoPages(pages[3], at: 1)
-            #expect(book.pages.map(\.number) == [0, 3, 2, 1])
+            expectEqual(book.pages.map(\.number), [0, 3, 2, 1])
             book.insertIntoPages([pages[4], pages[5]], at: IndexSet([0, 2]) as NSIndexSet)
-            #expect(book.pages.map(\.number) == [4, 0, 5, 3, 2, 1])
+            expectEqual(book.pages.map(\.number), [4, 0, 5, 3, 2, 1])
             book.removeFromPages(at: 1)
             book.removeFromPages(at: IndexSet([0, 2]) as NSIndexSet)
-            #expect(book.pages.map(\.number) == [5, 2, 1])
+            expectEqual(book.pages.map(\.number), [5, 2, 1])
             book.replacePages(at: 0, with: pages[0])
             book.replacePages(at: IndexSet([1, 2]) as NSIndexSet, with: [pages[3], pages[4]])
-            #expect(book.pages.map(\.number) == [0, 3, 4])
+            expectEqual(book.pages.map(\.number), [0, 3, 4])
             book.removeFromPages(pages[3])
             book.removeFromPages(NSOrderedSet(array: [pages[4]]))
-            #expect(book.pages == [pages[0]] && pages[3].book == nil)
+            expect(book.pages == [pages[0]] && pages[3].book == nil)
             try context.save()
         }
         try stack.inContext { context throws in
             let book = try #require(try context.fetch(NSFetchRequest<AccessorBook>(entityName: "Book")).first)
-            #expect(book.pages.map(\.number) == [0])
+            expectEqual(book.pages.map(\.number), [0])
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -16,15 +17,15 @@ struct CapturedIDTests {
             let captured = city.objectID
             var names = [captured: "Porto"]
             var seen: Set = [captured]
-            #expect(captured.isTemporaryID)
+            expect(captured.isTemporaryID)
             try context.save()
-            #expect(!captured.isTemporaryID && captured == city.objectID)
-            #expect(names[city.objectID] == "Porto" && seen.contains(city.objectID))
-            #expect(seen.insert(city.objectID).inserted == false && seen.remove(captured) != nil)
+            expect(!captured.isTemporaryID && captured == city.objectID)
+            expect(names[city.objectID] == "Porto" && seen.contains(city.objectID))
+            expect(seen.insert(city.objectID).inserted == false && seen.remove(captured) != nil)
             // Filed under the new ID, and then removed under the old one: both are the same.
             names[city.objectID] = "filed"
             names[captured] = nil
-            #expect(names.isEmpty)
+            expect(names.isEmpty)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -25,7 +26,7 @@ struct ChangeTrackingTests {
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
-            #expect(venue.changedValues().isEmpty)
+            expect(venue.changedValues().isEmpty)
             let faro = try #require(venue.city)
             let beja = City(context: context)
             beja.name = "Beja"
@@ -35,25 +36,25 @@ struct ChangeTrackingTests {
             let photo = Photo(context: context)
             venue.photos = [photo]
             let changed = venue.changedValues()
-            #expect(Set(changed.keys) == ["name", "city", "photos"])
-            #expect(changed["name"] as? String == "Sol")
-            #expect(changed["city"] as? City === beja)
-            #expect((changed["photos"] as? NSOrderedSet)?.array as? [Photo] == [photo])
+            expectEqual(Set(changed.keys), ["name", "city", "photos"])
+            expectEqual(changed["name"] as? String, "Sol")
+            expect(changed["city"] as? City === beja)
+            expectEqual((changed["photos"] as? NSOrderedSet)?.array as? [Photo], [photo])
             let committed = venue.committedValues(forKeys: ["name", "price", "city", "photos", "site", "nonsense"])
-            #expect(committed["name"] as? String == "Ria")
-            #expect(committed["price"] as? Int16 == 5)
-            #expect(committed["city"] as? City === faro)
-            #expect((committed["photos"] as? NSOrderedSet)?.count == 0)
-            #expect(committed["site"] is NSNull)
-            #expect(committed["nonsense"] == nil)
-            #expect(venue.committedValues(forKeys: nil).count > 15)
-            #expect((faro.committedValues(forKeys: ["venues"])["venues"] as? NSSet)?.count == 1)
+            expectEqual(committed["name"] as? String, "Ria")
+            expectEqual(committed["price"] as? Int16, 5)
+            expect(committed["city"] as? City === faro)
+            expectEqual((committed["photos"] as? NSOrderedSet)?.count, 0)
+            expect(committed["site"] is NSNull)
+            expect(committed["nonsense"] == nil)
+            expect(venue.committedValues(forKeys: nil).count > 15)
+            expectEqual((faro.committedValues(forKeys: ["venues"])["venues"] as? NSSet)?.count, 1)
             try context.save()
-            #expect(venue.changedValues().isEmpty)
-            #expect(venue.committedValues(forKeys: ["name"])["name"] as? String == "Sol")
-            #expect((faro.committedValues(forKeys: ["venues"])["venues"] as? NSSet)?.count == 0)
+            expect(venue.changedValues().isEmpty)
+            expectEqual(venue.committedValues(forKeys: ["name"])["name"] as? String, "Sol")
+            expectEqual((faro.committedValues(forKeys: ["venues"])["venues"] as? NSSet)?.count, 0)
             venue.name = nil
-            #expect(venue.changedValues()["name"] is NSNull)
+            expect(venue.changedValues()["name"] is NSNull)
         }
     }
 
@@ -65,24 +66,24 @@ struct ChangeTrackingTests {
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
             venue.price = 6
-            #expect(venue.hasPersistentChangedValues)
+            expect(venue.hasPersistentChangedValues)
             venue.price = 5
-            #expect(venue.hasChanges)
-            #expect(venue.isUpdated)
-            #expect(!venue.hasPersistentChangedValues)
-            #expect(venue.changedValues().isEmpty)
+            expect(venue.hasChanges)
+            expect(venue.isUpdated)
+            expect(!venue.hasPersistentChangedValues)
+            expect(venue.changedValues().isEmpty)
             venue.note = "transient"
-            #expect(!venue.hasPersistentChangedValues)
+            expect(!venue.hasPersistentChangedValues)
             let tag = try #require(venue.tags.isEmpty ? TestSupport.Tag(context: context) : nil)
             venue.tags = [tag]
-            #expect(venue.hasPersistentChangedValues)
+            expect(venue.hasPersistentChangedValues)
             venue.tags = []
-            #expect(!venue.hasPersistentChangedValues)
+            expect(!venue.hasPersistentChangedValues)
             let city = try #require(venue.city)
             city.venues = []
             city.venues = [venue]
-            #expect(!city.hasPersistentChangedValues)
-            #expect(!venue.hasPersistentChangedValues)
+            expect(!city.hasPersistentChangedValues)
+            expect(!venue.hasPersistentChangedValues)
         }
     }
 
@@ -93,18 +94,18 @@ struct ChangeTrackingTests {
         try stack.inContext { context throws in
             let city = City(context: context)
             city.name = "a"
-            #expect(city.isInserted && !city.isUpdated && !city.isDeleted && city.hasChanges)
+            expect(city.isInserted && !city.isUpdated && !city.isDeleted && city.hasChanges)
             context.processPendingChanges()
             city.name = "b"
-            #expect(city.isInserted && !city.isUpdated)
+            expect(city.isInserted && !city.isUpdated)
             try context.save()
-            #expect(!city.isInserted && !city.isUpdated && !city.isDeleted && !city.hasChanges)
+            expect(!city.isInserted && !city.isUpdated && !city.isDeleted && !city.hasChanges)
             city.name = "c"
-            #expect(!city.isInserted && city.isUpdated)
+            expect(!city.isInserted && city.isUpdated)
             context.delete(city)
-            #expect(city.isDeleted)
+            expect(city.isDeleted)
             try context.save()
-            #expect(!city.isInserted && !city.isUpdated && !city.isDeleted)
+            expect(!city.isInserted && !city.isUpdated && !city.isDeleted)
         }
     }
 
@@ -114,22 +115,22 @@ struct ChangeTrackingTests {
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
-            #expect(venue.changedValuesForCurrentEvent().isEmpty)
+            expect(venue.changedValuesForCurrentEvent().isEmpty)
             let faro = try #require(venue.city)
             venue.name = "one"
             venue.name = "two"
             venue.city = nil
             let before = venue.changedValuesForCurrentEvent()
-            #expect(Set(before.keys) == ["name", "city"])
-            #expect(before["name"] as? String == "Ria")
-            #expect(before["city"] as? City === faro)
-            #expect((faro.changedValuesForCurrentEvent()["venues"] as? Set<Venue>) == [venue])
+            expectEqual(Set(before.keys), ["name", "city"])
+            expectEqual(before["name"] as? String, "Ria")
+            expect(before["city"] as? City === faro)
+            expectEqual((faro.changedValuesForCurrentEvent()["venues"] as? Set<Venue>), [venue])
             context.processPendingChanges()
-            #expect(venue.changedValuesForCurrentEvent().isEmpty)
-            #expect(faro.changedValuesForCurrentEvent().isEmpty)
+            expect(venue.changedValuesForCurrentEvent().isEmpty)
+            expect(faro.changedValuesForCurrentEvent().isEmpty)
             venue.name = "three"
-            #expect(venue.changedValuesForCurrentEvent()["name"] as? String == "two")
-            #expect(venue.changedValues()["name"] as? String == "three")
+            expectEqual(venue.changedValuesForCurrentEvent()["name"] as? String, "two")
+            expectEqual(venue.changedValues()["name"] as? String, "three")
         }
     }
 
@@ -141,17 +142,17 @@ struct ChangeTrackingTests {
             let venue = try context.object(Venue.self, id)
             let city = try #require(venue.city)
             let stranger = try #require(try context.all(City.self).first)
-            #expect(stranger === city)
+            expect(stranger === city)
             city.add(venue, toRelationshipNamed: "venues")
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
             let other = Venue(context: context)
             context.processPendingChanges()
             city.remove(other, fromRelationshipNamed: "venues")
             _ = city.venues
             city.remove(other, fromRelationshipNamed: "venues")
             city.add(venue, toRelationshipNamed: "venues")
-            #expect(!city.hasChanges)
-            #expect(city.changedValuesForCurrentEvent().isEmpty)
+            expect(!city.hasChanges)
+            expect(city.changedValuesForCurrentEvent().isEmpty)
         }
     }
 
@@ -162,7 +163,7 @@ struct ChangeTrackingTests {
         let reader = stack.context()
         let mirror = try reader.performAndWait {
             let venue = try reader.object(Venue.self, id)
-            #expect(venue.name == "Ria")
+            expectEqual(venue.name, "Ria")
             return venue
         }
         try stack.inContext { context throws in
@@ -172,25 +173,25 @@ struct ChangeTrackingTests {
                 venue.price = Int16(round)
                 context.processPendingChanges()
                 venue.name = "round \(round), again"
-                #expect(reader.performAndWait { mirror.name } == "Ria")
+                expectEqual(reader.performAndWait { mirror.name }, "Ria")
                 try context.save()
                 // What the save has handed on must not change with the next write.
                 let saved = stack.context()
                 let copy = try saved.performAndWait {
                     let copy = try saved.object(Venue.self, id)
-                    #expect(copy.name == "round \(round), again")
+                    expectEqual(copy.name, "round \(round), again")
                     return copy
                 }
                 venue.name = "later"
-                #expect(saved.performAndWait { copy.name } == "round \(round), again")
-                #expect(reader.performAndWait { mirror.name } == "Ria")
+                expectEqual(saved.performAndWait { copy.name }, "round \(round), again")
+                expectEqual(reader.performAndWait { mirror.name }, "Ria")
                 context.rollback()
-                #expect(venue.name == "round \(round), again")
+                expectEqual(venue.name, "round \(round), again")
             }
         }
         reader.performAndWait {
             reader.refresh(mirror, mergeChanges: true)
-            #expect(mirror.name == "round 3, again")
+            expectEqual(mirror.name, "round 3, again")
         }
     }
 
@@ -216,7 +217,7 @@ struct ChangeTrackingTests {
             let venue = try context.object(Venue.self, id)
             let city = try #require(venue.city)
             let photos = venue.photos
-            #expect(venue.colour == ["red"])
+            expectEqual(venue.colour, ["red"])
             venue.colour = ["green"]
             venue.photos = [photos[2]]
             venue.photos.append(Photo(context: context))
@@ -224,13 +225,13 @@ struct ChangeTrackingTests {
             context.delete(photos[0])
             context.processPendingChanges()
             context.rollback()
-            #expect(venue.colour == ["red"])
-            #expect(venue.photos == photos)
-            #expect(venue.city === city)
-            #expect(city.venues == [venue])
-            #expect(photos.allSatisfy { $0.venue === venue && !$0.hasChanges })
-            #expect(!context.hasChanges)
-            #expect(context.insertedObjects.isEmpty)
+            expectEqual(venue.colour, ["red"])
+            expectEqual(venue.photos, photos)
+            expect(venue.city === city)
+            expectEqual(city.venues, [venue])
+            expect(photos.allSatisfy { $0.venue === venue && !$0.hasChanges })
+            expect(!context.hasChanges)
+            expect(context.insertedObjects.isEmpty)
         }
     }
 
@@ -246,17 +247,17 @@ struct ChangeTrackingTests {
             let cityID = city.objectID
             // The city lacks its name.
             #expect(throws: CocoaError.self) { try context.save() }
-            #expect(cityID.isTemporaryID)
-            #expect(city.isInserted)
-            #expect(venue.isUpdated)
-            #expect(venue.city === city)
-            #expect(city.venues == [venue])
-            #expect(Set(venue.changedValues().keys) == ["city", "name"])
+            expect(cityID.isTemporaryID)
+            expect(city.isInserted)
+            expect(venue.isUpdated)
+            expect(venue.city === city)
+            expectEqual(city.venues, [venue])
+            expectEqual(Set(venue.changedValues().keys), ["city", "name"])
             city.name = "Olhão"
             try context.save()
-            #expect(!cityID.isTemporaryID)
-            #expect(!context.hasChanges)
+            expect(!cityID.isTemporaryID)
+            expect(!context.hasChanges)
         }
-        try stack.inContext { context throws in #expect(try context.object(Venue.self, id).city?.name == "Olhão") }
+        try stack.inContext { context throws in try expectEqual(context.object(Venue.self, id).city?.name, "Olhão") }
     }
 }

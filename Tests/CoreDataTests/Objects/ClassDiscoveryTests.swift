@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataLocks
 import TestSupport
 import Testing
@@ -32,7 +33,7 @@ struct ClassDiscoveryTests {
         let stack = try Stack(.memory, model: model(["Thing": className]))
         stack.inContext { context in
             let inserted = NSEntityDescription.insertNewObject(forEntityName: "Thing", into: context)
-            #expect(String(describing: type(of: inserted)) == name.split(separator: ".").last.map(String.init))
+            expectEqual(String(describing: type(of: inserted)), name.split(separator: ".").last.map(String.init))
         }
     }
 
@@ -57,8 +58,8 @@ struct ClassDiscoveryTests {
         }
         try stack.inContext { context in
             let owner = try #require(context.existingObject(with: id) as? UnusedOwner)
-            #expect(owner.favourite?.name == "Miro")
-            #expect(owner.pets.map(\.name) == ["Miro"])
+            expectEqual(owner.favourite?.name, "Miro")
+            expectEqual(owner.pets.map(\.name), ["Miro"])
         }
     }
 
@@ -73,8 +74,8 @@ struct ClassDiscoveryTests {
         }
         try stack.inContext { context throws in
             let untyped = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Thing"))
-            #expect(untyped.map { String(describing: type(of: $0)) } == ["UnusedThing"])
-            #expect(try context.fetch(NSFetchRequest<UnusedThing>(entityName: "Thing")).count == 1)
+            expectEqual(untyped.map { String(describing: type(of: $0)) }, ["UnusedThing"])
+            try expectEqual(context.fetch(NSFetchRequest<UnusedThing>(entityName: "Thing")).count, 1)
         }
     }
 
@@ -87,14 +88,14 @@ struct ClassDiscoveryTests {
                 Twin(context: context).name = "here"
                 try context.save()
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Thing")
-                #expect(try context.fetch(request).allSatisfy { $0 is Twin })
+                try expect(context.fetch(request).allSatisfy { $0 is Twin })
             }
             try there.inContext { context in
                 #expect(throws: Never.self) {
                     try context.fetch(NSFetchRequest<TestSupport.Twin>(entityName: "Thing"))
                 }
                 let object = NSEntityDescription.insertNewObject(forEntityName: "Thing", into: context)
-                #expect(object is TestSupport.Twin)
+                expect(object is TestSupport.Twin)
                 try context.save()
             }
         }
@@ -108,9 +109,9 @@ struct ClassDiscoveryTests {
             let error = #expect(throws: CocoaError.self) {
                 try context.fetch(NSFetchRequest<TestSupport.Twin>(entityName: "Thing"))
             }
-            #expect(error?.code == .persistentStoreOperation)
+            expectEqual(error?.code, .persistentStoreOperation)
             let text = error?.localizedDescription ?? ""
-            #expect(text.contains("\(module).Twin and TestSupport.Twin"))
+            expect(text.contains("\(module).Twin and TestSupport.Twin"))
         }
     }
 
@@ -135,16 +136,16 @@ struct ClassDiscoveryTests {
         second.unreportableErrorHandler = coordinator.unreportableErrorHandler
         try second.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         let texts = told.withLock { $0 }
-        #expect(texts.count == 1)
+        expectEqual(texts.count, 1)
         let text = try #require(texts.first)
-        #expect(
+        expect(
             text.contains("For entity Lost the program has no subclass of NSManagedObject named \"LostWithoutTrace\"")
         )
-        #expect(text.contains("For entity Foreign") && text.contains("\"SomeApp.Gone\""))
-        #expect(
+        expect(text.contains("For entity Foreign") && text.contains("\"SomeApp.Gone\""))
+        expect(
             text.contains("For entity Double several classes are named \"Twin\", \(module).Twin and TestSupport.Twin")
         )
-        for name in ["Fine", "Plain", "Abstract"] { #expect(!text.contains("For entity \(name) ")) }
+        for name in ["Fine", "Plain", "Abstract"] { expect(!text.contains("For entity \(name) ")) }
     }
 }
 

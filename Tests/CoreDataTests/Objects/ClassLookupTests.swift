@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -21,14 +22,14 @@ struct ClassLookupTests {
         try stack.inContext { context in
             let object = LookedUp(context: context)
             object.name = "a"
-            #expect(object.entity.name == "Thing")
+            expectEqual(object.entity.name, "Thing")
             try context.save()
         }
         try stack.inContext { context throws in
             let request = NSFetchRequest<NSManagedObject>(entityName: "Thing")
-            #expect(try context.fetch(request).first is LookedUp)
+            try expect(context.fetch(request).first is LookedUp)
             let inserted = NSEntityDescription.insertNewObject(forEntityName: "Thing", into: context)
-            #expect(inserted is LookedUp)
+            expect(inserted is LookedUp)
         }
     }
 
@@ -46,9 +47,9 @@ struct ClassLookupTests {
         model.entities = [parent, child, alone]
         let stack = try Stack(.memory, model: model)
         stack.inContext { context in
-            #expect(NSEntityDescription.insertNewObject(forEntityName: "Child", into: context) is LookedUp)
+            expect(NSEntityDescription.insertNewObject(forEntityName: "Child", into: context) is LookedUp)
             let object = NSEntityDescription.insertNewObject(forEntityName: "Alone", into: context)
-            #expect(type(of: object) == NSManagedObject.self)
+            expect(type(of: object) == NSManagedObject.self)
         }
     }
 
@@ -63,7 +64,7 @@ struct ClassLookupTests {
         try stack.inContext { context throws in
             Nested(context: context).name = "a"
             try context.save()
-            #expect(try context.fetch(NSFetchRequest<Nested>(entityName: "Thing")).first?.name == "a")
+            try expectEqual(context.fetch(NSFetchRequest<Nested>(entityName: "Thing")).first?.name, "a")
         }
     }
 
@@ -76,16 +77,16 @@ struct ClassLookupTests {
                 try stack.inContext { context in
                     let object = LookedUp(context: context)
                     object.name = name
-                    #expect(object.entity.name == name)
-                    #expect(object.name == name)
+                    expectEqual(object.entity.name, name)
+                    expectEqual(object.name, name)
                     try context.save()
                     let request: NSFetchRequest<LookedUp> = LookedUp.fetchRequest()
-                    #expect(try context.fetch(request).allSatisfy { $0.name == name })
+                    try expect(context.fetch(request).allSatisfy { $0.name == name })
                 }
             }
         }
         try first.inContext { context throws in
-            #expect(try context.fetch(LookedUp.fetchRequest()).count == 3)
+            try expectEqual(context.fetch(LookedUp.fetchRequest()).count, 3)
         }
     }
 
@@ -99,21 +100,21 @@ struct ClassLookupTests {
             Bar(context: context).name = "b"
             try context.save()
             let venues: [Venue] = try context.fetch(request)
-            #expect(Set(venues.compactMap(\.name)) == ["a", "b"])
-            #expect(try context.fetch(plain).count == 2)
-            #expect(try context.fetch(Bar.fetchRequest()).map(\.name) == ["b"])
-            #expect(Venue.entity().name == "Venue")
-            #expect(Bar.entity().name == "Bar")
-            #expect(Bar.entity().superentity?.name == "Venue")
+            expectEqual(Set(venues.compactMap(\.name)), ["a", "b"])
+            try expectEqual(context.fetch(plain).count, 2)
+            try expectEqual(context.fetch(Bar.fetchRequest()).map(\.name), ["b"])
+            expectEqual(Venue.entity().name, "Venue")
+            expectEqual(Bar.entity().name, "Bar")
+            expectEqual(Bar.entity().superentity?.name, "Venue")
             let object = Tag(entity: Tag.entity(), insertInto: nil)
-            #expect(object.title == nil)
+            expectEqual(object.title, nil)
         }
     }
 
     @Test
     func `the table of properties has those of the superclass first`() {
-        #expect(Bar.managedProperties.map(\.name).suffix(2) == ["fans", "beers"])
-        #expect(Bar.managedProperties.first?.name == "name")
+        expectEqual(Bar.managedProperties.map(\.name).suffix(2), ["fans", "beers"])
+        expectEqual(Bar.managedProperties.first?.name, "name")
     }
 }
 

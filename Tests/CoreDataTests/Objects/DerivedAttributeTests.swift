@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -49,15 +50,15 @@ struct DerivedAttributeTests {
         let result = try harness.save(StoreChanges(inserted: items + [order, customer]))
 
         let rows = Dictionary(uniqueKeysWithValues: result.reread.map { ($0.layout.entity.name ?? "", $0) })
-        #expect(result.reread.count == 2)
+        expectEqual(result.reread.count, 2)
         let saved = try #require(rows["Order"])
-        #expect(try value(saved, "customerName") as? String == "Ärger")
-        #expect(try value(saved, "itemCount") as? Int64 == 2)
-        #expect(try value(saved, "total") as? Double == 4)
+        try expectEqual(value(saved, "customerName") as? String, "Ärger")
+        try expectEqual(value(saved, "itemCount") as? Int64, 2)
+        try expectEqual(value(saved, "total") as? Double, 4)
         let date = try #require(try value(saved, "savedAt") as? Date)
-        #expect(abs(date.timeIntervalSinceNow) < 60)
-        #expect(try value(#require(rows["Customer"]), "canonical") as? String == "arger")
-        #expect(try value(#require(rows["Customer"]), "upper") as? String == "ÄRGER")
+        expect(abs(date.timeIntervalSinceNow) < 60)
+        try expectEqual(value(#require(rows["Customer"]), "canonical") as? String, "arger")
+        try expectEqual(value(#require(rows["Customer"]), "upper") as? String, "ÄRGER")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -79,15 +80,15 @@ struct DerivedAttributeTests {
         changes.deleted = [try harness.deletion("Item", 2)]
         let result = try harness.save(changes)
 
-        #expect(
+        expect(
             Set(result.reread.map { "\($0.layout.entity.name ?? "")\($0.key)" }) == ["Customer1", "Order1", "Order2"]
         )
         let (first, second) = (try harness.stored("Order", 1), try harness.stored("Order", 2))
-        #expect(try value(first, "customerName") as? String == "b")
-        #expect(try [first, second].map { try value($0, "itemCount") as? Int64 } == [0, 1])
-        #expect(try [first, second].map { try value($0, "total") as? Double } == [0, 2])
+        try expectEqual(value(first, "customerName") as? String, "b")
+        try expectEqual([first, second].map { try value($0, "itemCount") as? Int64 }, [0, 1])
+        try expectEqual([first, second].map { try value($0, "total") as? Double }, [0, 2])
         // Their versions are those of before: it was not they that were changed.
-        #expect([first.version, second.version] == [1, 1])
+        expectEqual([first.version, second.version], [1, 1])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -95,10 +96,10 @@ struct DerivedAttributeTests {
         let harness = try orders(kind)
         try harness.insert(harness.row("Order", -1, ["itemCount": 77]))
 
-        #expect(try value(harness.stored("Order", 1), "itemCount") as? Int64 == 0)
+        try expectEqual(value(harness.stored("Order", 1), "itemCount") as? Int64, 0)
         try harness.save(StoreChanges(updated: [harness.update("Order", 1, ["itemCount": 5])]))
-        #expect(try value(harness.stored("Order", 1), "itemCount") as? Int64 == 0)
-        #expect(try harness.stored("Order", 1).version == 2)
+        try expectEqual(value(harness.stored("Order", 1), "itemCount") as? Int64, 0)
+        try expectEqual(harness.stored("Order", 1).version, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -146,9 +147,9 @@ struct DerivedAttributeTests {
                 (try value(row, $0) as? NSNumber)?.doubleValue
             }
         }
-        #expect(try numbers(1) == [2, 60, 40, 30])
-        #expect(try numbers(2) == [0, 0, nil, nil])
-        #expect(try value(harness.stored("Person", 1), "loudName") as? String == "GOLF")
+        try expectEqual(numbers(1), [2, 60, 40, 30])
+        try expectEqual(numbers(2), [0, 0, nil, nil])
+        try expectEqual(value(harness.stored("Person", 1), "loudName") as? String, "GOLF")
 
         changes = StoreChanges()
         changes.updated = [
@@ -164,10 +165,10 @@ struct DerivedAttributeTests {
             )
         ]
         try harness.save(changes)
-        #expect(try numbers(1) == [1, 0, nil, nil])
-        #expect(try numbers(2) == [0, 50, 50, 50])
-        #expect(try value(harness.stored("Person", 1), "bestName") as? String == "chess")
-        #expect(try value(harness.stored("Person", 1), "loudName") as? String == "CHESS")
+        try expectEqual(numbers(1), [1, 0, nil, nil])
+        try expectEqual(numbers(2), [0, 50, 50, 50])
+        try expectEqual(value(harness.stored("Person", 1), "bestName") as? String, "chess")
+        try expectEqual(value(harness.stored("Person", 1), "loudName") as? String, "CHESS")
 
         // Nothing but the new owner tells that the former one has lost the member.
         changes = StoreChanges()
@@ -180,8 +181,8 @@ struct DerivedAttributeTests {
             )
         ]
         try harness.save(changes)
-        #expect(try numbers(1) == [1, 50, 50, 50])
-        #expect(try numbers(2) == [0, 0, nil, nil])
+        try expectEqual(numbers(1), [1, 50, 50, 50])
+        try expectEqual(numbers(2), [0, 0, nil, nil])
     }
 
     @Test(arguments: [
@@ -192,12 +193,12 @@ struct DerivedAttributeTests {
         ("canonical:(title)", .function(.canonical, attribute: "title")), ("now()", .now),
     ])
     func `are read from their text`(text: String, derivation: Derivation) {
-        #expect(Derivation(text) == derivation)
+        expectEqual(Derivation(text), derivation)
     }
 
     @Test(arguments: ["", "name", "a.b.c", "count:(a.b)", "soundex:(name)", "sum:(items)"])
     func `that the store cannot keep are left alone`(text: String) {
-        #expect(Derivation(text) == nil)
+        expectEqual(Derivation(text), nil)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -208,7 +209,7 @@ struct DerivedAttributeTests {
             harness.row("Item", -2, ["price": 2.0], to: ["order": harness.reference("Order", -1)])
         )
         try harness.save(StoreChanges(updated: [harness.update("Item", 1, ["price": 7.0])]))
-        #expect(try value(harness.stored("Order", 1), "total") as? Double == 7)
+        try expectEqual(value(harness.stored("Order", 1), "total") as? Double, 7)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -221,7 +222,7 @@ struct DerivedAttributeTests {
         )
         let other = try harness.reference("Customer", 2)
         try harness.save(StoreChanges(updated: [harness.update("Order", 1, ["customer": other])]))
-        #expect(try value(harness.stored("Order", 1), "customerName") as? String == "b")
+        try expectEqual(value(harness.stored("Order", 1), "customerName") as? String, "b")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -242,7 +243,7 @@ struct DerivedAttributeTests {
             harness.row("Order", -2, to: ["customer": harness.reference("Firm", -1)])
         )
         try harness.save(StoreChanges(updated: [harness.update("Firm", 1, ["name": "b"])]))
-        #expect(try value(harness.stored("Order", 1), "customerName") as? String == "b")
+        try expectEqual(value(harness.stored("Order", 1), "customerName") as? String, "b")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -277,31 +278,31 @@ struct DerivedAttributeTests {
             }
             let rows = (1...3).map { ["rooms": $0, "city": city.objectID as Any] }
             try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: rows))
-            #expect(values() == [3, 6, 3])
-            #expect(try names() == ["Ürgüp"])
+            expectEqual(values(), [3, 6, 3])
+            try expectEqual(names(), ["Ürgüp"])
 
             let grow = NSBatchUpdateRequest(entityName: "Venue")
             grow.predicate = NSPredicate(format: "rooms == 3")
             grow.propertiesToUpdate = ["rooms": 10]
             try context.execute(grow)
-            #expect(values() == [3, 13, 10])
+            expectEqual(values(), [3, 13, 10])
 
             let rename = NSBatchUpdateRequest(entityName: "City")
             rename.propertiesToUpdate = ["name": "Íznik"]
             try context.execute(rename)
-            #expect(city.value(forKey: "folded") as? String == "iznik")
-            #expect(try names() == ["Íznik"])
+            expectEqual(city.value(forKey: "folded") as? String, "iznik")
+            try expectEqual(names(), ["Íznik"])
 
             let fetch = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
             fetch.predicate = NSPredicate(format: "rooms == 10")
             try context.execute(NSBatchDeleteRequest(fetchRequest: fetch))
-            #expect(values() == [2, 3, 2])
+            expectEqual(values(), [2, 3, 2])
 
             let move = NSBatchUpdateRequest(entityName: "Venue")
             move.propertiesToUpdate = ["city": NSNull()]
             try context.execute(move)
-            #expect(values() == [0, 0, nil])
-            #expect(try names() == ["none"])
+            expectEqual(values(), [0, 0, nil])
+            try expectEqual(names(), ["none"])
         }
     }
 
@@ -325,7 +326,7 @@ struct DerivedAttributeTests {
             harness.row("Item", -2, ["count": Int64.max, "weight": 1e308], to: toOrder),
             harness.row("Item", -3, ["count": Int64.max, "weight": 1e308], to: toOrder)
         )
-        #expect(try value(harness.stored("Order", 1), "whole") == nil)
-        #expect(try value(harness.stored("Order", 1), "fraction") as? Double == .infinity)
+        try expect(value(harness.stored("Order", 1), "whole") == nil)
+        try expectEqual(value(harness.stored("Order", 1), "fraction") as? Double, .infinity)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,13 +15,13 @@ struct DroppedObjectTests {
                 (dropped.name, kept.name) = ("dropped", "kept")
                 venue.city = dropped
                 context.refresh(kept, mergeChanges: true)
-                #expect(!kept.isFault && kept.isInserted && kept.name == "kept")
+                expect(!kept.isFault && kept.isInserted && kept.name == "kept")
                 context.refresh(dropped, mergeChanges: false)
-                #expect(dropped.isFault && !dropped.isInserted && dropped.objectID.isTemporaryID)
+                expect(dropped.isFault && !dropped.isInserted && dropped.objectID.isTemporaryID)
                 context.delete(venue)
                 try context.save()
-                #expect(try context.all(City.self).map(\.name) == ["kept"])
-                #expect(dropped.name == "")
+                try expectEqual(context.all(City.self).map(\.name), ["kept"])
+                expectEqual(dropped.name, "")
                 context.delete(kept)
                 try context.save()
             }
@@ -40,8 +41,8 @@ struct DroppedObjectTests {
             try context.save()
             return venue.objectID
         }
-        #expect(try stack.read(id, Venue.self) { $0.city == nil })
-        #expect(try stack.count("City") == 0)
+        try expect(stack.read(id, Venue.self) { $0.city == nil })
+        try expectEqual(stack.count("City"), 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -52,12 +53,12 @@ struct DroppedObjectTests {
         try context.performAndWait { () throws in
             let (stored, new) = (try context.get(id, City.self), City(context: context))
             new.name = "new"
-            #expect(stored.population == 7)
+            expectEqual(stored.population, 7)
             context.reset()
-            #expect(stored.isFault && new.isFault)
-            #expect(stored.faultingState == 1 && !stored.hasChanges && !new.hasChanges)
-            #expect(stored.population == 0 && new.name == "")
-            #expect(stored.objectID === id)
+            expect(stored.isFault && new.isFault)
+            expect(stored.faultingState == 1 && !stored.hasChanges && !new.hasChanges)
+            expect(stored.population == 0 && new.name == "")
+            expect(stored.objectID === id)
         }
     }
 
@@ -68,11 +69,11 @@ struct DroppedObjectTests {
         try context.performAndWait { () throws in
             let city = City(context: context)
             city.name = "Porto"
-            #expect(city.committedValues(forKeys: nil).isEmpty)
-            #expect(city.committedValues(forKeys: ["name", "venues"]).isEmpty)
+            expect(city.committedValues(forKeys: nil).isEmpty)
+            expect(city.committedValues(forKeys: ["name", "venues"]).isEmpty)
             try context.save()
             city.name = "Faro"
-            #expect(city.committedValues(forKeys: ["name"])["name"] as? String == "Porto")
+            expectEqual(city.committedValues(forKeys: ["name"])["name"] as? String, "Porto")
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -24,15 +25,15 @@ struct FaultTests {
         _ = try store(["a"], stack)
         try stack.inContext { context throws in
             let object = try #require(try context.all(Hooked.self).first)
-            #expect(object.isFault)
-            #expect(object.faultingState == 1)
-            #expect(object.entity.name == "Hooked")
-            #expect(object.isFault)
-            #expect(object.name == "a")
-            #expect(!object.isFault)
-            #expect(object.faultingState == 0)
+            expect(object.isFault)
+            expectEqual(object.faultingState, 1)
+            expectEqual(object.entity.name, "Hooked")
+            expect(object.isFault)
+            expectEqual(object.name, "a")
+            expect(!object.isFault)
+            expectEqual(object.faultingState, 0)
             object.willAccessValue(forKey: nil)
-            #expect(object.primitiveValue(forKey: "name") as? String == "a")
+            expectEqual(object.primitiveValue(forKey: "name") as? String, "a")
             object.didAccessValue(forKey: "name")
         }
     }
@@ -46,8 +47,8 @@ struct FaultTests {
             let request = NSFetchRequest<Hooked>(entityName: "Hooked")
             request.returnsObjectsAsFaults = false
             let object = try #require(try context.fetch(request).first)
-            #expect(!object.isFault)
-            #expect(object.log == ["fetch"])
+            expect(!object.isFault)
+            expectEqual(object.log, ["fetch"])
         }
     }
 
@@ -60,26 +61,26 @@ struct FaultTests {
         let id = try store(["a"], stack)[0]
         try stack.inContext { context throws in
             let object = try context.object(Hooked.self, id)
-            #expect(object.name == "a")
-            #expect(object.count == 7)
-            #expect(object.count(of: "fetch") == 1)
-            #expect(object.greeting == "hello a")
-            #expect(object.shout == "A")
-            #expect(!object.hasChanges)
-            #expect(!object.hasPersistentChangedValues)
-            #expect(object.changedValues().isEmpty)
-            #expect(!context.hasChanges)
+            expectEqual(object.name, "a")
+            expectEqual(object.count, 7)
+            expectEqual(object.count(of: "fetch"), 1)
+            expectEqual(object.greeting, "hello a")
+            expectEqual(object.shout, "A")
+            expect(!object.hasChanges)
+            expect(!object.hasPersistentChangedValues)
+            expect(object.changedValues().isEmpty)
+            expect(!context.hasChanges)
             context.refresh(object, mergeChanges: false)
-            #expect(object.name == "a")
-            #expect(object.count(of: "fetch") == 2)
+            expectEqual(object.name, "a")
+            expectEqual(object.count(of: "fetch"), 2)
             object.count = 8
-            #expect(Set(object.changedValues().keys) == ["count"])
+            expectEqual(Set(object.changedValues().keys), ["count"])
             try context.save()
         }
         try stack.inContext { context throws in
             let object = try context.object(Hooked.self, id)
-            #expect(object.count == 8)
-            #expect(object.committedValues(forKeys: ["count"])["count"] as? Int32 == 8)
+            expectEqual(object.count, 8)
+            expectEqual(object.committedValues(forKeys: ["count"])["count"] as? Int32, 8)
         }
     }
 
@@ -98,9 +99,9 @@ struct FaultTests {
         }
         try stack.inContext { context throws in
             let object = try context.object(Hooked.self, id)
-            #expect(object.owner?.name == "guardian")
-            #expect(object.owner?.things.isEmpty == true)
-            #expect(!context.hasChanges)
+            expectEqual(object.owner?.name, "guardian")
+            expectEqual(object.owner?.things.isEmpty, true)
+            expect(!context.hasChanges)
         }
     }
 
@@ -115,12 +116,12 @@ struct FaultTests {
             object.shout = "loud"
             object.log = []
             context.refresh(object, mergeChanges: false)
-            #expect(object.isFault)
-            #expect(!object.hasChanges)
-            #expect(!context.hasChanges)
-            #expect(object.log == ["willTurnIntoFault", "didTurnIntoFault"])
-            #expect(object.name == "a")
-            #expect(object.shout == "A")
+            expect(object.isFault)
+            expect(!object.hasChanges)
+            expect(!context.hasChanges)
+            expectEqual(object.log, ["willTurnIntoFault", "didTurnIntoFault"])
+            expectEqual(object.name, "a")
+            expectEqual(object.shout, "A")
         }
     }
 
@@ -144,15 +145,15 @@ struct FaultTests {
         }
         try mine.performAndWait {
             let object = try mine.object(Hooked.self, id)
-            #expect(object.count == 7)
+            expectEqual(object.count, 7)
             mine.refresh(object, mergeChanges: true)
-            #expect(object.name == "mine")
-            #expect(object.count == 99)
-            #expect(object.log.last == "snapshot \(NSSnapshotEventType.refresh.rawValue)")
-            #expect(object.committedValues(forKeys: ["name"])["name"] as? String == "theirs")
+            expectEqual(object.name, "mine")
+            expectEqual(object.count, 99)
+            expectEqual(object.log.last, "snapshot \(NSSnapshotEventType.refresh.rawValue)")
+            expectEqual(object.committedValues(forKeys: ["name"])["name"] as? String, "theirs")
             try mine.save()
         }
-        try stack.inContext { context throws in #expect(try context.object(Hooked.self, id).name == "mine") }
+        try stack.inContext { context throws in try expectEqual(context.object(Hooked.self, id).name, "mine") }
     }
 
     // CS-65
@@ -164,13 +165,13 @@ struct FaultTests {
             let owner = try context.object(Hooked.self, ids[0])
             let thing = try context.object(Hooked.self, ids[1])
             thing.owner = owner
-            #expect(owner.isFault)
+            expect(owner.isFault)
             context.refreshAllObjects()
-            #expect(owner.things == [thing])
-            #expect(thing.owner === owner)
+            expectEqual(owner.things, [thing])
+            expect(thing.owner === owner)
             try context.save()
         }
-        try stack.inContext { context throws in #expect(try context.object(Hooked.self, ids[0]).things.count == 1) }
+        try stack.inContext { context throws in try expectEqual(context.object(Hooked.self, ids[0]).things.count, 1) }
     }
 
     // CS-65
@@ -188,11 +189,11 @@ struct FaultTests {
             mother.children = mother.children.reversed()
             mother.children.insert(Person("d", context), at: 1)
             context.refresh(mother, mergeChanges: true)
-            #expect(mother.children.map(\.name) == ["c", "d", "b", "a"])
+            expectEqual(mother.children.map(\.name), ["c", "d", "b", "a"])
             try context.save()
         }
         try stack.inContext { context throws in
-            #expect(try context.object(Person.self, id).children.map(\.name) == ["c", "d", "b", "a"])
+            try expectEqual(context.object(Person.self, id).children.map(\.name), ["c", "d", "b", "a"])
         }
     }
 
@@ -203,27 +204,27 @@ struct FaultTests {
         let id = try stack.inContext { context throws in
             let owner = Hooked(context: context)
             for _ in 0..<3 { Hooked(context: context).owner = owner }
-            #expect(!owner.hasFault(forRelationshipNamed: "things"))
+            expect(!owner.hasFault(forRelationshipNamed: "things"))
             try context.save()
             return owner.objectID
         }
         try stack.inContext { context throws in
             let owner = try context.object(Hooked.self, id)
             _ = owner.name
-            #expect(owner.hasFault(forRelationshipNamed: "things"))
+            expect(owner.hasFault(forRelationshipNamed: "things"))
             let ids = owner.objectIDs(forRelationshipNamed: "things")
-            #expect(ids.count == 3)
-            #expect(context.registeredObjects == [owner])
-            #expect(!owner.hasFault(forRelationshipNamed: "things"))
+            expectEqual(ids.count, 3)
+            expectEqual(context.registeredObjects, [owner])
+            expect(!owner.hasFault(forRelationshipNamed: "things"))
             let things = owner.things
-            #expect(Set(things.map(\.objectID)) == Set(ids))
+            expectEqual(Set(things.map(\.objectID)), Set(ids))
             let thing = try #require(things.first)
-            #expect(thing.isFault)
-            #expect(!thing.hasFault(forRelationshipNamed: "owner") == !thing.isFault)
+            expect(thing.isFault)
+            expectEqual(!thing.hasFault(forRelationshipNamed: "owner"), !thing.isFault)
             _ = thing.name
-            #expect(!thing.hasFault(forRelationshipNamed: "owner"))
-            #expect(!owner.hasFault(forRelationshipNamed: "name"))
-            #expect(owner.objectIDs(forRelationshipNamed: "nonsense").isEmpty)
+            expect(!thing.hasFault(forRelationshipNamed: "owner"))
+            expect(!owner.hasFault(forRelationshipNamed: "name"))
+            expect(owner.objectIDs(forRelationshipNamed: "nonsense").isEmpty)
         }
     }
 
@@ -235,19 +236,19 @@ struct FaultTests {
         try stack.inContext { reader in
             let object = try reader.object(Hooked.self, ids[0])
             try delete(ids[0], stack)
-            #expect(object.name == nil)
-            #expect(object.count == 0)
-            #expect(object.owner == nil)
-            #expect(object.things.isEmpty)
-            #expect(object.isDeleted)
-            #expect(!object.isFault)
+            expectEqual(object.name, nil)
+            expectEqual(object.count, 0)
+            expectEqual(object.owner, nil)
+            expect(object.things.isEmpty)
+            expect(object.isDeleted)
+            expect(!object.isFault)
             // Writing to it neither stops the program nor the next save.
             object.name = "ghost"
             let other = try reader.object(Hooked.self, ids[1])
             other.name = "saved"
             try reader.save()
         }
-        try stack.inContext { context throws in #expect(try context.all(Hooked.self).map(\.name) == ["saved"]) }
+        try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).map(\.name), ["saved"]) }
     }
 
     // CS-74
@@ -263,10 +264,10 @@ struct FaultTests {
             reader.inaccessibleFaultHandler = { heard.append($0) }
             let object = try reader.object(Hooked.self, id)
             try delete(id, stack)
-            #expect(object.name == nil)
-            #expect(object.count == 0)
-            #expect(heard == [object])
-            #expect(!object.isDeleted)
+            expectEqual(object.name, nil)
+            expectEqual(object.count, 0)
+            expectEqual(heard, [object])
+            expect(!object.isDeleted)
             #expect(throws: CocoaError.self) { _ = try reader.existingObject(with: id) }
         }
     }
@@ -283,12 +284,12 @@ struct FaultTests {
             let second = try reader.object(Hooked.self, ids[1])
             for id in ids { try delete(id, stack) }
             #expect(throws: CocoaError.self) { _ = try reader.existingObject(with: ids[0]) }
-            #expect(reader.seen.isEmpty)
+            expect(reader.seen.isEmpty)
             _ = first.count
             _ = second.value(forKey: "greeting")
-            #expect(reader.seen.map(\.id) == ids)
-            #expect(reader.seen.map(\.property) == ["count", "greeting"])
-            #expect(!first.isDeleted)
+            expectEqual(reader.seen.map(\.id), ids)
+            expectEqual(reader.seen.map(\.property), ["count", "greeting"])
+            expect(!first.isDeleted)
         }
     }
 
@@ -303,19 +304,19 @@ struct FaultTests {
             new.name = "new"
             return (loaded, try context.object(Hooked.self, ids[1]), new)
         }
-        #expect(loaded.managedObjectContext == nil)
-        #expect(loaded.name == "loaded")
-        #expect(loaded.objectID === ids[0])
-        #expect(loaded.things.isEmpty)
-        #expect(fault.name == nil)
-        #expect(fault.count == 0)
-        #expect(fault.objectID === ids[1])
-        #expect(new.name == "new")
-        #expect(new.objectID.isTemporaryID)
-        #expect(!new.hasChanges)
+        expectEqual(loaded.managedObjectContext, nil)
+        expectEqual(loaded.name, "loaded")
+        expect(loaded.objectID === ids[0])
+        expect(loaded.things.isEmpty)
+        expectEqual(fault.name, nil)
+        expectEqual(fault.count, 0)
+        expect(fault.objectID === ids[1])
+        expectEqual(new.name, "new")
+        expect(new.objectID.isTemporaryID)
+        expect(!new.hasChanges)
         loaded.name = "for itself"
-        #expect(loaded.name == "for itself")
-        #expect(loaded.description.contains("for itself"))
+        expectEqual(loaded.name, "for itself")
+        expect(loaded.description.contains("for itself"))
     }
 
     // CS-68
@@ -328,13 +329,13 @@ struct FaultTests {
             loaded.name = "changed"
             let fault = try context.object(Hooked.self, ids[1])
             context.reset()
-            #expect(loaded.managedObjectContext == nil)
-            #expect(!loaded.hasChanges)
-            #expect(fault.name == nil)
-            #expect(fault.objectID === ids[1])
-            #expect(context.registeredObjects.isEmpty)
-            #expect(try context.object(Hooked.self, ids[0]) !== loaded)
-            #expect(try context.object(Hooked.self, ids[0]).name == "loaded")
+            expectEqual(loaded.managedObjectContext, nil)
+            expect(!loaded.hasChanges)
+            expectEqual(fault.name, nil)
+            expect(fault.objectID === ids[1])
+            expect(context.registeredObjects.isEmpty)
+            try expect(context.object(Hooked.self, ids[0]) !== loaded)
+            try expectEqual(context.object(Hooked.self, ids[0]).name, "loaded")
         }
     }
 

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -35,11 +36,11 @@ struct GrowingRelationshipTests {
                     try context.save()
                 }
                 context.processPendingChanges()
-                #expect(city.venues == Set(members))
+                expectEqual(city.venues, Set(members))
             }
             try context.save()
             context.refresh(city, mergeChanges: false)
-            #expect(city.venues == Set(members))
+            expectEqual(city.venues, Set(members))
         }
     }
 
@@ -73,11 +74,11 @@ struct GrowingRelationshipTests {
                     try context.save()
                 }
                 context.processPendingChanges()
-                #expect(mother.children == children)
+                expectEqual(mother.children, children)
             }
             try context.save()
             context.refresh(mother, mergeChanges: false)
-            #expect(mother.children == children)
+            expectEqual(mother.children, children)
         }
     }
 
@@ -91,15 +92,15 @@ struct GrowingRelationshipTests {
             try context.save()
             context.undoManager = UndoManager()
             // A search for one makes what is remembered about places.
-            #expect(city.venues.contains(venues[7]))
+            expect(city.venues.contains(venues[7]))
             for venue in venues[..<20] { venue.city = nil }
             let new = Venue(context: context)
             new.city = city
-            #expect(city.changedValuesForCurrentEvent()["venues"] as? Set<Venue> == Set(venues))
-            #expect(city.venues == Set(venues[20...] + [new]))
+            expectEqual(city.changedValuesForCurrentEvent()["venues"] as? Set<Venue>, Set(venues))
+            expectEqual(city.venues, Set(venues[20...] + [new]))
             context.processPendingChanges()
             context.undo()
-            #expect(city.venues == Set(venues))
+            expectEqual(city.venues, Set(venues))
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -21,15 +22,15 @@ struct HookTests {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let object = Hooked(context: context)
-            #expect(object.log == ["insert 7"])
-            #expect(object.stamp == "born")
+            expectEqual(object.log, ["insert 7"])
+            expectEqual(object.stamp, "born")
             context.insert(object)
             context.processPendingChanges()
             try context.save()
-            #expect(object.count(of: "insert 7") == 1)
-            #expect(object.changedValues().isEmpty)
+            expectEqual(object.count(of: "insert 7"), 1)
+            expect(object.changedValues().isEmpty)
         }
-        try stack.inContext { context throws in #expect(try context.all(Hooked.self).first?.stamp == "born") }
+        try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).first?.stamp, "born") }
     }
 
     @Test
@@ -39,19 +40,19 @@ struct HookTests {
             let entity = try #require(NSEntityDescription.entity(forEntityName: "Hooked", in: context))
             let object = Hooked(entity: entity, insertInto: nil)
             object.name = "early"
-            #expect(object.count == 7)
-            #expect(object.log.isEmpty)
-            #expect(object.managedObjectContext == nil)
+            expectEqual(object.count, 7)
+            expect(object.log.isEmpty)
+            expectEqual(object.managedObjectContext, nil)
             let id = object.objectID
-            #expect(id.isTemporaryID)
+            expect(id.isTemporaryID)
             context.insert(object)
-            #expect(object.log == ["insert 7"])
-            #expect(object.objectID === id)
-            #expect(object.name == "early")
+            expectEqual(object.log, ["insert 7"])
+            expect(object.objectID === id)
+            expectEqual(object.name, "early")
             try context.save()
-            #expect(!id.isTemporaryID)
+            expect(!id.isTemporaryID)
         }
-        try stack.inContext { context throws in #expect(try context.all(Hooked.self).first?.name == "early") }
+        try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).first?.name, "early") }
     }
 
     // CS-79, CS-29
@@ -71,11 +72,11 @@ struct HookTests {
             _ = objects[2].name
             try context.save()
             for object in [inserted, objects[0], objects[1]] {
-                #expect(object.count(of: "willSave") == 1)
-                #expect(object.log.last == "didSave false")
-                #expect(object.count(of: "didSave false") == 1)
+                expectEqual(object.count(of: "willSave"), 1)
+                expectEqual(object.log.last, "didSave false")
+                expectEqual(object.count(of: "didSave false"), 1)
             }
-            #expect(objects[2].log == ["fetch"])
+            expectEqual(objects[2].log, ["fetch"])
         }
     }
 
@@ -94,15 +95,15 @@ struct HookTests {
                 if other.count != 42 { other.count = 42 }
             }
             try context.save()
-            #expect(object.count(of: "willSave") == 2)
-            #expect(other.count(of: "willSave") == 1)
-            #expect(object.count(of: "didSave false") == 1)
-            #expect(!context.hasChanges)
+            expectEqual(object.count(of: "willSave"), 2)
+            expectEqual(other.count(of: "willSave"), 1)
+            expectEqual(object.count(of: "didSave false"), 1)
+            expect(!context.hasChanges)
             return object.objectID
         }
         try stack.inContext { context throws in
-            #expect(try context.object(Hooked.self, id).stamp == "saved")
-            #expect(try context.object(Hooked.self, otherID).count == 42)
+            try expectEqual(context.object(Hooked.self, id).stamp, "saved")
+            try expectEqual(context.object(Hooked.self, otherID).count, 42)
         }
     }
 
@@ -114,14 +115,14 @@ struct HookTests {
             let object = Hooked(context: context)
             object.onWillSave = { $0.count += 1 }
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .persistentStoreSave)
-            #expect(object.isInserted)
+            expectEqual(error?.code, .persistentStoreSave)
+            expect(object.isInserted)
             object.onWillSave = { $0.setPrimitiveValue($0.count + 1, forKey: "count") }
             object.count = 1
             try context.save()
-            #expect(object.count == 2)
+            expectEqual(object.count, 2)
         }
-        try stack.inContext { context throws in #expect(try context.all(Hooked.self).map(\.count) == [2]) }
+        try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).map(\.count), [2]) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -140,11 +141,11 @@ struct HookTests {
                 context.delete(doomed)
             }
             try context.save()
-            #expect(object.things.first?.log == ["insert 7", "willSave", "didSave false"])
-            #expect(doomed.count(of: "willSave") == 1)
+            expectEqual(object.things.first?.log, ["insert 7", "willSave", "didSave false"])
+            expectEqual(doomed.count(of: "willSave"), 1)
         }
         try stack.inContext { context throws in
-            #expect(try context.all(Hooked.self, sortedBy: "name").map(\.name) == ["first", "second"])
+            try expectEqual(context.all(Hooked.self, sortedBy: "name").map(\.name), ["first", "second"])
         }
     }
 
@@ -167,10 +168,10 @@ struct HookTests {
             }
             context.delete(object)
             context.delete(object)
-            #expect(seen == ["true 1 false", "true 1 true"])
+            expectEqual(seen, ["true 1 false", "true 1 true"])
             context.processPendingChanges()
-            #expect(thing.isDeleted)
-            #expect(thing.count(of: "prepare") == 1)
+            expect(thing.isDeleted)
+            expectEqual(thing.count(of: "prepare"), 1)
             try context.save()
         }
     }
@@ -183,13 +184,13 @@ struct HookTests {
             let object = try context.object(Hooked.self, id)
             object.name = "b"
             context.rollback()
-            #expect(object.log.last == "snapshot \(NSSnapshotEventType.rollback.rawValue)")
-            #expect(object.name == "a")
+            expectEqual(object.log.last, "snapshot \(NSSnapshotEventType.rollback.rawValue)")
+            expectEqual(object.name, "a")
             context.undoManager = UndoManager()
             object.name = "c"
             context.undo()
-            #expect(object.log.last == "snapshot \(NSSnapshotEventType.undoUpdate.rawValue)")
-            #expect(object.name == "a")
+            expectEqual(object.log.last, "snapshot \(NSSnapshotEventType.undoUpdate.rawValue)")
+            expectEqual(object.name, "a")
         }
     }
 }
@@ -214,22 +215,22 @@ struct DeletionTests {
             user.favourites = venues
             try context.save()
             context.delete(venues[0])
-            #expect(city.venues.count == 3)
+            expectEqual(city.venues.count, 3)
             context.processPendingChanges()
-            #expect(city.venues == Set(venues[1...]))
-            #expect(tag.venues == Set(venues[1...]))
-            #expect(user.favourites == Array(venues[1...]))
+            expectEqual(city.venues, Set(venues[1...]))
+            expectEqual(tag.venues, Set(venues[1...]))
+            expectEqual(user.favourites, Array(venues[1...]))
             context.delete(city)
             try context.save()
-            #expect(venues[1].city == nil)
-            #expect(user.favourites == Array(venues[1...]))
+            expectEqual(venues[1].city, nil)
+            expectEqual(user.favourites, Array(venues[1...]))
         }
         try stack.inContext { context in
             let venues = try context.all(Venue.self)
-            #expect(venues.count == 2)
-            #expect(venues.allSatisfy { $0.city == nil && $0.tags.count == 1 && $0.fans.count == 1 })
-            #expect(try context.all(User.self).first?.favourites.count == 2)
-            #expect(try context.all(City.self).isEmpty)
+            expectEqual(venues.count, 2)
+            expect(venues.allSatisfy { $0.city == nil && $0.tags.count == 1 && $0.fans.count == 1 })
+            try expectEqual(context.all(User.self).first?.favourites.count, 2)
+            try expect(context.all(City.self).isEmpty)
         }
     }
 
@@ -253,12 +254,12 @@ struct DeletionTests {
         try stack.inContext { context in
             context.delete(context.object(with: id))
             context.processPendingChanges()
-            #expect(context.deletedObjects.count == 13)
+            expectEqual(context.deletedObjects.count, 13)
             try context.save()
-            #expect(!context.hasChanges)
-            #expect(try context.all(Hooked.self).map(\.name) == ["other"])
+            expect(!context.hasChanges)
+            try expectEqual(context.all(Hooked.self).map(\.name), ["other"])
         }
-        try stack.inContext { context throws in #expect(try context.all(Hooked.self).count == 1) }
+        try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).count, 1) }
     }
 
     // CS-91
@@ -272,7 +273,7 @@ struct DeletionTests {
             try context.save()
             context.delete(one)
             try context.save()
-            #expect(try context.all(Hooked.self).isEmpty)
+            try expect(context.all(Hooked.self).isEmpty)
         }
     }
 
@@ -288,14 +289,14 @@ struct DeletionTests {
             context.delete(guardian)
             #expect(throws: CocoaError.self) { try guardian.validateForDelete() }
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .validationRelationshipDeniedDelete)
-            #expect(error?.userInfo[NSValidationKeyErrorKey] as? String == "guarded")
-            #expect(error?.userInfo[NSValidationObjectErrorKey] as? Hooked === guardian)
-            #expect(guardian.isDeleted)
-            #expect(guarded.guard === guardian)
+            expectEqual(error?.code, .validationRelationshipDeniedDelete)
+            expectEqual(error?.userInfo[NSValidationKeyErrorKey] as? String, "guarded")
+            expect(error?.userInfo[NSValidationObjectErrorKey] as? Hooked === guardian)
+            expect(guardian.isDeleted)
+            expect(guarded.guard === guardian)
             context.delete(guarded)
             try context.save()
-            #expect(try context.all(Hooked.self).isEmpty)
+            try expect(context.all(Hooked.self).isEmpty)
         }
     }
 
@@ -310,15 +311,15 @@ struct DeletionTests {
             try context.save()
             context.delete(two)
             try context.save()
-            #expect(!one.hasChanges)
-            #expect(one.changedValues().isEmpty)
+            expect(!one.hasChanges)
+            expect(one.changedValues().isEmpty)
             let three = Hooked(context: context)
             three.loose = one
-            #expect(one.looseOnes == [three])
+            expectEqual(one.looseOnes, [three])
             try context.save()
             context.delete(three)
             try context.save()
-            #expect(one.looseOnes.isEmpty)
+            expect(one.looseOnes.isEmpty)
         }
     }
 
@@ -334,10 +335,10 @@ struct DeletionTests {
             try context.save()
             context.delete(owner)
             context.processPendingChanges()
-            #expect(!thing.isDeleted)
+            expect(!thing.isDeleted)
             try context.save()
-            #expect(try context.all(Hooked.self).isEmpty)
-            #expect(thing.managedObjectContext == nil)
+            try expect(context.all(Hooked.self).isEmpty)
+            expectEqual(thing.managedObjectContext, nil)
         }
     }
 
@@ -363,10 +364,10 @@ struct DeletionTests {
             ) { saved = $0.userInfo ?? [:] }
             try context.save()
             NotificationCenter.default.removeObserver(token)
-            #expect(saved[NSInsertedObjectsKey] as? Set<NSManagedObject> == [venue])
-            #expect((saved[NSDeletedObjectsKey] as? Set<NSManagedObject>)?.isEmpty ?? true)
-            #expect(venue.city == nil)
-            #expect(try context.all(City.self).count == 1)
+            expectEqual(saved[NSInsertedObjectsKey] as? Set<NSManagedObject>, [venue])
+            expect((saved[NSDeletedObjectsKey] as? Set<NSManagedObject>)?.isEmpty ?? true)
+            expectEqual(venue.city, nil)
+            try expectEqual(context.all(City.self).count, 1)
         }
     }
 
@@ -379,10 +380,10 @@ struct DeletionTests {
             try context.save()
             context.delete(tag)
             context.insert(tag)
-            #expect(!tag.isDeleted)
+            expect(!tag.isDeleted)
             tag.title = "b"
             try context.save()
-            #expect(try context.all(TestSupport.Tag.self).map(\.title) == ["b"])
+            try expectEqual(context.all(TestSupport.Tag.self).map(\.title), ["b"])
         }
     }
 
@@ -400,8 +401,8 @@ struct DeletionTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            #expect(try context.all(Venue.self).isEmpty)
-            #expect(try context.all(Licence.self).isEmpty)
+            try expect(context.all(Venue.self).isEmpty)
+            try expect(context.all(Licence.self).isEmpty)
         }
     }
 
@@ -419,10 +420,10 @@ struct DeletionTests {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.returnsObjectsAsFaults = false
             let found = try context.fetch(request)
-            #expect(found.map(\.name) == ["relates", "zed"])
+            expectEqual(found.map(\.name), ["relates", "zed"])
             // The first one's awakeFromFetch has asked for the second.
-            #expect(found[0].owner === found[1])
-            #expect(context.registeredObject(for: found[1].objectID) === found[1])
+            expect(found[0].owner === found[1])
+            expect(context.registeredObject(for: found[1].objectID) === found[1])
         }
     }
 }

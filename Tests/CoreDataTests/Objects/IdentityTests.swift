@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -25,18 +26,18 @@ struct IdentityTests {
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
             let fetched = try #require(try context.all(Venue.self).first)
-            #expect(try context.all(Venue.self).first === fetched)
-            #expect(context.object(with: id) === fetched)
-            #expect(context.registeredObject(for: id) === fetched)
-            #expect(try context.existingObject(with: id) === fetched)
-            #expect(fetched.city?.venues.first === fetched)
-            #expect(fetched.objectID === id)
-            #expect(fetched == context.object(with: id))
+            try expect(context.all(Venue.self).first === fetched)
+            expect(context.object(with: id) === fetched)
+            expect(context.registeredObject(for: id) === fetched)
+            try expect(context.existingObject(with: id) === fetched)
+            expect(fetched.city?.venues.first === fetched)
+            expect(fetched.objectID === id)
+            expectEqual(fetched, context.object(with: id))
         }
         stack.inContext { context in
             let other = context.object(with: id)
-            #expect(other.objectID === id)
-            #expect(other.managedObjectContext === context)
+            expect(other.objectID === id)
+            expect(other.managedObjectContext === context)
         }
     }
 
@@ -54,15 +55,15 @@ struct IdentityTests {
             let hashes = ids.map(\.hash)
             let set = Set(ids)
             let names = Dictionary(uniqueKeysWithValues: zip(ids, cities.map { $0.name as String }))
-            #expect(ids.allSatisfy { $0.isTemporaryID && $0.persistentStore == nil })
+            expect(ids.allSatisfy { $0.isTemporaryID && $0.persistentStore == nil })
             try context.save()
-            #expect(ids.allSatisfy { !$0.isTemporaryID && $0.persistentStore != nil })
-            #expect(zip(cities, ids).allSatisfy { $0.objectID === $1 })
-            #expect(ids.map(\.hash) == hashes)
-            #expect(cities.allSatisfy { set.contains($0.objectID) && names[$0.objectID] == $0.name })
-            #expect(cities.allSatisfy { context.registeredObject(for: $0.objectID) === $0 })
+            expect(ids.allSatisfy { !$0.isTemporaryID && $0.persistentStore != nil })
+            expect(zip(cities, ids).allSatisfy { $0.objectID === $1 })
+            expectEqual(ids.map(\.hash), hashes)
+            expect(cities.allSatisfy { set.contains($0.objectID) && names[$0.objectID] == $0.name })
+            expect(cities.allSatisfy { context.registeredObject(for: $0.objectID) === $0 })
             try stack.inContext { other in
-                for city in try other.all(City.self) { #expect(names[city.objectID] == city.name) }
+                for city in try other.all(City.self) { expectEqual(names[city.objectID], city.name) }
             }
         }
     }
@@ -83,36 +84,36 @@ struct IdentityTests {
             let id = venue.objectID
             let uri = id.uriRepresentation()
             try context.obtainPermanentIDs(for: [first, second, venue, tag, photos[0]])
-            #expect(!id.isTemporaryID)
-            #expect(venue.objectID === id)
-            #expect(id.persistentStore === stack.coordinator.persistentStores.first)
-            #expect(venue.isInserted)
-            #expect(context.insertedObjects.count == 6)
-            #expect(venue.city === first)
-            #expect(first.venues == [venue])
-            #expect(venue.photos == photos)
+            expect(!id.isTemporaryID)
+            expect(venue.objectID === id)
+            expect(id.persistentStore === stack.coordinator.persistentStores.first)
+            expect(venue.isInserted)
+            expectEqual(context.insertedObjects.count, 6)
+            expect(venue.city === first)
+            expectEqual(first.venues, [venue])
+            expectEqual(venue.photos, photos)
             venue.city = second
-            #expect(first.venues.isEmpty)
-            #expect(second.venues == [venue])
+            expect(first.venues.isEmpty)
+            expectEqual(second.venues, [venue])
             venue.tags = []
-            #expect(tag.venues.isEmpty)
+            expect(tag.venues.isEmpty)
             venue.tags = [tag]
             venue.photos = photos.reversed()
             try context.obtainPermanentIDs(for: [venue])
-            #expect(venue.objectID === id)
+            expect(venue.objectID === id)
             let stored = try stack.inContext { try $0.all(Venue.self).count }
-            #expect(stored == 0)
+            expectEqual(stored, 0)
             try context.save()
-            #expect(!venue.isInserted)
-            #expect(venue.objectID === id)
-            #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+            expect(!venue.isInserted)
+            expect(venue.objectID === id)
+            expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
         }
         try stack.inContext { context throws in
             let venue = try #require(try context.all(Venue.self).first)
-            #expect(venue.city?.name == "second")
-            #expect(venue.tags.count == 1)
-            #expect(venue.photos.count == 2)
-            #expect(venue.city?.venues == [venue])
+            expectEqual(venue.city?.name, "second")
+            expectEqual(venue.tags.count, 1)
+            expectEqual(venue.photos.count, 2)
+            expectEqual(venue.city?.venues, [venue])
         }
     }
 
@@ -124,15 +125,15 @@ struct IdentityTests {
         let uri = id.uriRepresentation()
         let store = try #require(stack.coordinator.persistentStores.first)
         let identifier = try #require(store.identifier)
-        #expect(uri.absoluteString == "x-coredata://\(identifier)/Venue/p1")
-        #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
-        #expect(id.description.contains("/Venue/p1"))
-        #expect(id.entity.name == "Venue")
-        #expect(id.copy() as? NSManagedObjectID === id)
+        expectEqual(uri.absoluteString, "x-coredata://\(identifier)/Venue/p1")
+        expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+        expect(id.description.contains("/Venue/p1"))
+        expectEqual(id.entity.name, "Venue")
+        expect(id.copy() as? NSManagedObjectID === id)
         let stranger = try #require(URL(string: "x-coredata://\(UUID().uuidString)/Venue/p1"))
-        #expect(stack.coordinator.managedObjectID(forURIRepresentation: stranger) == nil)
+        expectEqual(stack.coordinator.managedObjectID(forURIRepresentation: stranger), nil)
         let nonsense = try #require(URL(string: "https://example.com/Venue/p1"))
-        #expect(stack.coordinator.managedObjectID(forURIRepresentation: nonsense) == nil)
+        expectEqual(stack.coordinator.managedObjectID(forURIRepresentation: nonsense), nil)
     }
 
     // CS-28
@@ -144,12 +145,12 @@ struct IdentityTests {
             city.name = "Beja"
             let id = city.objectID
             let uri = id.uriRepresentation()
-            #expect(uri.absoluteString.hasPrefix("x-coredata:///City/t"))
-            #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+            expect(uri.absoluteString.hasPrefix("x-coredata:///City/t"))
+            expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
             try context.save()
-            #expect(id.uriRepresentation() != uri)
-            #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
-            #expect(context.object(with: id) === city)
+            expect(id.uriRepresentation() != uri)
+            expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+            expect(context.object(with: id) === city)
         }
     }
 
@@ -163,9 +164,9 @@ struct IdentityTests {
         let unknown = try #require(stack.coordinator.managedObjectID(forURIRepresentation: url))
         stack.inContext { context in
             let fault = context.object(with: unknown)
-            #expect(fault.isFault)
+            expect(fault.isFault)
             let error = #expect(throws: CocoaError.self) { _ = try context.existingObject(with: unknown) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
         }
     }
 
@@ -181,7 +182,7 @@ struct IdentityTests {
             try context.save()
             let second = Tag(context: context)
             try context.save()
-            #expect(second.objectID.uriRepresentation() != uri)
+            expect(second.objectID.uriRepresentation() != uri)
         }
     }
 
@@ -196,10 +197,10 @@ struct IdentityTests {
             context.delete(venue)
             context.delete(city)
             try context.save()
-            #expect(venue.objectID.uriRepresentation() == uri)
-            #expect(city.objectID.uriRepresentation().lastPathComponent == "p1")
-            #expect(venue.managedObjectContext == nil)
-            #expect(venue.name == "Ria")
+            expectEqual(venue.objectID.uriRepresentation(), uri)
+            expectEqual(city.objectID.uriRepresentation().lastPathComponent, "p1")
+            expectEqual(venue.managedObjectContext, nil)
+            expectEqual(venue.name, "Ria")
         }
     }
 
@@ -225,7 +226,7 @@ struct IdentityTests {
                 }
             }
             try await context.perform { try context.save() }
-            for try await count in group { #expect(count == ids.count) }
+            for try await count in group { expectEqual(count, ids.count) }
         }
     }
 
@@ -243,17 +244,17 @@ struct IdentityTests {
             tags[1].title = "changed"
             context.delete(tags[2])
             // A to-many relationship whose collection was handed out must not keep its members.
-            #expect(tags[3].venues.isEmpty)
+            expect(tags[3].venues.isEmpty)
             return (tags[0], tags[1].objectID, tags[2].objectID)
         }
         // The end of an event is when a context looks for what nobody holds.
         context.perform {}
         context.performAndWait {
-            #expect(context.registeredObjects.count < 100)
-            #expect(context.registeredObject(for: held.objectID) === held)
-            #expect((context.registeredObject(for: changedID) as? Tag)?.title == "changed")
-            #expect(context.registeredObject(for: deletedID)?.isDeleted == true)
-            #expect(held.title == "0")
+            expect(context.registeredObjects.count < 100)
+            expect(context.registeredObject(for: held.objectID) === held)
+            expectEqual((context.registeredObject(for: changedID) as? Tag)?.title, "changed")
+            expectEqual(context.registeredObject(for: deletedID)?.isDeleted, true)
+            expectEqual(held.title, "0")
         }
     }
 
@@ -271,7 +272,7 @@ struct IdentityTests {
             _ = try context.all(Tag.self)
         }
         context.perform {}
-        context.performAndWait { #expect(context.registeredObjects.count == 5000) }
+        context.performAndWait { expectEqual(context.registeredObjects.count, 5000) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -287,17 +288,17 @@ struct IdentityTests {
                 let venue = Venue(context: context)
                 let tag = Tag(context: context)
                 venue.tags = [tag]
-                #expect(tag.venues == [venue])
-                #expect(venue.tags == [tag])
-                #expect(venue.value(forKey: "tags") as? Set<Tag> == [tag])
+                expectEqual(tag.venues, [venue])
+                expectEqual(venue.tags, [tag])
+                expectEqual(venue.value(forKey: "tags") as? Set<Tag>, [tag])
                 try context.save()
-                #expect(tag.venues == [venue])
-                #expect(venue.tags == [tag])
+                expectEqual(tag.venues, [venue])
+                expectEqual(venue.tags, [tag])
                 (lostVenue, lostTag) = (venue, tag)
             }
         }
-        #expect(lostContext == nil)
-        #expect(lostVenue == nil)
-        #expect(lostTag == nil)
+        expectEqual(lostContext, nil)
+        expectEqual(lostVenue, nil)
+        expectEqual(lostTag, nil)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -26,23 +27,23 @@ struct KeyValueTests {
             sample.setValue(url, forKey: "url")
             try context.save()
             context.refresh(sample, mergeChanges: false)
-            #expect(sample.value(forKey: "int16") as? Int16 == 3)
-            #expect(sample.value(forKey: "int32") as? NSNumber == 4)
-            #expect(sample.value(forKey: "int64") as? Int == 5)
-            #expect(sample.value(forKey: "flag") as? Bool == true)
-            #expect(sample.value(forKey: "double") as? Double == 2)
-            #expect(sample.value(forKey: "float") as? Float == 2.5)
-            #expect(sample["text"] as? String == "text")
-            #expect(sample.value(forKey: "date") as? Date == date)
-            #expect(sample.value(forKey: "data") as? Data == Data([1]))
-            #expect(sample.value(forKey: "uuid") as? UUID == uuid)
-            #expect(sample.value(forKey: "decimal") as? NSDecimalNumber == NSDecimalNumber(string: "1.25"))
-            #expect(sample.value(forKey: "url") as? URL == url)
+            expectEqual(sample.value(forKey: "int16") as? Int16, 3)
+            expectEqual(sample.value(forKey: "int32") as? NSNumber, 4)
+            expectEqual(sample.value(forKey: "int64") as? Int, 5)
+            expectEqual(sample.value(forKey: "flag") as? Bool, true)
+            expectEqual(sample.value(forKey: "double") as? Double, 2)
+            expectEqual(sample.value(forKey: "float") as? Float, 2.5)
+            expectEqual(sample["text"] as? String, "text")
+            expectEqual(sample.value(forKey: "date") as? Date, date)
+            expectEqual(sample.value(forKey: "data") as? Data, Data([1]))
+            expectEqual(sample.value(forKey: "uuid") as? UUID, uuid)
+            expectEqual(sample.value(forKey: "decimal") as? NSDecimalNumber, NSDecimalNumber(string: "1.25"))
+            expectEqual(sample.value(forKey: "url") as? URL, url)
             sample["text"] = nil
             sample.setValue(NSNull(), forKey: "date")
-            #expect(sample.value(forKey: "text") == nil)
-            #expect(sample.value(forKey: "date") == nil)
-            #expect(sample.value(forKey: "objectID") as? NSManagedObjectID === sample.objectID)
+            expect(sample.value(forKey: "text") == nil)
+            expect(sample.value(forKey: "date") == nil)
+            expect(sample.value(forKey: "objectID") as? NSManagedObjectID === sample.objectID)
         }
     }
 
@@ -60,14 +61,14 @@ struct KeyValueTests {
             sample.setValue(Decimal(3), forKey: "decimal")
             sample.setValue(3.9, forKey: "int16")
             sample.setValue(NSNumber(value: 0.5), forKey: "double")
-            #expect(sample.text == "text")
-            #expect(sample.date == Date(timeIntervalSinceReferenceDate: 9))
-            #expect(sample.data == Data([7]))
-            #expect(sample.uuid == uuid)
-            #expect(sample.url.absoluteString == "https://example.com")
-            #expect(sample.decimal == 3)
-            #expect(sample.int16 == 3)
-            #expect(sample.double == 0.5)
+            expectEqual(sample.text, "text")
+            expectEqual(sample.date, Date(timeIntervalSinceReferenceDate: 9))
+            expectEqual(sample.data, Data([7]))
+            expectEqual(sample.uuid, uuid)
+            expectEqual(sample.url.absoluteString, "https://example.com")
+            expectEqual(sample.decimal, 3)
+            expectEqual(sample.int16, 3)
+            expectEqual(sample.double, 0.5)
         }
     }
 
@@ -83,18 +84,18 @@ struct KeyValueTests {
             venue.setValue(NSOrderedSet(array: [two, one]), forKey: "photos")
             let tags = [TestSupport.Tag(context: context), TestSupport.Tag(context: context)]
             venue.setValue(NSSet(array: tags), forKey: "tags")
-            #expect(venue.value(forKey: "city") as? City === city)
-            #expect((venue.value(forKey: "photos") as? NSOrderedSet)?.array as? [Photo] == [two, one])
-            #expect(venue.value(forKey: "tags") as? Set<TestSupport.Tag> == Set(tags))
-            #expect(city.value(forKey: "venues") as? Set<Venue> == [venue])
+            expect(venue.value(forKey: "city") as? City === city)
+            expectEqual((venue.value(forKey: "photos") as? NSOrderedSet)?.array as? [Photo], [two, one])
+            expectEqual(venue.value(forKey: "tags") as? Set<TestSupport.Tag>, Set(tags))
+            expectEqual(city.value(forKey: "venues") as? Set<Venue>, [venue])
             venue.setValue([one], forKey: "photos")
-            #expect(venue.photos == [one])
+            expectEqual(venue.photos, [one])
             venue.setValue(Set([tags[0]]), forKey: "tags")
-            #expect(venue.tags == [tags[0]])
+            expectEqual(venue.tags, [tags[0]])
             venue.setValue(nil, forKey: "tags")
             venue.setValue(nil, forKey: "city")
-            #expect(venue.tags.isEmpty)
-            #expect(city.venues.isEmpty)
+            expect(venue.tags.isEmpty)
+            expect(city.venues.isEmpty)
             try context.save()
         }
     }
@@ -107,21 +108,21 @@ struct KeyValueTests {
             let city = City(context: context)
             venue.setValuesForKeys(["name": "Bar", "city": city, "price": 4])
             venue.setValue("Silves", forKeyPath: "city.name")
-            #expect(city.name == "Silves")
-            #expect(venue.value(forKeyPath: "city.name") as? String == "Silves")
+            expectEqual(city.name, "Silves")
+            expectEqual(venue.value(forKeyPath: "city.name") as? String, "Silves")
             let values = venue.dictionaryWithValues(forKeys: ["name", "site", "price"])
-            #expect(values["name"] as? String == "Bar")
-            #expect(values["site"] is NSNull)
-            #expect(values["price"] as? Int16 == 4)
+            expectEqual(values["name"] as? String, "Bar")
+            expect(values["site"] is NSNull)
+            expectEqual(values["price"] as? Int16, 4)
             let other = Venue(context: context)
             other.city = city
             other.price = 6
-            #expect(venue.value(forKeyPath: "city.venues.price") as? NSSet == NSSet(array: [4, 6]))
-            #expect(venue.value(forKeyPath: "city.venues.@max.price") as? Int == 6)
-            #expect(venue.value(forKeyPath: "licence.number") == nil)
+            expectEqual(venue.value(forKeyPath: "city.venues.price") as? NSSet, NSSet(array: [4, 6]))
+            expectEqual(venue.value(forKeyPath: "city.venues.@max.price") as? Int, 6)
+            expect(venue.value(forKeyPath: "licence.number") == nil)
             venue.setValue("1", forKeyPath: "licence.number")
             venue.mutableSetValue(forKeyPath: "city.venues").removeAllObjects()
-            #expect(venue.city == nil)
+            expectEqual(venue.city, nil)
         }
     }
 
@@ -140,22 +141,22 @@ struct KeyValueTests {
             let object = try context.object(Hooked.self, id)
             object.setPrimitiveValue("quiet", forKey: "stamp")
             object.setPrimitiveValue("quiet too", forKey: "shout")
-            #expect(object.stamp == "quiet")
-            #expect(object.primitiveValue(forKey: "stamp") as? String == "quiet")
-            #expect(!object.hasChanges)
-            #expect(!context.hasChanges)
+            expectEqual(object.stamp, "quiet")
+            expectEqual(object.primitiveValue(forKey: "stamp") as? String, "quiet")
+            expect(!object.hasChanges)
+            expect(!context.hasChanges)
             object.name = "b"
-            #expect(object.changedValues()["stamp"] as? String == "quiet")
+            expectEqual(object.changedValues()["stamp"] as? String, "quiet")
             try context.save()
-            #expect(object.changedValues().isEmpty)
+            expect(object.changedValues().isEmpty)
             object.willChangeValue(forKey: "stamp")
             object.setPrimitiveValue("loud", forKey: "stamp")
             object.didChangeValue(forKey: "stamp")
-            #expect(object.isUpdated)
-            #expect(object.changedValuesForCurrentEvent()["stamp"] as? String == "quiet")
+            expect(object.isUpdated)
+            expectEqual(object.changedValuesForCurrentEvent()["stamp"] as? String, "quiet")
             try context.save()
         }
-        try stack.inContext { context throws in #expect(try context.object(Hooked.self, id).stamp == "loud") }
+        try stack.inContext { context throws in try expectEqual(context.object(Hooked.self, id).stamp, "loud") }
     }
 
     @Test
@@ -166,11 +167,11 @@ struct KeyValueTests {
             try context.save()
             person.willChangeValue(forKey: "unknown")
             person.didChangeValue(forKey: "unknown")
-            #expect(!person.hasChanges)
-            #expect(Person.contextShouldIgnoreUnmodeledPropertyChanges)
+            expect(!person.hasChanges)
+            expect(Person.contextShouldIgnoreUnmodeledPropertyChanges)
             person.willChangeValue(forKey: "friends", withSetMutation: .union, using: [])
             person.didChangeValue(forKey: "friends", withSetMutation: .union, using: [])
-            #expect(person.hasChanges)
+            expect(person.hasChanges)
         }
     }
 
@@ -183,7 +184,7 @@ struct KeyValueTests {
         stack.inContext { context in
             let object = Flexible(context: context)
             object.setValue(1, forKey: "anything")
-            #expect(object.value(forKey: "anything") as? Int == 1)
+            expectEqual(object.value(forKey: "anything") as? Int, 1)
         }
     }
 
@@ -195,13 +196,13 @@ struct KeyValueTests {
             city.name = "Tavira"
             let venue = Venue(context: context)
             venue.city = city
-            #expect(city.description.contains("Tavira"))
-            #expect(venue.description.contains("City") || venue.description.contains("unsaved"))
+            expect(city.description.contains("Tavira"))
+            expect(venue.description.contains("City") || venue.description.contains("unsaved"))
             try context.save()
-            #expect(venue.description.contains("Venue/p1"))
+            expect(venue.description.contains("Venue/p1"))
             context.refresh(city, mergeChanges: false)
-            #expect(city.description.contains("<fault>"))
-            #expect(city.isFault)
+            expect(city.description.contains("<fault>"))
+            expect(city.isFault)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -31,7 +32,7 @@ struct MisuseTests {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).setValue("cheap", forKey: "price") }
         }
-        #expect(names("\"price\"", "Venue", "Integer 16", "String", in: result))
+        expect(names("\"price\"", "Venue", "Integer 16", "String", in: result))
     }
 
     @Test
@@ -39,14 +40,14 @@ struct MisuseTests {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).setValue(100_000, forKey: "price") }
         }
-        #expect(names("\"price\"", "Venue", in: result))
+        expect(names("\"price\"", "Venue", in: result))
         let typed = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { context in
                 let narrow = Narrow(context: context)
                 narrow.int16 = 100_000
             }
         }
-        #expect(names("\"int16\"", "Integer 16", "100000", in: typed))
+        expect(names("\"int16\"", "Integer 16", "100000", in: typed))
     }
 
     @Test
@@ -54,8 +55,8 @@ struct MisuseTests {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).mutableSetValue(forKeyPath: "city.venues").add(Venue(context: $0)) }
         }
-        #expect(names("\"city.venues\"", "\"city\" is nil", in: result))
-        try Self.inGuide { #expect(Venue(context: $0).mutableSetValue(forKeyPath: "city.venues").count == 0) }
+        expect(names("\"city.venues\"", "\"city\" is nil", in: result))
+        try Self.inGuide { expectEqual(Venue(context: $0).mutableSetValue(forKeyPath: "city.venues").count, 0) }
     }
 
     @Test
@@ -63,43 +64,43 @@ struct MisuseTests {
         let text = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue(5, forKey: "text") }
         }
-        #expect(names("\"text\"", "Sample", "Int", in: text))
+        expect(names("\"text\"", "Sample", "Int", in: text))
         let date = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue(5, forKey: "date") }
         }
-        #expect(names("\"date\"", "Sample", in: date))
+        expect(names("\"date\"", "Sample", in: date))
         let data = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue("x", forKey: "data") }
         }
-        #expect(names("\"data\"", "Sample", in: data))
+        expect(names("\"data\"", "Sample", in: data))
         let uuid = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue("x", forKey: "uuid") }
         }
-        #expect(names("\"uuid\"", "Sample", in: uuid))
+        expect(names("\"uuid\"", "Sample", in: uuid))
         let url = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue("x", forKey: "url") }
         }
-        #expect(names("\"url\"", "Sample", in: url))
+        expect(names("\"url\"", "Sample", in: url))
         let decimal = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue("1", forKey: "decimal") }
         }
-        #expect(names("\"decimal\"", "Sample", in: decimal))
+        expect(names("\"decimal\"", "Sample", in: decimal))
         let flag = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue("yes", forKey: "flag") }
         }
-        #expect(names("\"flag\"", "Sample", in: flag))
+        expect(names("\"flag\"", "Sample", in: flag))
         let double = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue("1", forKey: "double") }
         }
-        #expect(names("\"double\"", "Sample", in: double))
+        expect(names("\"double\"", "Sample", in: double))
         let transient = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue(1, forKey: "draft") }
         }
-        #expect(names("\"draft\"", "Sample", in: transient))
+        expect(names("\"draft\"", "Sample", in: transient))
         let composite = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue(["avenue": "x"], forKey: "address") }
         }
-        #expect(names("\"address.avenue\"", "Sample", in: composite))
+        expect(names("\"address.avenue\"", "Sample", in: composite))
     }
 
     @Test
@@ -107,15 +108,15 @@ struct MisuseTests {
         let toOne = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).setValue("Lisbon", forKey: "city") }
         }
-        #expect(names("\"city\"", "Venue", in: toOne))
+        expect(names("\"city\"", "Venue", in: toOne))
         let toMany = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).setValue(["quiet"], forKey: "tags") }
         }
-        #expect(names("\"tags\"", "Venue", in: toMany))
+        expect(names("\"tags\"", "Venue", in: toMany))
         let entity = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { Venue(context: $0).setValue(User(context: $0), forKey: "city") }
         }
-        #expect(names("\"city\"", "Venue", "City", "User", in: entity))
+        expect(names("\"city\"", "Venue", "City", "User", in: entity))
     }
 
     // MARK: - Names
@@ -125,15 +126,15 @@ struct MisuseTests {
         let read = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { _ = City(context: $0).value(forKey: "mayor") }
         }
-        #expect(names("\"mayor\"", "City", in: read))
+        expect(names("\"mayor\"", "City", in: read))
         let written = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { City(context: $0).setValue(1, forKey: "mayor") }
         }
-        #expect(names("\"mayor\"", "City", in: written))
+        expect(names("\"mayor\"", "City", in: written))
         let set = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { _ = Venue(context: $0).mutableSetValue(forKey: "photos") }
         }
-        #expect(names("\"photos\"", "Venue", "no unordered to-many", in: set))
+        expect(names("\"photos\"", "Venue", "no unordered to-many", in: set))
     }
 
     @Test
@@ -141,23 +142,23 @@ struct MisuseTests {
         let missing = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { _ = Narrow(context: $0).nonsense }
         }
-        #expect(names("\"nonsense\"", "Narrow", in: missing))
+        expect(names("\"nonsense\"", "Narrow", in: missing))
         let wrong = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { _ = Narrow(context: $0).text }
         }
-        #expect(names("\"text\"", "Narrow", "Int32", "String", in: wrong))
+        expect(names("\"text\"", "Narrow", "Int32", "String", in: wrong))
         let transient = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { _ = Narrow(context: $0).draft }
         }
-        #expect(names("\"draft\"", "Narrow", "Int16", "transient", in: transient))
+        expect(names("\"draft\"", "Narrow", "Int16", "transient", in: transient))
         let collection = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { _ = Narrow(context: $0).others }
         }
-        #expect(names("\"others\"", "Narrow", "ordered", in: collection))
+        expect(names("\"others\"", "Narrow", "ordered", in: collection))
         let single = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { _ = Narrow(context: $0).friend }
         }
-        #expect(names("\"others\"", "Narrow", "to-many", in: single))
+        expect(names("\"others\"", "Narrow", "to-many", in: single))
         let members = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { context in
                 let narrow = Narrow(context: context)
@@ -165,7 +166,7 @@ struct MisuseTests {
                 _ = narrow.wrongOthers
             }
         }
-        #expect(names("\"others\"", "Narrow", "Person", in: members))
+        expect(names("\"others\"", "Narrow", "Person", in: members))
     }
 
     @Test
@@ -177,7 +178,7 @@ struct MisuseTests {
                 _ = sample.mood
             }
         }
-        #expect(names("\"mood\"", "Sample", "17", "Mood", in: result))
+        expect(names("\"mood\"", "Sample", "17", "Mood", in: result))
     }
 
     @Test
@@ -190,11 +191,11 @@ struct MisuseTests {
             let stack = try Stack(.memory, model: model)
             stack.inContext { _ = LookedUp(context: $0) }
         }
-        #expect(names("Ghost", "abstract", in: abstract))
+        expect(names("Ghost", "abstract", in: abstract))
         let unknown = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { _ = LookedUp(context: $0) }
         }
-        #expect(names("LookedUp", "guide", in: unknown))
+        expect(names("LookedUp", "guide", in: unknown))
     }
 
     // MARK: - Contexts
@@ -208,21 +209,21 @@ struct MisuseTests {
             let city = first.performAndWait { City(context: first) }
             second.performAndWait { Venue(context: second).city = city }
         }
-        #expect(names("\"city\"", "\"first\"", "\"second\"", in: other))
+        expect(names("\"city\"", "\"first\"", "\"second\"", in: other))
         let none = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inGuide { _ in
                 let venue = Venue(entity: Venue.entity(), insertInto: nil)
                 venue.city = City(entity: City.entity(), insertInto: nil)
             }
         }
-        #expect(names("\"city\"", "Venue", "Insert", in: none))
+        expect(names("\"city\"", "Venue", "Insert", in: none))
         let members = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (first, second) = (stack.context("first"), stack.context("second"))
             let venue = first.performAndWait { Venue(context: first) }
             second.performAndWait { City(context: second).venues = [venue] }
         }
-        #expect(names("\"venues\"", "\"first\"", "\"second\"", in: members))
+        expect(names("\"venues\"", "\"first\"", "\"second\"", in: members))
     }
 
     // CS-25
@@ -234,21 +235,21 @@ struct MisuseTests {
             let city = context.performAndWait { City(context: context) }
             _ = city.name
         }
-        #expect(names("City", "\"mine\"", in: read))
+        expect(names("City", "\"mine\"", in: read))
         let written = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (mine, yours) = (stack.context("mine"), stack.context("yours"))
             let city = mine.performAndWait { City(context: mine) }
             yours.performAndWait { city.population = 1 }
         }
-        #expect(names("City", "\"mine\"", "\"yours\"", in: written))
+        expect(names("City", "\"mine\"", "\"yours\"", in: written))
         let collection = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let context = stack.context("mine")
             let city = context.performAndWait { City(context: context) }
             _ = city.venues
         }
-        #expect(names("City", "\"mine\"", in: collection))
+        expect(names("City", "\"mine\"", in: collection))
     }
 
     // CS-20, CS-21
@@ -257,14 +258,14 @@ struct MisuseTests {
         let stack = try Stack(.memory)
         let context = stack.context("mine")
         let child = context.child("child")
-        #expect(child.parent === context && context.parent == nil)
-        #expect(child.persistentStoreCoordinator === stack.coordinator)
-        #expect(child.concurrencyType == .privateQueueConcurrencyType)
-        #expect(child.name == "child")
+        expect(child.parent === context && context.parent == nil)
+        expect(child.persistentStoreCoordinator === stack.coordinator)
+        expectEqual(child.concurrencyType, .privateQueueConcurrencyType)
+        expectEqual(child.name, "child")
         let city = context.performAndWait { City(context: context) }
         let (id, entity, owner) = (city.objectID, city.entity, city.managedObjectContext)
-        #expect(id.isTemporaryID)
-        #expect(entity.name == "City")
-        #expect(owner === context)
+        expect(id.isTemporaryID)
+        expectEqual(entity.name, "City")
+        expect(owner === context)
     }
 }

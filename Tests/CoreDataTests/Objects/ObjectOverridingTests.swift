@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -28,7 +29,7 @@ struct ObjectOverridingTests {
                     number % 2 == 0
                     ? Overriding(entity: entity, insertInto: context) : Overriding(context: context)
                 object.name = "\(number)"
-                #expect(object.inserted == 1)
+                expectEqual(object.inserted, 1)
                 _ = Overriding(entity: entity, insertInto: nil)
             }
             try context.save()
@@ -37,11 +38,11 @@ struct ObjectOverridingTests {
         for _ in 0..<2 {
             try stack.inContext { context throws in
                 let objects = try context.all(Overriding.self)
-                #expect(objects.count == Self.count)
-                #expect(objects.allSatisfy { $0.entity === entity && $0.name != nil && $0.inserted == 0 })
+                expectEqual(objects.count, Self.count)
+                expect(objects.allSatisfy { $0.entity === entity && $0.name != nil && $0.inserted == 0 })
             }
         }
-        #expect(entity.name == "Thing" && entity.properties.count == 1)
+        expect(entity.name == "Thing" && entity.properties.count == 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -50,15 +51,15 @@ struct ObjectOverridingTests {
         try stack.inContext { context in
             let object = Overriding(context: context)
             object.setValue("a", forKey: "name")
-            #expect(object.value(forKey: "name") as? String == "a")
-            #expect(object.value(forKey: "nothing") as? String == "undefined nothing")
+            expectEqual(object.value(forKey: "name") as? String, "a")
+            expectEqual(object.value(forKey: "nothing") as? String, "undefined nothing")
             object.setValue(1, forKey: "nothing")
-            #expect(object.description == "overriding")
+            expectEqual(object.description, "overriding")
             try context.save()
             object.name = "b"
             try context.save()
             context.refresh(object, mergeChanges: false)
-            #expect(object.name == "b")
+            expectEqual(object.name, "b")
             object.name = "c"
             context.rollback()
             context.delete(object)
@@ -68,8 +69,8 @@ struct ObjectOverridingTests {
                 "willTurnIntoFault", "didTurnIntoFault", "awakeFromFetch", "snapshot", "prepareForDeletion", "willSave",
                 "validateForDelete", "didSave",
             ]
-            #expect(object.log == expected)
-            #expect(Overriding.entity().name == "Thing")
+            expectEqual(object.log, expected)
+            expectEqual(Overriding.entity().name, "Thing")
         }
     }
 
@@ -89,33 +90,33 @@ struct ObjectOverridingTests {
         }()
         for _ in 0..<Self.count {
             let coordinator = OverridingCoordinator(managedObjectModel: model)
-            #expect(coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) == nil)
+            expectEqual(coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()), nil)
             let context = OverridingContext(concurrencyType: .privateQueueConcurrencyType)
             context.persistentStoreCoordinator = coordinator
             context.parent = nil
             context.mergePolicy = OverridingPolicy(merge: .overwriteMergePolicyType)
-            #expect(context.performAndWait { !context.hasChanges && context.insertedObjects.isEmpty })
+            expect(context.performAndWait { !context.hasChanges && context.insertedObjects.isEmpty })
             let description = OverridingDescription(url: url)
-            #expect((description.copy() as? NSPersistentStoreDescription)?.url == url)
+            expectEqual((description.copy() as? NSPersistentStoreDescription)?.url, url)
             let property = OverridingAttribute()
             property.setValidationPredicates([NSPredicate(value: true)], withValidationWarnings: ["warning"])
-            #expect((property.copy() as? NSAttributeDescription)?.validationPredicates.count == 1)
+            expectEqual((property.copy() as? NSAttributeDescription)?.validationPredicates.count, 1)
             let request = OverridingRequest()
             request.entity = model.entities[0]
-            #expect((request.copy() as? OverridingRequest)?.entity === model.entities[0])
+            expect((request.copy() as? OverridingRequest)?.entity === model.entities[0])
         }
         for number in 0..<50 {
             let container = OverridingContainer(name: "c\(number)", managedObjectModel: model)
             container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: url)]
-            container.loadPersistentStores { _, error in #expect(error == nil) }
+            container.loadPersistentStores { _, error in expect(error == nil) }
             let context = container.newBackgroundContext()
-            #expect(context.name == "overriding")
+            expectEqual(context.name, "overriding")
             try context.performAndWait {
                 for _ in 0..<20 { _ = Overriding(entity: model.entities[0], insertInto: context) }
                 try context.save()
             }
         }
-        #expect(model.entities[0].name == "Thing")
+        expectEqual(model.entities[0].name, "Thing")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -133,8 +134,8 @@ struct ObjectOverridingTests {
                 try context.save()
             }
         }
-        #expect(policy.calls.load(ordering: .relaxed) == 200)
-        #expect(try stack.read(id, City.self) { $0.name } == "mine 99")
+        expectEqual(policy.calls.load(ordering: .relaxed), 200)
+        try expectEqual(stack.read(id, City.self) { $0.name }, "mine 99")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -149,7 +150,7 @@ struct ObjectOverridingTests {
         }
         try stack.inContext { context throws in
             let request = NSFetchRequest<NSManagedObject>(entityName: "Thing")
-            #expect(try context.fetch(request).map { "\(type(of: $0))" } == ["MadeByEntity"])
+            try expectEqual(context.fetch(request).map { "\(type(of: $0))" }, ["MadeByEntity"])
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataLocks
 import TestSupport
 import Testing
@@ -13,7 +14,7 @@ struct ObjectTypesTests {
         let stack = try stack(kind)
         try stack.inContext { context in
             let shelf = TypedShelf(context: context)
-            #expect(shelf.price == .zero && shelf.count == 0 && shelf.day == NSDate(timeIntervalSinceReferenceDate: 0))
+            expect(shelf.price == .zero && shelf.count == 0 && shelf.day == NSDate(timeIntervalSinceReferenceDate: 0))
             shelf.price = NSDecimalNumber(string: "1.25")
             shelf.count = 7
             shelf.weight = 2.5
@@ -23,9 +24,9 @@ struct ObjectTypesTests {
         }
         try stack.inContext { context throws in
             let shelf = try #require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
-            #expect(shelf.price == NSDecimalNumber(string: "1.25"))
-            #expect(shelf.count == 7 && shelf.weight == 2.5 && shelf.title == "t")
-            #expect(shelf.day == NSDate(timeIntervalSinceReferenceDate: 60))
+            expectEqual(shelf.price, NSDecimalNumber(string: "1.25"))
+            expect(shelf.count == 7 && shelf.weight == 2.5 && shelf.title == "t")
+            expectEqual(shelf.day, NSDate(timeIntervalSinceReferenceDate: 60))
         }
     }
 
@@ -34,8 +35,8 @@ struct ObjectTypesTests {
         let stack = try stack(kind)
         try stack.inContext { context in
             let shelf = TypedShelf(context: context)
-            #expect(shelf.words == [] && shelf.numbers == [:] && shelf.list == NSArray() && shelf.bag == NSSet())
-            #expect(shelf.letters == [])
+            expect(shelf.words == [] && shelf.numbers == [:] && shelf.list == NSArray() && shelf.bag == NSSet())
+            expectEqual(shelf.letters, [])
             shelf.words = ["a", "b"]
             shelf.numbers = ["one": 1]
             shelf.letters = ["x"]
@@ -46,10 +47,10 @@ struct ObjectTypesTests {
         }
         try stack.inContext { context throws in
             let shelf = try #require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
-            #expect(shelf.words == ["a", "b"] && shelf.numbers == ["one": 1] && shelf.letters == ["x"])
-            #expect(shelf.list == ["l"] && shelf.bag == NSSet(array: ["s"]) && shelf.row == NSOrderedSet(array: ["o"]))
+            expect(shelf.words == ["a", "b"] && shelf.numbers == ["one": 1] && shelf.letters == ["x"])
+            expect(shelf.list == ["l"] && shelf.bag == NSSet(array: ["s"]) && shelf.row == NSOrderedSet(array: ["o"]))
             shelf.row = nil
-            #expect(shelf.row == nil)
+            expectEqual(shelf.row, nil)
         }
     }
 
@@ -68,12 +69,15 @@ struct ObjectTypesTests {
         }
         try stack.inContext { context throws in
             for shelf in try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")) {
-                #expect(shelf.mapping == nil)
+                expectEqual(shelf.mapping, nil)
             }
         }
         let texts = told.withLock { $0 }
-        #expect(texts.count == 1)
-        #expect(texts.first?.hasPrefix("Property \"mapping\" of Shelf is declared as NSDictionary, but holds") == true)
+        expectEqual(texts.count, 1)
+        expectEqual(
+            texts.first?.hasPrefix("Property \"mapping\" of Shelf is declared as NSDictionary, but holds"),
+            true
+        )
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -82,24 +86,24 @@ struct ObjectTypesTests {
         try stack.inContext { context in
             let shelf = TypedShelf(context: context)
             shelf.name = "first"
-            #expect(shelf.primitiveName == "first" && shelf.primitiveCount == 0)
+            expect(shelf.primitiveName == "first" && shelf.primitiveCount == 0)
             try context.save()
             shelf.primitiveName = "second"
             shelf.primitiveCount = 3
-            #expect(!shelf.hasChanges && !context.hasChanges)
-            #expect(shelf.name == "second" && shelf.count == 3)
-            #expect(shelf.value(forKey: "primitiveName") as? String == "second")
+            expect(!shelf.hasChanges && !context.hasChanges)
+            expect(shelf.name == "second" && shelf.count == 3)
+            expectEqual(shelf.value(forKey: "primitiveName") as? String, "second")
             shelf.setValue("third", forKey: "primitiveName")
-            #expect(!shelf.hasChanges && shelf.name == "third")
+            expect(!shelf.hasChanges && shelf.name == "third")
             shelf.willChangeValue(forKey: "name")
             shelf.primitiveName = "fourth"
             shelf.didChangeValue(forKey: "name")
-            #expect(shelf.hasChanges)
+            expect(shelf.hasChanges)
             try context.save()
         }
         try stack.inContext { context throws in
             let shelf = try #require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
-            #expect(shelf.name == "fourth")
+            expectEqual(shelf.name, "fourth")
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,45 +19,45 @@ struct PortedSourceTests {
         let other = try Stack(kind, model: model)
         try other.inContext { context throws in
             let venue = UnboundVenue()
-            #expect(venue.managedObjectContext == nil && venue.entity.name == "Unbound")
+            expect(venue.managedObjectContext == nil && venue.entity.name == "Unbound")
             venue.name = "a"
             context.insert(venue)
             try context.save()
-            #expect(try context.count(for: UnboundVenue.fetchRequest()) == 1)
+            try expectEqual(context.count(for: UnboundVenue.fetchRequest()), 1)
         }
     }
 
     @Test
     func `placeholders of IDs and conflicts can be made`() throws {
         let (id, other) = (NSManagedObjectID(), NSManagedObjectID())
-        #expect(id == id && id != other && id.isTemporaryID && id.persistentStore == nil)
-        #expect(NSConstraintConflict().constraint.isEmpty)
+        expect(id == id && id != other && id.isTemporaryID && id.persistentStore == nil)
+        expect(NSConstraintConflict().constraint.isEmpty)
         try Stack(.memory).inContext { context in
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
-            #expect(error != nil)
+            expect(error != nil)
         }
     }
 
     @Test
     func `subclasses have initialisers of their own`() throws {
-        #expect(PolicyOfOne().mergeType == .overwriteMergePolicyType)
-        #expect(PolicyOfOne(merge: .rollbackMergePolicyType).mergeType == .rollbackMergePolicyType)
-        #expect(ContainerOfOne().name == "one")
+        expectEqual(PolicyOfOne().mergeType, .overwriteMergePolicyType)
+        expectEqual(PolicyOfOne(merge: .rollbackMergePolicyType).mergeType, .rollbackMergePolicyType)
+        expectEqual(ContainerOfOne().name, "one")
         let coordinator = CoordinatorOfOne(label: "mine")
-        #expect(coordinator.name == "mine" && coordinator.managedObjectModel.entities.count == 7)
-        #expect(NSPersistentStoreCoordinator(entities: []).managedObjectModel.entities.isEmpty)
+        expect(coordinator.name == "mine" && coordinator.managedObjectModel.entities.count == 7)
+        expect(NSPersistentStoreCoordinator(entities: []).managedObjectModel.entities.isEmpty)
         let makers: [(NSMergePolicyType) -> NSMergePolicy] = [NSMergePolicy.init(merge:)]
-        #expect(makers[0](.rollbackMergePolicyType).mergeType == .rollbackMergePolicyType)
+        expectEqual(makers[0](.rollbackMergePolicyType).mergeType, .rollbackMergePolicyType)
     }
 
     @Test
     func `a transformer's class may override its initialiser, and is found by name in any module`() throws {
         for name in ["PortedTransformer", String(reflecting: PortedTransformer.self)] {
             let made = ValueTransformer(forName: NSValueTransformerName(name)) as? PortedTransformer
-            #expect(made?.prefix == "made")
+            expectEqual(made?.prefix, "made")
         }
-        #expect(SuffixTransformer(suffix: "!").transformedValue("a") as? String == "a!")
-        #expect(ValueTransformer().transformedValue(1) as? Int == 1)
+        expectEqual(SuffixTransformer(suffix: "!").transformedValue("a") as? String, "a!")
+        expectEqual(ValueTransformer().transformedValue(1) as? Int, 1)
     }
 
     @Test
@@ -67,7 +68,7 @@ struct PortedSourceTests {
         var count = 0
         for run in runners { run { count += 1 } }
         let sum = context.performAndWait { count + 1 }
-        #expect(count == 2 && sum == 3)
+        expect(count == 2 && sum == 3)
         context.performAndWait { count = context.insertedObjects.count }
         #expect(throws: CancellationError.self) { try context.performAndWait { throw CancellationError() } }
     }
@@ -100,10 +101,10 @@ struct PortedSourceTests {
             for predicate in formats {
                 let request: NSFetchRequest<Venue> = Venue.fetchRequest()
                 request.predicate = predicate
-                #expect(try context.count(for: request) == 1, "\(predicate)")
+                try expectEqual(context.count(for: request), 1, "\(predicate)")
             }
         }
-        #expect(String(format: "%@ %d", code, 3) == "\(code.uuidString) 3")
+        expectEqual(String(format: "%@ %d", code, 3), "\(code.uuidString) 3")
     }
 }
 

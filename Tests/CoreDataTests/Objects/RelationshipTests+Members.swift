@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -22,7 +23,7 @@ extension RelationshipTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            #expect(try context.object(Person.self, mother).children.map(\.name) == ["young", "old"])
+            try expectEqual(context.object(Person.self, mother).children.map(\.name), ["young", "old"])
         }
     }
 
@@ -43,8 +44,8 @@ extension RelationshipTests {
             let guest = Person("guest", context)
             mother.children.insert(guest, at: 0)
             if byInverse { guest.mother = nil } else { mother.children.removeFirst() }
-            #expect(mother.children.map(\.name) == ["a", "b"])
-            #expect(!mother.hasPersistentChangedValues && mother.changedValues().isEmpty)
+            expectEqual(mother.children.map(\.name), ["a", "b"])
+            expect(!mother.hasPersistentChangedValues && mother.changedValues().isEmpty)
         }
     }
 
@@ -57,7 +58,7 @@ extension RelationshipTests {
                 request.predicate = NSPredicate(format: "rivals.@count > 0")
                 let all = try context.all(Person.self).filter { !$0.rivals.isEmpty }
                 let found = try context.fetch(request)
-                #expect(Set(found) == Set(all))
+                expectEqual(Set(found), Set(all))
                 return all.map(\.name)
             }
         }
@@ -66,19 +67,19 @@ extension RelationshipTests {
             people[0].rivals = [people[2]]
             try context.save()
         }
-        #expect(try owners() == ["a"])
+        try expectEqual(owners(), ["a"])
         try stack.inContext { context throws in
             // The former owner's relationship is not loaded.
             let people = try context.all(Person.self, sortedBy: "name")
             people[1].rivals.insert(people[2])
             try context.save()
         }
-        #expect(try owners() == ["b"])
+        try expectEqual(owners(), ["b"])
         try stack.inContext { context throws in
             context.delete(try context.all(Person.self, sortedBy: "name")[2])
             try context.save()
         }
-        #expect(try owners() == [])
+        try expectEqual(owners(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -92,7 +93,7 @@ extension RelationshipTests {
         let deleting = stack.context()
         try deleting.performAndWait {
             let doomed = try deleting.object(Person.self, ids[0])
-            #expect(doomed.friends.isEmpty)
+            expect(doomed.friends.isEmpty)
             deleting.delete(doomed)
             deleting.processPendingChanges()
             try stack.inContext { context throws in
@@ -104,8 +105,8 @@ extension RelationshipTests {
         try stack.inContext { context throws in
             let request = NSFetchRequest<Person>(entityName: "Person")
             request.predicate = NSPredicate(format: "friends.@count > 0")
-            #expect(try context.count(for: request) == 0)
-            #expect(try context.object(Person.self, ids[1]).friends.isEmpty)
+            try expectEqual(context.count(for: request), 0)
+            try expect(context.object(Person.self, ids[1]).friends.isEmpty)
         }
     }
 
@@ -130,7 +131,7 @@ extension RelationshipTests {
         }
         try stack.inContext { context throws in
             let names = try context.object(Person.self, mother).children.map(\.name)
-            #expect(names == ["n 0", "n 1", "n 2", "m 0"])
+            expectEqual(names, ["n 0", "n 1", "n 2", "m 0"])
         }
     }
 }

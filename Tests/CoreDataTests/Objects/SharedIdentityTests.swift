@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import TestSupport
 import Testing
 
@@ -47,8 +48,8 @@ struct SharedIdentityTests {
                 }
                 try reading(Objects(list: cities)) { try context.save() }
                 for city in cities {
-                    #expect(!city.objectID.isTemporaryID)
-                    #expect(context.object(with: city.objectID) === city)
+                    expect(!city.objectID.isTemporaryID)
+                    expect(context.object(with: city.objectID) === city)
                 }
             }
         }
@@ -63,12 +64,12 @@ struct SharedIdentityTests {
             let objects = Objects(
                 list: try #require(context).performAndWait { try #require(context).fetch(City.fetchRequest()) }
             )
-            #expect(objects.list.allSatisfy { $0.managedObjectContext === context })
+            expect(objects.list.allSatisfy { $0.managedObjectContext === context })
             reading(objects) {
                 if round % 2 == 0 { context?.performAndWait { context?.reset() } }
                 context = nil
             }
-            #expect(objects.list.allSatisfy { $0.managedObjectContext == nil && !$0.objectID.isTemporaryID })
+            expect(objects.list.allSatisfy { $0.managedObjectContext == nil && !$0.objectID.isTemporaryID })
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -9,9 +10,9 @@ struct TransformableTests {
             let sample = Sample(context: context)
             sample.colour = Colour(1, 2)
             sample.palette = ["red", 3, Date(timeIntervalSinceReferenceDate: 1), ["nested": true]]
-            #expect(sample.colour == Colour(1, 2))
+            expectEqual(sample.colour, Colour(1, 2))
             try context.save()
-            #expect(sample.colour == Colour(1, 2))
+            expectEqual(sample.colour, Colour(1, 2))
             return sample.objectID
         }
     }
@@ -23,22 +24,22 @@ struct TransformableTests {
         try stack.inContext { context in
             let sample = try context.object(Sample.self, id)
             let colour = try #require(sample.colour)
-            #expect(colour == Colour(1, 2))
-            #expect(sample.colour === colour)
-            #expect(sample.value(forKey: "colour") as? Colour === colour)
-            #expect(sample.palette?.count == 4)
-            #expect(sample.palette?[0] as? String == "red")
-            #expect((sample.palette?[3] as? NSDictionary)?["nested"] as? Bool == true)
+            expectEqual(colour, Colour(1, 2))
+            expect(sample.colour === colour)
+            expect(sample.value(forKey: "colour") as? Colour === colour)
+            expectEqual(sample.palette?.count, 4)
+            expectEqual(sample.palette?[0] as? String, "red")
+            expectEqual((sample.palette?[3] as? NSDictionary)?["nested"] as? Bool, true)
             sample.text = "another property"
-            #expect(sample.colour === colour)
+            expect(sample.colour === colour)
             sample.colour = nil
             sample.palette = nil
             try context.save()
         }
         try stack.inContext { context throws in
             let sample = try context.object(Sample.self, id)
-            #expect(sample.colour == nil)
-            #expect(sample.palette == nil)
+            expectEqual(sample.colour, nil)
+            expectEqual(sample.palette, nil)
         }
     }
 
@@ -52,15 +53,15 @@ struct TransformableTests {
         let stack = try Stack(kind, model: model)
         let ids = try stack.inContext { context in
             let (sample, special) = (Sample(context: context), SpecialSample(context: context))
-            #expect(sample.colour == Colour(7, 8) && sample.palette?[0] as? String == "red")
+            expect(sample.colour == Colour(7, 8) && sample.palette?[0] as? String == "red")
             special.colour = Colour(1, 2)
             try context.save()
             return [sample.objectID, special.objectID]
         }
         try stack.inContext { context throws in
-            #expect(try context.object(Sample.self, ids[0]).colour == Colour(7, 8))
-            #expect(try context.object(Sample.self, ids[1]).colour == Colour(1, 2))
-            for id in ids { #expect(try context.object(Sample.self, id).palette == ["red", 3] as NSArray) }
+            try expectEqual(context.object(Sample.self, ids[0]).colour, Colour(7, 8))
+            try expectEqual(context.object(Sample.self, ids[1]).colour, Colour(1, 2))
+            for id in ids { try expectEqual(context.object(Sample.self, id).palette, ["red", 3] as NSArray) }
         }
     }
 
@@ -73,11 +74,11 @@ struct TransformableTests {
             sample.palette = NSMutableArray(array: ["a"])
             try context.save()
             (sample.palette as? NSMutableArray)?.add("b")
-            #expect(!sample.hasChanges)
-            #expect(!context.hasChanges)
+            expect(!sample.hasChanges)
+            expect(!context.hasChanges)
             return sample.objectID
         }
-        try stack.inContext { context throws in #expect(try context.object(Sample.self, id).palette == ["a"]) }
+        try stack.inContext { context throws in try expectEqual(context.object(Sample.self, id).palette, ["a"]) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -87,13 +88,13 @@ struct TransformableTests {
         try stack.inContext { context in
             let sample = try context.object(Sample.self, id)
             sample.colour = Colour(0, 0)
-            #expect(sample.colour == Colour(0, 0))
+            expectEqual(sample.colour, Colour(0, 0))
             let error = #expect(throws: CocoaError.self) { try context.save() }
-            #expect(error?.code == .managedObjectValidation)
-            #expect(error?.userInfo[NSValidationKeyErrorKey] as? String == "colour")
-            #expect(sample.colour == Colour(0, 0))
+            expectEqual(error?.code, .managedObjectValidation)
+            expectEqual(error?.userInfo[NSValidationKeyErrorKey] as? String, "colour")
+            expectEqual(sample.colour, Colour(0, 0))
             context.rollback()
-            #expect(sample.colour == Colour(1, 2))
+            expectEqual(sample.colour, Colour(1, 2))
             try context.save()
             sample.palette = [Colour(1, 1)]
             #expect(throws: CocoaError.self) { try context.save() }
@@ -101,8 +102,8 @@ struct TransformableTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            #expect(try context.object(Sample.self, id).colour == Colour(1, 2))
-            #expect(try context.object(Sample.self, id).palette == ["fine"])
+            try expectEqual(context.object(Sample.self, id).colour, Colour(1, 2))
+            try expectEqual(context.object(Sample.self, id).palette, ["fine"])
         }
     }
 
@@ -113,7 +114,7 @@ struct TransformableTests {
         let reader = stack.context()
         let sample = try reader.performAndWait {
             let sample = try reader.object(Sample.self, id)
-            #expect(sample.colour == Colour(1, 2))
+            expectEqual(sample.colour, Colour(1, 2))
             return sample
         }
         try stack.inContext { context in
@@ -121,24 +122,24 @@ struct TransformableTests {
             try context.save()
         }
         try reader.performAndWait {
-            #expect(sample.colour == Colour(1, 2))
+            expectEqual(sample.colour, Colour(1, 2))
             sample.text = "mine"
             reader.refresh(sample, mergeChanges: true)
-            #expect(sample.colour == Colour(5, 6))
-            #expect(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour == Colour(5, 6))
+            expectEqual(sample.colour, Colour(5, 6))
+            expectEqual(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour, Colour(5, 6))
             sample.colour = Colour(7, 7)
-            #expect(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour == Colour(5, 6))
-            #expect(sample.changedValues()["colour"] as? Colour == Colour(7, 7))
+            expectEqual(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour, Colour(5, 6))
+            expectEqual(sample.changedValues()["colour"] as? Colour, Colour(7, 7))
             reader.refresh(sample, mergeChanges: true)
-            #expect(sample.colour == Colour(7, 7))
+            expectEqual(sample.colour, Colour(7, 7))
             reader.refresh(sample, mergeChanges: false)
-            #expect(sample.colour == Colour(5, 6))
+            expectEqual(sample.colour, Colour(5, 6))
             sample.colour = Colour(8, 8)
             reader.processPendingChanges()
-            #expect(sample.colour == Colour(8, 8))
-            #expect(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour == Colour(5, 6))
+            expectEqual(sample.colour, Colour(8, 8))
+            expectEqual(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour, Colour(5, 6))
             try reader.save()
-            #expect(sample.colour == Colour(8, 8))
+            expectEqual(sample.colour, Colour(8, 8))
         }
     }
 
@@ -160,8 +161,8 @@ struct TransformableTests {
         }
         try loser.performAndWait {
             try loser.save()
-            #expect(sample.colour == Colour(4, 4))
-            #expect(sample.text == "kept")
+            expectEqual(sample.colour, Colour(4, 4))
+            expectEqual(sample.text, "kept")
         }
     }
 
@@ -171,28 +172,31 @@ struct TransformableTests {
         let id = try stack.inContext { context in
             let sample = Sample(context: context)
             sample.address = ["street": "Rua", "place": ["town": "Faro", "zip": 8000]]
-            #expect(sample.value(forKey: "address.street") as? String == "Rua")
+            expectEqual(sample.value(forKey: "address.street") as? String, "Rua")
             try context.save()
             return sample.objectID
         }
         try stack.inContext { context in
             let sample = try context.object(Sample.self, id)
-            #expect(sample.address?["street"] as? String == "Rua")
-            #expect((sample.address?["place"] as? [String: Any])?["zip"] as? Int == 8000)
-            #expect(sample.value(forKeyPath: "address.place.town") as? String == "Faro")
+            expectEqual(sample.address?["street"] as? String, "Rua")
+            expectEqual((sample.address?["place"] as? [String: Any])?["zip"] as? Int, 8000)
+            expectEqual(sample.value(forKeyPath: "address.place.town") as? String, "Faro")
             sample.setValue("Lagos", forKey: "address.place.town")
             let changed = sample.changedValues()
-            #expect(Set(changed.keys) == ["address"])
-            #expect(((changed["address"] as? [String: Any])?["place"] as? [String: Any])?["town"] as? String == "Lagos")
+            expectEqual(Set(changed.keys), ["address"])
+            expectEqual(
+                ((changed["address"] as? [String: Any])?["place"] as? [String: Any])?["town"] as? String,
+                "Lagos"
+            )
             let committed = sample.committedValues(forKeys: ["address"])["address"] as? [String: Any]
-            #expect((committed?["place"] as? [String: Any])?["town"] as? String == "Faro")
+            expectEqual((committed?["place"] as? [String: Any])?["town"] as? String, "Faro")
             sample.address = ["street": "Avenida"]
-            #expect((sample.address?["place"]) == nil)
+            expect((sample.address?["place"]) == nil)
             try context.save()
             sample.address = nil
-            #expect(sample.address == nil)
+            expect(sample.address == nil)
             context.rollback()
-            #expect(sample.address as? [String: String] == ["street": "Avenida"])
+            expectEqual(sample.address as? [String: String], ["street": "Avenida"])
         }
     }
 }

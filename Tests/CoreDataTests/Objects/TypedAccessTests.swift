@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -40,38 +41,38 @@ struct TypedAccessTests {
         try stack.inContext { context throws in
             let sample = try context.object(Sample.self, id)
             check(sample, decimal, url)
-            #expect(sample.optionalInt16 == .min)
-            #expect(sample.optionalInt32 == .max)
-            #expect(sample.optionalInt64 == .min)
-            #expect(sample.optionalWhole == -7)
-            #expect(sample.optionalFlag == true)
-            #expect(sample.optionalDouble == -.pi)
-            #expect(sample.optionalFloat == 1.5e-3)
-            #expect(sample.optionalText == "héllo, a text longer than fifteen bytes")
-            #expect(sample.optionalDate == date)
-            #expect(sample.optionalData == data)
-            #expect(sample.optionalUUID == uuid)
-            #expect(sample.optionalURL == url)
-            #expect(sample.optionalMood == .merry)
+            expectEqual(sample.optionalInt16, .min)
+            expectEqual(sample.optionalInt32, .max)
+            expectEqual(sample.optionalInt64, .min)
+            expectEqual(sample.optionalWhole, -7)
+            expectEqual(sample.optionalFlag, true)
+            expectEqual(sample.optionalDouble, -.pi)
+            expectEqual(sample.optionalFloat, 1.5e-3)
+            expectEqual(sample.optionalText, "héllo, a text longer than fifteen bytes")
+            expectEqual(sample.optionalDate, date)
+            expectEqual(sample.optionalData, data)
+            expectEqual(sample.optionalUUID, uuid)
+            expectEqual(sample.optionalURL, url)
+            expectEqual(sample.optionalMood, .merry)
         }
     }
 
     private func check(_ sample: Sample, _ decimal: Decimal, _ url: URL) {
-        #expect(sample.int16 == .min)
-        #expect(sample.int32 == .max)
-        #expect(sample.int64 == .min)
-        #expect(sample.whole == -7)
-        #expect(sample.flag)
-        #expect(sample.double == -.pi)
-        #expect(sample.float == 1.5e-3)
-        #expect(sample.text == "héllo, a text longer than fifteen bytes")
-        #expect(sample.date == date)
-        #expect(sample.data == data)
-        #expect(sample.uuid == uuid)
-        #expect(abs(NSDecimalNumber(decimal: sample.decimal - decimal).doubleValue) < 1e5)
-        #expect(sample.url == url)
-        #expect(sample.mood == .merry)
-        #expect(sample.kind == .fancy)
+        expectEqual(sample.int16, .min)
+        expectEqual(sample.int32, .max)
+        expectEqual(sample.int64, .min)
+        expectEqual(sample.whole, -7)
+        expect(sample.flag)
+        expectEqual(sample.double, -.pi)
+        expectEqual(sample.float, 1.5e-3)
+        expectEqual(sample.text, "héllo, a text longer than fifteen bytes")
+        expectEqual(sample.date, date)
+        expectEqual(sample.data, data)
+        expectEqual(sample.uuid, uuid)
+        expect(abs(NSDecimalNumber(decimal: sample.decimal - decimal).doubleValue) < 1e5)
+        expectEqual(sample.url, url)
+        expectEqual(sample.mood, .merry)
+        expectEqual(sample.kind, .fancy)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -101,26 +102,26 @@ struct TypedAccessTests {
     }
 
     private func checkEmpty(_ sample: Sample) {
-        #expect(sample.int16 == 0 && sample.optionalInt16 == nil)
-        #expect(sample.int32 == 0 && sample.optionalInt32 == nil)
-        #expect(sample.int64 == 0 && sample.optionalInt64 == nil)
-        #expect(sample.whole == 0 && sample.optionalWhole == nil)
-        #expect(!sample.flag && sample.optionalFlag == nil)
-        #expect(sample.double == 0 && sample.optionalDouble == nil)
-        #expect(sample.float == 0 && sample.optionalFloat == nil)
-        #expect(sample.text.isEmpty && sample.optionalText == nil)
-        #expect(sample.date == Date(timeIntervalSinceReferenceDate: 0) && sample.optionalDate == nil)
-        #expect(sample.data.isEmpty && sample.optionalData == nil)
-        #expect(sample.uuid.uuidString == "00000000-0000-0000-0000-000000000000" && sample.optionalUUID == nil)
-        #expect(sample.decimal == 0 && sample.optionalDecimal == nil)
-        #expect(sample.optionalURL == nil)
-        #expect(sample.mood == .calm && sample.optionalMood == nil)
-        #expect(sample.kind == nil)
-        #expect(sample.palette == nil)
-        #expect(sample.colour == nil)
-        #expect(sample.address == nil)
-        #expect(sample.draft == nil)
-        #expect(sample.tally == 0)
+        expect(sample.int16 == 0 && sample.optionalInt16 == nil)
+        expect(sample.int32 == 0 && sample.optionalInt32 == nil)
+        expect(sample.int64 == 0 && sample.optionalInt64 == nil)
+        expect(sample.whole == 0 && sample.optionalWhole == nil)
+        expect(!sample.flag && sample.optionalFlag == nil)
+        expect(sample.double == 0 && sample.optionalDouble == nil)
+        expect(sample.float == 0 && sample.optionalFloat == nil)
+        expect(sample.text.isEmpty && sample.optionalText == nil)
+        expect(sample.date == Date(timeIntervalSinceReferenceDate: 0) && sample.optionalDate == nil)
+        expect(sample.data.isEmpty && sample.optionalData == nil)
+        expect(sample.uuid.uuidString == "00000000-0000-0000-0000-000000000000" && sample.optionalUUID == nil)
+        expect(sample.decimal == 0 && sample.optionalDecimal == nil)
+        expectEqual(sample.optionalURL, nil)
+        expect(sample.mood == .calm && sample.optionalMood == nil)
+        expectEqual(sample.kind, nil)
+        expectEqual(sample.palette, nil)
+        expectEqual(sample.colour, nil)
+        expect(sample.address == nil)
+        expectEqual(sample.draft, nil)
+        expectEqual(sample.tally, 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -131,10 +132,10 @@ struct TypedAccessTests {
             sample.setValue(17, forKey: "mood")
             sample.setValue("strange", forKey: "kind")
             try context.save()
-            #expect(sample.optionalMood == nil)
-            #expect(sample.kind == nil)
+            expectEqual(sample.optionalMood, nil)
+            expectEqual(sample.kind, nil)
             sample.mood = .cross
-            #expect(sample.value(forKey: "mood") as? Int == 2)
+            expectEqual(sample.value(forKey: "mood") as? Int, 2)
         }
     }
 
@@ -151,22 +152,22 @@ struct TypedAccessTests {
             let venue = Venue(context: context)
             venue.name = "Venue"
             venue.price = 3
-            #expect(Bar(context: context).beers == 3)
+            expectEqual(Bar(context: context).beers, 3)
             try context.save()
         }
         try stack.inContext { context throws in
             let venues = try context.all(Venue.self, sortedBy: "name")
             let named = venues.filter { $0.name != nil }
-            #expect(named.map(\.name) == ["Bar", "Venue"])
-            #expect(named.map(\.price) == [9, 3])
+            expectEqual(named.map(\.name), ["Bar", "Venue"])
+            expectEqual(named.map(\.price), [9, 3])
             let bar = try #require(named[0] as? Bar)
-            #expect(bar.entity.name == "Bar")
-            #expect(bar.beers == 12)
-            #expect(type(of: named[1]) == Venue.self)
+            expectEqual(bar.entity.name, "Bar")
+            expectEqual(bar.beers, 12)
+            expect(type(of: named[1]) == Venue.self)
             bar.price = 10
             named[1].price = 4
             try context.save()
-            #expect(try context.all(Bar.self).compactMap(\.name) == ["Bar"])
+            try expectEqual(context.all(Bar.self).compactMap(\.name), ["Bar"])
         }
     }
 
@@ -195,10 +196,10 @@ struct TypedAccessTests {
             for round in Int64(1)...3 {
                 one.x = round
                 two.x = -round
-                #expect(one.value(forKey: "x") as? Int64 == round)
-                #expect(two.value(forKey: "x") as? Int64 == -round)
-                #expect(one.x == round)
-                #expect(two.x == -round)
+                expectEqual(one.value(forKey: "x") as? Int64, round)
+                expectEqual(two.value(forKey: "x") as? Int64, -round)
+                expectEqual(one.x, round)
+                expectEqual(two.x, -round)
             }
         }
     }
@@ -227,11 +228,11 @@ struct TypedAccessTests {
             for number in 2..<120 {
                 let value = object.value(forKey: String(format: "p%03d", number))
                 if number % 2 == 1 {
-                    #expect(value == nil)
+                    expect(value == nil)
                 } else if number % 3 == 0 {
-                    #expect(value as? String == "text \(number), which is long")
+                    expectEqual(value as? String, "text \(number), which is long")
                 } else {
-                    #expect(value as? Int == number)
+                    expectEqual(value as? Int, number)
                 }
             }
         }
@@ -246,25 +247,25 @@ struct TypedAccessTests {
             sample.tally = 5
             sample.setValue([1, 2], forKey: "anything")
             try context.save()
-            #expect(sample.draft == "draft")
-            #expect(sample.value(forKey: "tally") as? Int == 5)
+            expectEqual(sample.draft, "draft")
+            expectEqual(sample.value(forKey: "tally") as? Int, 5)
             return sample.objectID
         }
         try stack.inContext { context throws in
             let sample = try context.object(Sample.self, id)
-            #expect(sample.draft == nil)
-            #expect(sample.value(forKey: "anything") == nil)
+            expectEqual(sample.draft, nil)
+            expect(sample.value(forKey: "anything") == nil)
             sample.draft = "other"
             sample.setValue(8, forKey: "tally")
-            #expect(sample.tally == 8)
-            #expect(sample.isUpdated)
-            #expect(sample.changedValues().isEmpty)
-            #expect(!sample.hasPersistentChangedValues)
+            expectEqual(sample.tally, 8)
+            expect(sample.isUpdated)
+            expect(sample.changedValues().isEmpty)
+            expect(!sample.hasPersistentChangedValues)
             try context.save()
-            #expect(!sample.isUpdated)
-            #expect(sample.draft == "other")
+            expect(!sample.isUpdated)
+            expectEqual(sample.draft, "other")
             context.refresh(sample, mergeChanges: false)
-            #expect(sample.draft == nil)
+            expectEqual(sample.draft, nil)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -13,46 +14,46 @@ struct TypedCollectionTests {
             checkEmpty(forms)
 
             forms.looseSet = Set(members[0..<2])
-            #expect(forms.set == Set(members[0..<2]))
-            #expect(forms.looseArray.map(Set.init) == Set(members[0..<2]))
+            expectEqual(forms.set, Set(members[0..<2]))
+            expectEqual(forms.looseArray.map(Set.init), Set(members[0..<2]))
             forms.foundationSet = NSSet(object: members[2])
-            #expect(forms.looseFoundationSet == NSSet(object: members[2]))
+            expectEqual(forms.looseFoundationSet, NSSet(object: members[2]))
             forms.looseFoundationSet = nil
-            #expect(forms.foundationSet == NSSet())
+            expectEqual(forms.foundationSet, NSSet())
             forms.looseArray = members
-            #expect(forms.looseSet == Set(members))
+            expectEqual(forms.looseSet, Set(members))
 
             forms.list = members
-            #expect(forms.foundationList == NSOrderedSet(array: members))
+            expectEqual(forms.foundationList, NSOrderedSet(array: members))
             forms.looseFoundationList = NSOrderedSet(array: members.reversed())
-            #expect(forms.list == members.reversed())
+            expectEqual(forms.list, members.reversed())
             forms.foundationList = NSOrderedSet(object: members[1])
-            #expect(forms.looseFoundationList == NSOrderedSet(object: members[1]))
+            expectEqual(forms.looseFoundationList, NSOrderedSet(object: members[1]))
             try context.save()
         }
         try stack.inContext { context throws in
             let forms = try #require(try context.all(Forms.self).first)
-            #expect(forms.set.count == 3)
-            #expect(forms.list.count == 1)
+            expectEqual(forms.set.count, 3)
+            expectEqual(forms.list.count, 1)
             forms.looseSet = nil
             forms.looseFoundationList = nil
             checkEmpty(forms)
             forms.list = Array(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Member")))
             forms.looseArray = nil
-            #expect(forms.list.count == 3)
+            expectEqual(forms.list.count, 3)
             checkEmpty(forms, list: 3)
         }
     }
 
     private func checkEmpty(_ forms: Forms, list count: Int = 0) {
-        #expect(forms.set.isEmpty)
-        #expect(forms.looseSet == [])
-        #expect(forms.looseArray == [])
-        #expect(forms.foundationSet.count == 0)
-        #expect(forms.looseFoundationSet?.count == 0)
-        #expect(forms.list.count == count)
-        #expect(forms.foundationList.count == count)
-        #expect(forms.looseFoundationList?.count == count)
+        expect(forms.set.isEmpty)
+        expectEqual(forms.looseSet, [])
+        expectEqual(forms.looseArray, [])
+        expectEqual(forms.foundationSet.count, 0)
+        expectEqual(forms.looseFoundationSet?.count, 0)
+        expectEqual(forms.list.count, count)
+        expectEqual(forms.foundationList.count, count)
+        expectEqual(forms.looseFoundationList?.count, count)
     }
 
     /// A typed access remembers where it last found a property, so each change of entity and model has to be noticed.
@@ -73,10 +74,10 @@ struct TypedCollectionTests {
                         crowd.members = Set((0..<count).map { _ in CrowdModel.insert("Member", context) })
                     }
                     for (crowd, count) in [(one, round), (two, round + 1), (heir, round + 2)] {
-                        #expect(crowd.members.count == count)
-                        #expect((crowd.value(forKey: "members") as? NSSet)?.count == count)
+                        expectEqual(crowd.members.count, count)
+                        expectEqual((crowd.value(forKey: "members") as? NSSet)?.count, count)
                         for name in crowd.entity.relationshipsByName.keys where name != "members" {
-                            #expect((crowd.value(forKey: name) as? NSSet)?.count == 0)
+                            expectEqual((crowd.value(forKey: name) as? NSSet)?.count, 0)
                         }
                     }
                 }
@@ -100,9 +101,9 @@ struct TypedCollectionTests {
         }
         try stack.inContext { context throws in
             let named = try #require(try context.all(Named.self).first)
-            #expect([named.x, named.größe, named.long, named.escaped] == ["1", "2", "3", "4"])
-            #expect(named.value(forKey: "größe") as? String == "2")
-            #expect(named.value(forKey: "straßenverzeichnisnummer") as? String == "4")
+            expectEqual([named.x, named.größe, named.long, named.escaped], ["1", "2", "3", "4"])
+            expectEqual(named.value(forKey: "größe") as? String, "2")
+            expectEqual(named.value(forKey: "straßenverzeichnisnummer") as? String, "4")
         }
     }
 }

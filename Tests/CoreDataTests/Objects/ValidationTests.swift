@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -42,17 +43,17 @@ struct ValidationTests {
             let form = form(context)
             form.title = nil
             let error = try failure(context)
-            #expect(error.code == .validationMissingMandatoryProperty)
-            #expect(error.userInfo[NSValidationKeyErrorKey] as? String == "title")
-            #expect(error.userInfo[NSValidationObjectErrorKey] as? Form === form)
-            #expect(error.localizedDescription.contains("Form.title"))
-            #expect(form.isInserted)
+            expectEqual(error.code, .validationMissingMandatoryProperty)
+            expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, "title")
+            expect(error.userInfo[NSValidationObjectErrorKey] as? Form === form)
+            expect(error.localizedDescription.contains("Form.title"))
+            expect(form.isInserted)
             form.title = ""
             try context.save()
             form.weight = nil
-            #expect(try failure(context).code == .validationMissingMandatoryProperty)
+            try expectEqual(failure(context).code, .validationMissingMandatoryProperty)
             #expect(throws: CocoaError.self) { try form.validateForUpdate() }
-            #expect(form.isUpdated)
+            expect(form.isUpdated)
             form.weight = 2
             try context.save()
         }
@@ -69,14 +70,14 @@ struct ValidationTests {
             let other = self.form(context)
             other.memo = "much too long"
             let own = try #require(throws: CocoaError.self) { try form.validateForInsert() }
-            #expect(own.code == .validationMultipleErrors)
-            #expect(codes(own) == ["title": 1570, "weight": 1570, "age": 1610, "code": 1550, "pages": 1580])
+            expectEqual(own.code, .validationMultipleErrors)
+            expectEqual(codes(own), ["title": 1570, "weight": 1570, "age": 1610, "code": 1550, "pages": 1580])
             let error = try failure(context)
-            #expect(error.code == .validationMultipleErrors)
+            expectEqual(error.code, .validationMultipleErrors)
             let details = try #require(error.userInfo[NSDetailedErrorsKey] as? [NSError])
-            #expect(details.count == 6)
-            #expect(codes(error)["memo"] == 1660)
-            #expect(details.allSatisfy { $0.userInfo[NSValidationObjectErrorKey] is Form })
+            expectEqual(details.count, 6)
+            expectEqual(codes(error)["memo"], 1660)
+            expect(details.allSatisfy { $0.userInfo[NSValidationObjectErrorKey] is Form })
         }
     }
 
@@ -88,16 +89,16 @@ struct ValidationTests {
             let form = form(context)
             form.age = 17
             let young = try failure(context)
-            #expect(young.code == .validationNumberTooSmall)
-            #expect(young.userInfo[NSValidationValueErrorKey] as? Int16 == 17)
-            #expect((young.userInfo[NSValidationPredicateErrorKey] as? NSPredicate)?.predicateFormat == "SELF >= 18")
+            expectEqual(young.code, .validationNumberTooSmall)
+            expectEqual(young.userInfo[NSValidationValueErrorKey] as? Int16, 17)
+            expectEqual((young.userInfo[NSValidationPredicateErrorKey] as? NSPredicate)?.predicateFormat, "SELF >= 18")
             form.age = 100
-            #expect(try failure(context).code == .validationNumberTooLarge)
+            try expectEqual(failure(context).code, .validationNumberTooLarge)
             form.age = 50
             form.code = "abc"
             let text = try failure(context)
-            #expect(text.code == .managedObjectValidation)
-            #expect(text.localizedDescription.contains("must be capitals"))
+            expectEqual(text.code, .managedObjectValidation)
+            expect(text.localizedDescription.contains("must be capitals"))
             form.code = "ABC"
             try context.save()
         }
@@ -110,18 +111,18 @@ struct ValidationTests {
         try stack.inContext { context in
             let form = form(context)
             form.pages = []
-            #expect(try failure(context).code == .validationRelationshipLacksMinimumCount)
+            try expectEqual(failure(context).code, .validationRelationshipLacksMinimumCount)
             form.pages = Set((0..<4).map { _ in page(context) })
             let error = try failure(context)
-            #expect(error.code == .validationRelationshipExceedsMaximumCount)
-            #expect(error.userInfo[NSValidationKeyErrorKey] as? String == "pages")
+            expectEqual(error.code, .validationRelationshipExceedsMaximumCount)
+            expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, "pages")
             form.pages.removeFirst()
             try context.save()
             // Taken away from the other side.
             form.pages.first?.setValue(nil, forKey: "form")
             try context.save()
             for page in form.pages { page.setValue(nil, forKey: "form") }
-            #expect(try failure(context).code == .validationRelationshipLacksMinimumCount)
+            try expectEqual(failure(context).code, .validationRelationshipLacksMinimumCount)
         }
     }
 
@@ -149,23 +150,23 @@ struct ValidationTests {
             // When it is inserted, and when it has lost its members.
             let form = form(context)
             form.pages = []
-            #expect(saveFailure() == expected)
+            expectEqual(saveFailure(), expected)
             form.pages = Set((0..<3).map { _ in page(context) })
-            #expect(saveFailure() == nil)
+            expectEqual(saveFailure(), nil)
             form.pages = []
-            #expect(saveFailure() == expected)
+            expectEqual(saveFailure(), expected)
             for empty in [nil, NSNull(), NSSet(), Set<NSManagedObject>()] as [Any?] {
                 var value = empty
                 do {
                     try form.validateValue(&value, forKey: "pages")
-                    #expect(mayBeEmpty)
+                    expect(mayBeEmpty)
                 } catch {
-                    #expect((error as? CocoaError)?.code == expected)
+                    expectEqual((error as? CocoaError)?.code, expected)
                 }
             }
             // Too few are too few, whether none would do or not.
             form.pages = [page(context)]
-            #expect(saveFailure() == (minimum == 2 ? .validationRelationshipLacksMinimumCount : nil))
+            expectEqual(saveFailure(), minimum == 2 ? .validationRelationshipLacksMinimumCount : nil)
         }
     }
 
@@ -176,13 +177,13 @@ struct ValidationTests {
         let id = try stack.inContext { context in
             let form = form(context)
             form.nickname = "rude"
-            #expect(try failure(context).code == .validationStringPatternMatching)
+            try expectEqual(failure(context).code, .validationStringPatternMatching)
             form.nickname = "  nick "
             try context.save()
-            #expect(form.nickname == "nick")
+            expectEqual(form.nickname, "nick")
             return form.objectID
         }
-        try stack.inContext { context throws in #expect(try context.object(Form.self, id).nickname == "nick") }
+        try stack.inContext { context throws in try expectEqual(context.object(Form.self, id).nickname, "nick") }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -195,8 +196,8 @@ struct ValidationTests {
         try stack.inContext { context in
             let object = Emptying(context: context)
             object.title = "empty"
-            #expect(try failure(context).code == .validationMissingMandatoryProperty)
-            #expect(object.title == "empty")
+            try expectEqual(failure(context).code, .validationMissingMandatoryProperty)
+            expectEqual(object.title, "empty")
             var value: Any? = "empty"
             #expect(throws: CocoaError.self) { try object.validateValue(&value, forKey: "title") }
             object.title = "full"
@@ -216,27 +217,27 @@ struct ValidationTests {
                     return nil
                 } catch { return (error as NSError).code }
             }
-            #expect(code(nil, "title") == 1570)
-            #expect(code(NSNull(), "title") == 1570)
-            #expect(code("x", "title") == nil)
-            #expect(code(5, "title") == 1550)
-            #expect(code(17, "age") == 1620)
-            #expect(code(18, "age") == nil)
-            #expect(code("18", "age") == 1550)
-            #expect(code(70_000, "age") == 1550)
-            #expect(code(nil, "age") == nil)
-            #expect(code(Colour(0, 0), "colour") == 1550)
-            #expect(code(Colour(1, 0), "colour") == nil)
-            #expect(code("rude", "nickname") == 1680)
+            expectEqual(code(nil, "title"), 1570)
+            expectEqual(code(NSNull(), "title"), 1570)
+            expectEqual(code("x", "title"), nil)
+            expectEqual(code(5, "title"), 1550)
+            expectEqual(code(17, "age"), 1620)
+            expectEqual(code(18, "age"), nil)
+            expectEqual(code("18", "age"), 1550)
+            expectEqual(code(70_000, "age"), 1550)
+            expectEqual(code(nil, "age"), nil)
+            expectEqual(code(Colour(0, 0), "colour"), 1550)
+            expectEqual(code(Colour(1, 0), "colour"), nil)
+            expectEqual(code("rude", "nickname"), 1680)
             let pages = (0..<4).map { _ in page(context) }
-            #expect(code(nil, "pages") == 1580)
-            #expect(code(Set<NSManagedObject>(), "pages") == 1580)
-            #expect(code(Set(pages), "pages") == 1590)
-            #expect(code(NSSet(array: pages), "pages") == 1590)
-            #expect(code(Set(pages.prefix(3)), "pages") == nil)
+            expectEqual(code(nil, "pages"), 1580)
+            expectEqual(code(Set<NSManagedObject>(), "pages"), 1580)
+            expectEqual(code(Set(pages), "pages"), 1590)
+            expectEqual(code(NSSet(array: pages), "pages"), 1590)
+            expectEqual(code(Set(pages.prefix(3)), "pages"), nil)
             var name: Any? = " n "
             #expect(throws: Never.self) { try form.validateValue(&name, forKey: "nickname") }
-            #expect(name as? String == "n")
+            expectEqual(name as? String, "n")
         }
     }
 
@@ -277,7 +278,7 @@ struct ValidationTests {
             }
             for (name, type, _, _, bad, _) in rules { object.setValue(value(bad, type), forKey: name) }
             let expected = Dictionary(uniqueKeysWithValues: rules.map { ($0.0, $0.3) })
-            #expect(codes(try failure(context)) == expected)
+            expectEqual(codes(try failure(context)), expected)
             for (name, type, _, _, _, good) in rules { object.setValue(value(good, type), forKey: name) }
             try context.save()
         }
@@ -292,7 +293,7 @@ struct ValidationTests {
             form.title = nil
             context.delete(form)
             try context.save()
-            #expect(try context.all(Form.self).isEmpty)
+            try expect(context.all(Form.self).isEmpty)
         }
     }
 
@@ -306,14 +307,14 @@ struct ValidationTests {
         try stack.inContext { context in
             let strict = Strict(context: context)
             (strict.low, strict.high) = (5, 3)
-            #expect(try failure(context).localizedDescription == "low is above high")
+            try expectEqual(failure(context).localizedDescription, "low is above high")
             strict.high = 7
             try context.save()
             strict.low = 9
-            #expect(try failure(context).localizedDescription == "low is above high")
+            try expectEqual(failure(context).localizedDescription, "low is above high")
             context.rollback()
             context.delete(strict)
-            #expect(try failure(context).localizedDescription == "not to be deleted")
+            try expectEqual(failure(context).localizedDescription, "not to be deleted")
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ struct ChildChangeTests {
             }
             let change = try #require(await changes.next())
             let inserted = try await id
-            #expect(change.insertedObjectIDs == [inserted])
+            expectEqual(change.insertedObjectIDs, [inserted])
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -26,7 +27,7 @@ struct OvertakenDeletionTests {
                 gate.stopOnce()
                 // The row is there, and its insertion waits to be merged here.
                 let city = try view.get(id, City.self)
-                #expect(city.name == "short-lived")
+                expectEqual(city.name, "short-lived")
                 try stack.delete(id)
                 return UncheckedSendable(city)
             }
@@ -37,10 +38,10 @@ struct OvertakenDeletionTests {
         observation.value.remove()
         let city = try await busy.value
         try await view.perform {
-            #expect(city.value.isDeleted)
+            expect(city.value.isDeleted)
             let all = try view.all(City.self)
-            #expect(all.isEmpty)
-            #expect(!view.hasChanges)
+            expect(all.isEmpty)
+            expect(!view.hasChanges)
         }
     }
 
@@ -58,11 +59,11 @@ struct OvertakenDeletionTests {
         try context.performAndWait {
             let city = try #require(try context.all(City.self).first)
             let venue = try #require(city.venues.first)
-            if isRead { #expect(venue.name == "bar") }
+            if isRead { expectEqual(venue.name, "bar") }
             try stack.delete(id)
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: [id]], into: [context])
             context.processPendingChanges()
-            #expect(city.venues.isEmpty)
+            expect(city.venues.isEmpty)
         }
     }
 
@@ -81,7 +82,7 @@ struct OvertakenDeletionTests {
                     #expect(throws: Never.self) {
                         if isFetched {
                             city = try view.performAndWait { try view.all(City.self).first }
-                            #expect(city?.name == "short-lived")
+                            expectEqual(city?.name, "short-lived")
                         }
                         try stack.delete(new.objectID)
                     }
@@ -91,9 +92,9 @@ struct OvertakenDeletionTests {
             }
         }
         view.performAndWait {
-            #expect(city?.isDeleted == (isFetched ? true : nil))
-            #expect(ghosts(log).isEmpty)
-            #expect(view.registeredObjects.allSatisfy { $0.isDeleted })
+            expectEqual(city?.isDeleted, isFetched ? true : nil)
+            expect(ghosts(log).isEmpty)
+            expect(view.registeredObjects.allSatisfy { $0.isDeleted })
         }
     }
 
@@ -121,13 +122,13 @@ struct OvertakenDeletionTests {
             }
         }
         let change = try #require(await changes.next())
-        #expect(change.deletedObjectIDs == [id] && change.insertedObjectIDs.isEmpty)
+        expect(change.deletedObjectIDs == [id] && change.insertedObjectIDs.isEmpty)
         await view.perform {
-            #expect(ghosts(log).isEmpty)
-            #expect(view.registeredObjects.isEmpty)
+            expect(ghosts(log).isEmpty)
+            expect(view.registeredObjects.isEmpty)
         }
         let merged = try #require(await seen.next())
-        #expect(merged.deletedObjectIDs == [id] && merged.insertedObjectIDs.isEmpty)
+        expect(merged.deletedObjectIDs == [id] && merged.insertedObjectIDs.isEmpty)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -155,10 +156,10 @@ struct OvertakenDeletionTests {
             }
         }
         try reader.performAndWait {
-            #expect(met?.isDeleted == true)
-            #expect(ghosts(log).isEmpty)
+            expectEqual(met?.isDeleted, true)
+            expect(ghosts(log).isEmpty)
             let all = try reader.all(City.self)
-            #expect(all.isEmpty)
+            expect(all.isEmpty)
         }
     }
 
@@ -170,7 +171,7 @@ struct OvertakenDeletionTests {
         let log = NotificationLog(.ofContexts, of: context)
         let cities = try context.performAndWait {
             let cities = try ids.prefix(3).map { try context.get($0, City.self) }
-            #expect(cities[0].name == "loaded")
+            expectEqual(cities[0].name, "loaded")
             cities[1].population = 7
             return cities
         }
@@ -183,16 +184,16 @@ struct OvertakenDeletionTests {
             into: [context]
         )
         try context.performAndWait {
-            #expect(cities[0].isDeleted && cities[0].name == "loaded")
-            #expect(cities[1].isUpdated && !cities[1].isDeleted && cities[1].population == 7)
-            #expect(cities[2].isDeleted)
-            #expect(context.registeredObject(for: ids[3]) == nil)
-            #expect(ghosts(log).isEmpty)
+            expect(cities[0].isDeleted && cities[0].name == "loaded")
+            expect(cities[1].isUpdated && !cities[1].isDeleted && cities[1].population == 7)
+            expect(cities[2].isDeleted)
+            expectEqual(context.registeredObject(for: ids[3]), nil)
+            expect(ghosts(log).isEmpty)
             let merged = try #require(
                 log.entries.first { $0.name == .NSManagedObjectContextDidMergeChangesObjectIDs }
             )
-            #expect(merged.ids(NSInsertedObjectIDsKey).isEmpty)
-            #expect(merged.ids(NSDeletedObjectIDsKey).isSuperset(of: [ids[0], ids[2], ids[3]]))
+            expect(merged.ids(NSInsertedObjectIDsKey).isEmpty)
+            expect(merged.ids(NSDeletedObjectIDsKey).isSuperset(of: [ids[0], ids[2], ids[3]]))
         }
     }
 
@@ -205,13 +206,13 @@ struct OvertakenDeletionTests {
         winner.mergePolicy = NSMergePolicy.overwrite
         let city = try view.performAndWait {
             let city = try view.get(id, City.self)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             try winner.performAndWait { try winner.get(id, City.self).name = "back" }
             try stack.delete(id)
             try winner.performAndWait { try winner.save() }
             return city
         }
-        view.performAndWait { #expect(city.name == "back" && !city.isDeleted) }
+        view.performAndWait { expect(city.name == "back" && !city.isDeleted) }
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
@@ -229,16 +230,16 @@ struct OvertakenDeletionTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.relationshipKeyPathsForPrefetching = ["venues"]
             let city = try #require(try context.fetch(request).first)
-            #expect(city.name == "Porto")
+            expectEqual(city.name, "Porto")
             // Held until the deletion is merged, and not longer.
             let venue = try context.get(id, Venue.self)
-            if isRead { #expect(venue.name == "bar") } else { context.refresh(venue, mergeChanges: false) }
+            if isRead { expectEqual(venue.name, "bar") } else { context.refresh(venue, mergeChanges: false) }
             try stack.delete(id)
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: [id]], into: [context])
-            #expect(venue.isDeleted)
+            expect(venue.isDeleted)
             return UncheckedSendable(city)
         }
-        context.performAndWait { #expect(city.value.venues.isEmpty) }
+        context.performAndWait { expect(city.value.venues.isEmpty) }
     }
 
     // What another server process may have changed since is not in the row cache, which tells here that the row is back.
@@ -251,7 +252,7 @@ struct OvertakenDeletionTests {
         let log = NotificationLog([.NSManagedObjectContextDidSave], of: loser)
         try view.performAndWait {
             let city = try view.get(id, City.self)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             try winner.edit(id, City.self) { $0.name = "back" }
             try loser.performAndWait {
                 loser.delete(try loser.get(id, City.self))
@@ -259,11 +260,11 @@ struct OvertakenDeletionTests {
             }
             let deletion = try #require(log.entries.first).notification
             view.mergeChanges(fromContextDidSave: deletion)
-            #expect(city.isDeleted)
+            expect(city.isDeleted)
             try winner.saveAndWait()
             view.mergeChanges(fromContextDidSave: deletion)
-            #expect(city.name == "back" && !city.isDeleted)
-            #expect(try view.all(City.self) == [city])
+            expect(city.name == "back" && !city.isDeleted)
+            try expectEqual(view.all(City.self), [city])
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -17,11 +18,11 @@ struct StrangerTests {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = second
         try context.performAndWait { () throws in
-            #expect(context.registeredObject(for: id) == nil)
+            expectEqual(context.registeredObject(for: id), nil)
             let city: City = try typed(context.existingObject(with: id))
-            #expect(city.name == "Porto" && city.objectID !== id)
-            #expect(city.objectID.uriRepresentation() == id.uriRepresentation())
-            #expect(context.object(with: id) === city && context.registeredObject(for: id) === city)
+            expect(city.name == "Porto" && city.objectID !== id)
+            expectEqual(city.objectID.uriRepresentation(), id.uriRepresentation())
+            expect(context.object(with: id) === city && context.registeredObject(for: id) === city)
         }
     }
 
@@ -33,15 +34,15 @@ struct StrangerTests {
         try context.performAndWait { () throws in
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "SELF == %@", id)
-            #expect(try context.fetch(request).map(\.name) == ["Porto"])
+            try expectEqual(context.fetch(request).map(\.name), ["Porto"])
             request.predicate = NSPredicate(format: "SELF IN %@", [id, other])
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.count(for: request), 2)
             // Evaluated in memory, because of the change.
             try context.get(other, City.self).population = 7
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.count(for: request), 2)
             try context.execute(NSBatchDeleteRequest(objectIDs: [id]))
         }
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: [false, true])
@@ -60,9 +61,9 @@ struct StrangerTests {
         let stranger = context.performAndWait { UncheckedSendable(context.object(with: id)) }
         try elsewhere.saveAndWait()
         try context.performAndWait { () throws in
-            #expect(try context.all(City.self).map(\.name) == ["Porto"])
-            #expect(context.object(with: id) === stranger.value)
-            #expect(stranger.value.value(forKey: "name") as? String == "Porto")
+            try expectEqual(context.all(City.self).map(\.name), ["Porto"])
+            expect(context.object(with: id) === stranger.value)
+            expectEqual(stranger.value.value(forKey: "name") as? String, "Porto")
         }
     }
 
@@ -71,15 +72,15 @@ struct StrangerTests {
     @Test func `a permanent one makes a throwing call throw`() throws {
         let (own, other) = (try Stack(.memory), try Stack(.memory))
         let (id, same) = (try own.storeCity("here"), try other.storeCity("elsewhere"))
-        #expect(id.uriRepresentation().lastPathComponent == same.uriRepresentation().lastPathComponent)
+        expectEqual(id.uriRepresentation().lastPathComponent, same.uriRepresentation().lastPathComponent)
         let context = own.context()
         try context.performAndWait { () throws in
             let city = try context.get(id, City.self)
-            #expect(context.registeredObject(for: id) === city)
-            #expect(context.registeredObject(for: same) == nil)
+            expect(context.registeredObject(for: id) === city)
+            expectEqual(context.registeredObject(for: same), nil)
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: same) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
-            #expect(error?.localizedDescription.contains("belongs to another coordinator") == true)
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
+            expectEqual(error?.localizedDescription.contains("belongs to another coordinator"), true)
         }
     }
 
@@ -90,7 +91,7 @@ struct StrangerTests {
             let context = own.context("here")
             context.performAndWait { print(context.object(with: id)) }
         }
-        #expect(message(result).contains("belongs to another coordinator"), "\(message(result))")
+        expect(message(result).contains("belongs to another coordinator"), "\(message(result))")
     }
 
     @Test(arguments: [false, true])
@@ -109,9 +110,9 @@ struct StrangerTests {
         root.insertCity("new")
         try root.saveAndWait()
         try context.performAndWait { () throws in
-            #expect(try context.all(City.self).map(\.name).sorted() == ["new", "of this coordinator"])
+            try expectEqual(context.all(City.self).map(\.name).sorted(), ["new", "of this coordinator"])
             #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
-            #expect(stranger.value.value(forKey: "name") as? String ?? "" == "")
+            expectEqual(stranger.value.value(forKey: "name") as? String ?? "", "")
         }
     }
 }

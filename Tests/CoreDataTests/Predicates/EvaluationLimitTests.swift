@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import TestSupport
@@ -48,10 +49,10 @@ struct EvaluationLimitTests {
     private func isGivenUp(_ work: () throws -> Void) {
         let time = processorTime {
             let error = #expect(throws: CocoaError.self) { try work() }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("evaluationTimeLimit") == true, "\(error.debugDescription)")
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("evaluationTimeLimit"), true, "\(error.debugDescription)")
         }
-        #expect(time < .seconds(3))
+        expect(time < .seconds(3))
     }
 
     @Test(arguments: StoreKind.allCases, [4, 5, 7])
@@ -134,8 +135,8 @@ struct EvaluationLimitTests {
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = [computed]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("the regular expression takes too long") == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("the regular expression takes too long"), true)
         }
     }
 
@@ -155,12 +156,12 @@ struct EvaluationLimitTests {
             update.predicate = NSPredicate(format: #"name MATCHES "(a+)+b" OR small >= 0"#)
             update.propertiesToUpdate = ["small": -5]
             let error = #expect(throws: CocoaError.self) { try context.execute(update) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("the regular expression takes too long") == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("the regular expression takes too long"), true)
             let changed = NSFetchRequest<NSManagedObject>(entityName: "Person")
             changed.predicate = NSPredicate(format: "small == -5")
-            #expect(try context.count(for: changed) == 0)
-            #expect(try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Person")) == 100)
+            try expectEqual(context.count(for: changed), 0)
+            try expectEqual(context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Person")), 100)
         }
     }
 
@@ -201,7 +202,7 @@ struct EvaluationLimitTests {
             let plain = (0..<2_000).map { "small != \($0 + 200)" }.joined(separator: " AND ")
             isGivenUp { _ = try context.count(for: try request(plain, limit: 0)) }
             let unlimited = try request(plain, limit: nil)
-            #expect(try context.count(for: unlimited) == 100)
+            try expectEqual(context.count(for: unlimited), 100)
         }
     }
 
@@ -213,7 +214,7 @@ struct EvaluationLimitTests {
             let many = (0..<200).map { "\(test) OR small == \($0 + 5)" }.joined(separator: " OR ")
             let slow = try request(many, limit: 0.05)
             let error = #expect(throws: CocoaError.self) { try context.fetch(slow) }
-            #expect(error?.localizedDescription.contains("its constants take more than 0.05 s") == true)
+            expectEqual(error?.localizedDescription.contains("its constants take more than 0.05 s"), true)
         }
     }
 
@@ -237,8 +238,8 @@ struct EvaluationLimitTests {
             let text = #"TERNARY(small >= 0, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "b")"#
             groups.havingPredicate = NSPredicate(format: text + #" MATCHES "(a+)+b""#)
             let long = #expect(throws: CocoaError.self) { try context.fetch(groups) }
-            #expect(long?.code == .persistentStoreOperation)
-            #expect(long?.localizedDescription.contains("the regular expression takes too long") == true)
+            expectEqual(long?.code, .persistentStoreOperation)
+            expectEqual(long?.localizedDescription.contains("the regular expression takes too long"), true)
             groups.evaluationTimeLimit = 0
             isGivenUp { _ = try context.fetch(groups) }
         }
@@ -256,7 +257,7 @@ struct EvaluationLimitTests {
             let changed = NSFetchRequest<NSManagedObject>(entityName: "Person")
             changed.predicate = NSPredicate(format: "small == 0")
             let untouched = try context.count(for: changed)
-            #expect(untouched == 1)
+            expectEqual(untouched, 1)
         }
     }
 
@@ -293,9 +294,9 @@ struct EvaluationLimitTests {
             let time = processorTime { context.processPendingChanges() }
 
             let reported = reports.withLock { $0 }
-            #expect(reported.count == 1 && reported[0].contains("evaluationTimeLimit"), "\(reported)")
-            #expect(controller.fetchedObjects?.isEmpty == true)
-            #expect(time < .seconds(3))
+            expect(reported.count == 1 && reported[0].contains("evaluationTimeLimit"), "\(reported)")
+            expectEqual(controller.fetchedObjects?.isEmpty, true)
+            expect(time < .seconds(3))
         }
     }
 
@@ -306,7 +307,7 @@ struct EvaluationLimitTests {
         let error = await #expect(throws: CocoaError.self) {
             for try await _ in results {}
         }
-        #expect(error?.localizedDescription.contains("evaluationTimeLimit") == true)
+        expectEqual(error?.localizedDescription.contains("evaluationTimeLimit"), true)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -320,8 +321,8 @@ struct EvaluationLimitTests {
             try context.save()
             let request = try request(#"name MATCHES "(a+)+b""#, limit: .infinity)
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("the regular expression takes too long") == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("the regular expression takes too long"), true)
         }
     }
 
@@ -338,15 +339,15 @@ struct EvaluationLimitTests {
             Self.pairs(40), "TERNARY(\(Self.pairs(40)), 1, 2) == 1",
             "TERNARY(name MATCHES 'a', 1, 2) == 1", "abs(TERNARY(ANY friends.friends.small == 1, 1, 2)) == 1",
         ] {
-            #expect(try limit(costly) == 10, "\(costly)")
-            #expect(try limit(costly, .infinity) == .infinity)
+            try expectEqual(limit(costly), 10, "\(costly)")
+            try expectEqual(limit(costly, .infinity), .infinity)
         }
         let pairs = Self.pairs(20)
         for plain in [
             pairs, "name LIKE '*a*'", "ANY friends.name == 'a'", "friends.@count > 2", "boss.boss.name == 'a'",
         ] {
-            #expect(try limit(plain) == nil, "\(plain)")
-            #expect(try limit(plain, 2) == 2)
+            try expectEqual(limit(plain), nil, "\(plain)")
+            try expectEqual(limit(plain, 2), 2)
         }
     }
 
@@ -355,11 +356,11 @@ struct EvaluationLimitTests {
         let context = try context(kind, friends: 10)
         try context.performAndWait {
             let request = try request("ANY friends.friends.small == 3", limit: 60)
-            #expect(try context.fetch(request).count == 10)
-            #expect((request.copy() as? NSFetchRequest<NSManagedObject>)?.evaluationTimeLimit == 60)
+            try expectEqual(context.fetch(request).count, 10)
+            expectEqual((request.copy() as? NSFetchRequest<NSManagedObject>)?.evaluationTimeLimit, 60)
             // SQLite's limit does not outlive the fetch on its connection.
             isGivenUp { _ = try context.fetch(try self.request(subqueries(5), limit: 0)) }
-            #expect(try context.count(for: try self.request("small >= 0", limit: nil)) == 10)
+            try expectEqual(context.count(for: try self.request("small >= 0", limit: nil)), 10)
         }
     }
 }

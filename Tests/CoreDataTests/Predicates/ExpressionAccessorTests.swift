@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -17,42 +18,42 @@ struct ExpressionAccessorTests {
             ("TERNARY(a == 1, 2, 3)", 20),
         ]
         for (text, value) in kinds {
-            #expect(try Self.parsed(text).expressionType.rawValue == value, "\(text)")
+            try expectEqual(Self.parsed(text).expressionType.rawValue, value, "\(text)")
         }
         let block = NSExpression(forBlock: { _, _, _ in 1 }, arguments: nil)
-        #expect(block.expressionType.rawValue == 19)
-        #expect(NSFetchRequestExpressionType.rawValue == 50)
+        expectEqual(block.expressionType.rawValue, 19)
+        expectEqual(NSFetchRequestExpressionType.rawValue, 50)
     }
 
     @Test func `accessors give what an expression is made of`() throws {
-        #expect(try Self.parsed("3").constantValue as? Int == 3)
-        #expect(try Self.parsed("nil").constantValue == nil)
-        #expect(try Self.parsed("a.b").keyPath == "a.b")
-        #expect(try Self.parsed("$x").variable == "x")
+        try expectEqual(Self.parsed("3").constantValue as? Int, 3)
+        try expect(Self.parsed("nil").constantValue == nil)
+        try expectEqual(Self.parsed("a.b").keyPath, "a.b")
+        try expectEqual(Self.parsed("$x").variable, "x")
 
         let sum = try Self.parsed("a + 1")
-        #expect(sum.function == "add:to:")
-        #expect(sum.arguments?.map(\.description) == ["a", "1"])
+        expectEqual(sum.function, "add:to:")
+        expectEqual(sum.arguments?.map(\.description), ["a", "1"])
         let method = try Self.parsed("FUNCTION(a, 'containsString:', 'x')")
-        #expect(method.function == "containsString:")
-        #expect(method.operand == NSExpression(forKeyPath: "a"))
-        #expect(method.arguments?.count == 1)
+        expectEqual(method.function, "containsString:")
+        expectEqual(method.operand, NSExpression(forKeyPath: "a"))
+        expectEqual(method.arguments?.count, 1)
 
         let subquery = try Self.parsed("SUBQUERY(a.c, $x, $x.b == 1)")
-        #expect(subquery.collection as? NSExpression == NSExpression(forKeyPath: "a.c"))
-        #expect(subquery.variable == "x")
-        #expect(subquery.predicate == NSPredicate(format: "$x.b == 1"))
+        expectEqual(subquery.collection as? NSExpression, NSExpression(forKeyPath: "a.c"))
+        expectEqual(subquery.variable, "x")
+        expectEqual(subquery.predicate, NSPredicate(format: "$x.b == 1"))
         let members = try Self.parsed("{1, a}").collection as? [NSExpression]
-        #expect(members?.map(\.expressionType) == [.constantValue, .keyPath])
+        expectEqual(members?.map(\.expressionType), [.constantValue, .keyPath])
 
         let union = try Self.parsed("a UNION {1}")
-        #expect(union.left.keyPath == "a")
-        #expect(union.right.expressionType == .aggregate)
+        expectEqual(union.left.keyPath, "a")
+        expectEqual(union.right.expressionType, .aggregate)
         let choice = try Self.parsed("TERNARY(a == 1, 2, b)")
-        #expect(choice.predicate == NSPredicate(format: "a == 1"))
-        #expect(choice.true.constantValue as? Int == 2)
-        #expect(choice.false.keyPath == "b")
-        #expect(try Self.parsed("a").arguments == nil)
+        expectEqual(choice.predicate, NSPredicate(format: "a == 1"))
+        expectEqual(choice.true.constantValue as? Int, 2)
+        expectEqual(choice.false.keyPath, "b")
+        try expectEqual(Self.parsed("a").arguments, nil)
     }
 
     @Test func `copies are equal and as good as the original`() throws {
@@ -61,14 +62,14 @@ struct ExpressionAccessorTests {
         ] {
             let expression = try Self.parsed(text)
             let copy = try #require(expression.copy() as? NSExpression)
-            #expect(copy == expression && copy.hash == expression.hash)
-            #expect(copy.description == expression.description)
+            expect(copy == expression && copy.hash == expression.hash)
+            expectEqual(copy.description, expression.description)
         }
         for text in ["a == 1", "ANY a.b LIKE[cd] 'x'", "a == 1 AND b == 2", "NOT a == 1"] {
             let predicate = try NSPredicate(validating: text)
             let copy = try #require(predicate.copy() as? NSPredicate)
-            #expect(copy == predicate && copy.hash == predicate.hash)
-            #expect(copy.formatText == predicate.formatText)
+            expect(copy == predicate && copy.hash == predicate.hash)
+            expectEqual(copy.formatText, predicate.formatText)
         }
     }
 
@@ -81,24 +82,24 @@ struct ExpressionAccessorTests {
         ]
         for (text, value) in operators {
             let comparison = try #require(try NSPredicate(validating: text) as? NSComparisonPredicate)
-            #expect(comparison.predicateOperatorType.rawValue == value, "\(text)")
-            #expect(comparison.leftExpression.keyPath == "a")
-            #expect(comparison.comparisonPredicateModifier.rawValue == 0)
-            #expect(comparison.options == [] && comparison.customSelector == nil)
+            expectEqual(comparison.predicateOperatorType.rawValue, value, "\(text)")
+            expectEqual(comparison.leftExpression.keyPath, "a")
+            expectEqual(comparison.comparisonPredicateModifier.rawValue, 0)
+            expect(comparison.options == [] && comparison.customSelector == nil)
         }
         let any = try #require(try NSPredicate(validating: "ANY a ==[cd] b") as? NSComparisonPredicate)
-        #expect(any.comparisonPredicateModifier.rawValue == 2)
-        #expect(any.options.rawValue == 3)
-        #expect(any.rightExpression.keyPath == "b")
+        expectEqual(any.comparisonPredicateModifier.rawValue, 2)
+        expectEqual(any.options.rawValue, 3)
+        expectEqual(any.rightExpression.keyPath, "b")
         let all = try #require(try NSPredicate(validating: "ALL a ==[n] b") as? NSComparisonPredicate)
-        #expect(all.comparisonPredicateModifier.rawValue == 1)
-        #expect(all.options.rawValue == 4)
+        expectEqual(all.comparisonPredicateModifier.rawValue, 1)
+        expectEqual(all.options.rawValue, 4)
     }
 
     @Test func `an accessor of another kind of expression stops the program, and tells which`() async {
         func check(_ result: ExitTest.Result?, _ member: String) {
             let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-            #expect(text.contains("NSExpression.\(member) is not defined"), "\(text)")
+            expect(text.contains("NSExpression.\(member) is not defined"), "\(text)")
         }
         check(
             await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -13,9 +14,9 @@ struct ExpressionTypeNameTests {
     @Test
     func `the name of the type means the framework's where a module says so`() {
         let expression: NSExpression = NSExpression(forKeyPath: "city.name")
-        #expect(paths([expression]) == ["city.name"])
+        expectEqual(paths([expression]), ["city.name"])
         let description = NSExpressionDescription()
         description.expression = expression
-        #expect(description.expression?.keyPath == "city.name")
+        expectEqual(description.expression?.keyPath, "city.name")
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,45 +19,45 @@ struct FormatArgumentTests {
 
     @Test(arguments: integers)
     func `a conversion for integers takes any, and the whole part of other numbers`(_ format: String) throws {
-        #expect(try constant(format, 42) == 42)
-        #expect(try constant(format, UInt8(200)) == 200)
-        #expect(try constant(format, Int64.min).int64Value == .min)
-        #expect(try constant(format, Int64.max).int64Value == .max)
-        #expect(try constant(format, 3.75) == 3)
-        #expect(try constant(format, -3.75) == -3)
-        #expect(try constant(format, true) == 1)
-        #expect(try constant(format, NSNumber(value: 7)) == 7)
+        try expectEqual(constant(format, 42), 42)
+        try expectEqual(constant(format, UInt8(200)), 200)
+        try expectEqual(constant(format, Int64.min).int64Value, .min)
+        try expectEqual(constant(format, Int64.max).int64Value, .max)
+        try expectEqual(constant(format, 3.75), 3)
+        try expectEqual(constant(format, -3.75), -3)
+        try expectEqual(constant(format, true), 1)
+        try expectEqual(constant(format, NSNumber(value: 7)), 7)
     }
 
     @Test(arguments: integers)
     func `what 64 bits do not hold stays the number it is`(_ format: String) throws {
-        #expect(try constant(format, UInt64.max).doubleValue == Double(UInt64.max))
-        #expect(try constant(format, NSNumber(value: UInt64.max)).doubleValue == Double(UInt64.max))
-        #expect(try constant(format, 1e30) == 1e30)
-        #expect(try constant(format, -1e30) == -1e30)
+        try expectEqual(constant(format, UInt64.max).doubleValue, Double(UInt64.max))
+        try expectEqual(constant(format, NSNumber(value: UInt64.max)).doubleValue, Double(UInt64.max))
+        try expectEqual(constant(format, 1e30), 1e30)
+        try expectEqual(constant(format, -1e30), -1e30)
     }
 
     @Test(arguments: integers)
     func `what is no integer is an error that tells what was expected`(_ format: String) {
         for value in ["1", Date(), Double.nan, Double.infinity, NSNull()] as [Any] {
             let error = #expect(throws: PredicateFormatError.self) { try constant(format, value) }
-            #expect(error?.expected.contains("an integer") == true)
+            expectEqual(error?.expected.contains("an integer"), true)
         }
     }
 
     @Test(arguments: ["%e", "%E", "%f", "%F", "%g", "%G", "%lf", "%Lf", "%a"])
     func `a conversion for numbers takes integers and doubles`(_ format: String) throws {
-        #expect(try constant(format, 0.125) == 0.125)
-        #expect(try constant(format, 3) == 3)
-        #expect(try constant(format, Float(0.5)) == 0.5)
-        #expect(try constant(format, UInt64.max).doubleValue == Double(UInt64.max))
+        try expectEqual(constant(format, 0.125), 0.125)
+        try expectEqual(constant(format, 3), 3)
+        try expectEqual(constant(format, Float(0.5)), 0.5)
+        try expectEqual(constant(format, UInt64.max).doubleValue, Double(UInt64.max))
         #expect(throws: PredicateFormatError.self) { try constant(format, "1") }
     }
 
     @Test(arguments: ["%s", "%S"])
     func `a conversion for text takes text`(_ format: String) throws {
         let predicate = try NSPredicate(validating: "a == \(format)", arguments: ["x' OR 1 == 1"])
-        #expect((predicate as? NSComparisonPredicate)?.rightExpression.constantValue as? String == "x' OR 1 == 1")
+        expectEqual((predicate as? NSComparisonPredicate)?.rightExpression.constantValue as? String, "x' OR 1 == 1")
         #expect(throws: PredicateFormatError.self) {
             try NSPredicate(validating: "a == \(format)", arguments: [1])
         }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 struct FormatStopTests {
     private func check(_ result: ExitTest.Result?, _ parts: String...) {
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        for part in parts { #expect(text.contains(part), "\(text)") }
+        for part in parts { expect(text.contains(part), "\(text)") }
     }
 
     @Test func `a format that does not parse stops the program, with the position and what was expected`() async {

@@ -1,3 +1,4 @@
+import Expectations
 import StrataPredicates
 import TestSupport
 import Testing
@@ -57,21 +58,21 @@ struct NameTests {
     private func check(_ predicate: NSPredicate) throws {
         let text = predicate.formatText
         let parsed = try NSPredicate(validating: text)
-        #expect(predicatesAreEqual(parsed, predicate), "\(text)")
-        #expect(parsed.formatText == text)
+        expect(predicatesAreEqual(parsed, predicate), "\(text)")
+        expectEqual(parsed.formatText, text)
     }
 
     @Test func `a key that looks like a predicate is a key`() throws {
         let predicate = NSPredicate(format: "%K == 1", "a == 1 OR b")
-        #expect(predicate.evaluate(with: ["a == 1 OR b": 1, "a": 2]))
-        #expect(!predicate.evaluate(with: ["a == 1 OR b": 2, "a": 1]))
+        expect(predicate.evaluate(with: ["a == 1 OR b": 1, "a": 2]))
+        expect(!predicate.evaluate(with: ["a == 1 OR b": 2, "a": 1]))
         let read = try NSPredicate(validating: predicate.formatText)
-        #expect(read.evaluate(with: ["a == 1 OR b": 1, "a": 2]))
-        #expect(!read.evaluate(with: ["a == 1 OR b": 2, "a": 1]))
+        expect(read.evaluate(with: ["a == 1 OR b": 1, "a": 2]))
+        expect(!read.evaluate(with: ["a == 1 OR b": 2, "a": 1]))
     }
 
     @Test func `words stay as they were`() throws {
-        #expect(NSPredicate(format: "#size == 1 AND boss.#or == $x").formatText == "#size == 1 AND boss.#or == $x")
+        expectEqual(NSPredicate(format: "#size == 1 AND boss.#or == $x").formatText, "#size == 1 AND boss.#or == $x")
         #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "#\"a == 1") }
         #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "# == 1") }
     }
@@ -91,14 +92,14 @@ struct NameTests {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
                 request.predicate = try NSPredicate(validating: text)
                 let error = #expect(throws: CocoaError.self, "\(text.prefix(30))") { try context.fetch(request) }
-                #expect((error?.localizedDescription.utf8.count ?? 0) < 2_000, "\(text.prefix(30))")
-                #expect("\(error as Any)".utf8.count < 8_000, "\(text.prefix(30))")
-                #expect(error?.localizedDescription.contains("Person") == true)
+                expect((error?.localizedDescription.utf8.count ?? 0) < 2_000, "\(text.prefix(30))")
+                expect("\(error as Any)".utf8.count < 8_000, "\(text.prefix(30))")
+                expectEqual(error?.localizedDescription.contains("Person"), true)
             }
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.sortDescriptors = [NSSortDescriptor(key: long, ascending: true)]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect((error?.localizedDescription.utf8.count ?? 0) < 2_000)
+            expect((error?.localizedDescription.utf8.count ?? 0) < 2_000)
         }
     }
 
@@ -115,8 +116,8 @@ struct NameTests {
                 request.resultType = type
                 change(request)
                 let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-                #expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
-                #expect(error?.code == .persistentStoreOperation)
+                expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
+                expectEqual(error?.code, .persistentStoreOperation)
             }
             let long = String(repeating: "x", count: 100_000)
             for name in [long, "boss." + long, Array(repeating: "boss", count: 20_000).joined(separator: ".")] {

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -94,7 +95,7 @@ struct NestingTests {
             ] {
                 // Text that is nested too deep for the parser is no predicate anywhere.
                 guard let outcomes = try? contexts.map({ try outcome(text(depth), $0) }) else { break }
-                #expect(outcomes.allSatisfy { $0 == outcomes[0] }, "\(name), \(depth) deep")
+                expect(outcomes.allSatisfy { $0 == outcomes[0] }, "\(name), \(depth) deep")
                 if case .results = outcomes[0] { deepest = depth }
                 if case .otherError(let text) = outcomes[0], !text.contains("60 steps"),
                     !text.contains("100 values")
@@ -102,7 +103,7 @@ struct NestingTests {
                     Issue.record("\(name): \(text)")
                 }
             }
-            #expect(deepest >= least, "\(name)")
+            expect(deepest >= least, "\(name)")
         }
     }
 
@@ -127,14 +128,14 @@ struct NestingTests {
             }
             func expectRefusal(_ body: () throws -> Void) {
                 let error = #expect(throws: CocoaError.self) { try body() }
-                #expect(error?.code == .persistentStoreOperation)
-                #expect(error?.localizedDescription.contains("60 different ways") == true)
+                expectEqual(error?.code, .persistentStoreOperation)
+                expectEqual(error?.localizedDescription.contains("60 different ways"), true)
             }
             let objects = request(Self.ways(30) + Self.ways(20), NSManagedObject.self)
-            #expect(try context.fetch(objects).count == 1)
+            try expectEqual(context.fetch(objects).count, 1)
             // Only the key is looked at, which lies one step before.
             let named = request(Self.ways(30) + ["boss.boss.passport == nil"], NSManagedObject.self)
-            #expect(try context.count(for: named) == 1)
+            try expectEqual(context.count(for: named), 1)
             objects.sortDescriptors = [NSSortDescriptor(key: "passport.until", ascending: true)]
             expectRefusal { _ = try context.fetch(objects) }
             expectRefusal { _ = try context.count(for: request(Self.ways(31), NSManagedObject.self)) }
@@ -142,13 +143,13 @@ struct NestingTests {
             func members(_ count: Int) -> [String] {
                 ["SUBQUERY(friends, $f, \(Self.ways(count, from: "$f.").joined(separator: " AND "))).@count == 1"]
             }
-            #expect(try context.fetch(request(members(30), NSManagedObject.self)).count == 1)
+            try expectEqual(context.fetch(request(members(30), NSManagedObject.self)).count, 1)
             expectRefusal { _ = try context.fetch(request(members(31), NSManagedObject.self)) }
 
             let dictionaries = request(Self.ways(30), NSDictionary.self)
             dictionaries.resultType = .dictionaryResultType
             dictionaries.propertiesToFetch = ["boss.favourite.title", "small"]
-            #expect(try context.count(for: dictionaries) == 1)
+            try expectEqual(context.count(for: dictionaries), 1)
             dictionaries.propertiesToFetch = ["passport.until", "small"]
             expectRefusal { _ = try context.fetch(dictionaries) }
             let update = NSBatchUpdateRequest(entityName: "Person")
@@ -166,10 +167,10 @@ struct NestingTests {
         for round in 0..<60 {
             let text = Self.condition(2 + round % 20, &random, "")
             let outcomes = try contexts.map { try outcome(text, $0) }
-            #expect(outcomes.allSatisfy { $0 == outcomes[0] }, "\(text)")
+            expect(outcomes.allSatisfy { $0 == outcomes[0] }, "\(text)")
             if case .results = outcomes[0] { accepted += 1 }
         }
-        #expect(accepted > 10)
+        expect(accepted > 10)
     }
 
     private static func condition(_ depth: Int, _ random: inout SeededRandom, _ base: String) -> String {

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,14 +20,14 @@ struct RefusalTests {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
                 request.predicate = predicate
                 let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-                #expect(error?.code == .persistentStoreOperation)
-                #expect(error?.localizedDescription.contains("block predicate") == true)
+                expectEqual(error?.code, .persistentStoreOperation)
+                expectEqual(error?.localizedDescription.contains("block predicate"), true)
             }
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true) { _, _ in .orderedSame }]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect(error?.localizedDescription.contains("sort by code") == true)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expectEqual(error?.localizedDescription.contains("sort by code"), true)
         }
     }
 
@@ -44,7 +45,7 @@ struct RefusalTests {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
                 request.predicate = predicate
                 let error = #expect(throws: CocoaError.self, "\(predicate)") { try context.fetch(request) }
-                #expect(error?.code == .persistentStoreOperation, "\(predicate)")
+                expectEqual(error?.code, .persistentStoreOperation, "\(predicate)")
             }
         }
     }
@@ -58,32 +59,32 @@ struct RefusalTests {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
                 request.predicate = NSPredicate(format: "small BETWEEN %@", bounds)
                 let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-                #expect(error?.code == .persistentStoreOperation)
-                #expect(error?.localizedDescription.contains("BETWEEN needs an array") == true)
+                expectEqual(error?.code, .persistentStoreOperation)
+                expectEqual(error?.localizedDescription.contains("BETWEEN needs an array"), true)
                 // What makes no sense is false, and so is its opposite.
-                #expect(!NSPredicate(format: "small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
-                #expect(!NSPredicate(format: "NOT small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
+                expect(!NSPredicate(format: "small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
+                expect(!NSPredicate(format: "NOT small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
             }
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.predicate = NSPredicate(format: "small BETWEEN %@", NSOrderedSet(array: [1, 2]))
             let found = try context.fetch(request)
-            #expect(found.isEmpty)
+            expect(found.isEmpty)
         }
     }
 
     @Test func `two percent signs are one, and two between quotation marks`() throws {
-        #expect(NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "5 % of all"]))
-        #expect(!NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "all"]))
-        #expect(NSPredicate(format: "name CONTAINS %% AND age == %d", 3).evaluate(with: ["name": "%", "age": 3]))
-        #expect(NSPredicate(format: "name == '%%'").evaluate(with: ["name": "%%"]))
-        #expect(try NSPredicate(validating: "name == %%").formatText == "name == \"%\"")
+        expect(NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "5 % of all"]))
+        expect(!NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "all"]))
+        expect(NSPredicate(format: "name CONTAINS %% AND age == %d", 3).evaluate(with: ["name": "%", "age": 3]))
+        expect(NSPredicate(format: "name == '%%'").evaluate(with: ["name": "%%"]))
+        try expectEqual(NSPredicate(validating: "name == %%").formatText, "name == \"%\"")
         #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name == %%%") }
         #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name %% 2 == 1") }
     }
 
     @Test func `nothing is prefetched by default`() {
         let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
-        #expect(request.relationshipKeyPathsForPrefetching == [])
+        expectEqual(request.relationshipKeyPathsForPrefetching, [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -104,11 +105,11 @@ struct RefusalTests {
             try context.save()
 
             let request = try #require(model.fetchRequestTemplate(forName: "all", of: NSManagedObject.self))
-            #expect(try context.fetch(request).count == 2)
+            try expectEqual(context.fetch(request).count, 2)
             // The template stays what it is.
             request.fetchLimit = 1
-            #expect(try context.fetch(request).count == 1)
-            #expect(model.fetchRequestTemplate(forName: "all")?.fetchLimit == 0)
+            try expectEqual(context.fetch(request).count, 1)
+            expectEqual(model.fetchRequestTemplate(forName: "all")?.fetchLimit, 0)
 
             let filled = try #require(
                 model.fetchRequestFromTemplate(
@@ -117,13 +118,13 @@ struct RefusalTests {
                     of: NSManagedObject.self
                 )
             )
-            #expect(filled.fetchLimit == 2)
-            #expect(try context.fetch(filled).map { $0.value(forKey: "name") as? String } == ["b"])
+            expectEqual(filled.fetchLimit, 2)
+            try expectEqual(context.fetch(filled).map { $0.value(forKey: "name") as? String }, ["b"])
             let ids = try #require(model.fetchRequestTemplate(forName: "all", of: NSManagedObjectID.self))
             ids.resultType = .managedObjectIDResultType
-            #expect(try context.fetch(ids).count == 2)
-            #expect(model.fetchRequestTemplate(forName: "none", of: NSManagedObject.self) == nil)
-            #expect(
+            try expectEqual(context.fetch(ids).count, 2)
+            expectEqual(model.fetchRequestTemplate(forName: "none", of: NSManagedObject.self), nil)
+            expect(
                 model.fetchRequestFromTemplate(withName: "none", substitutionVariables: [:], of: NSDictionary.self)
                     == nil
             )

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import StrataPredicates
 import TestSupport
@@ -47,9 +48,9 @@ struct StringSearchTests {
         request.predicate = predicate
         let time = try processorTime {
             let found = try context.count(for: request)
-            #expect(found == count)
+            expectEqual(found, count)
         }
-        #expect(time < .seconds(3), "\(predicate.description.prefix(40)) \(predicate.description.suffix(10))")
+        expect(time < .seconds(3), "\(predicate.description.prefix(40)) \(predicate.description.suffix(10))")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -62,10 +63,10 @@ struct StringSearchTests {
             request.predicate = NSPredicate(format: "name LIKE %@", "*a?\(Self.half)b*")
             let time = processorTime {
                 let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-                #expect(error?.code == .persistentStoreOperation)
-                #expect(error?.localizedDescription.contains("LIKE takes too long") == true)
+                expectEqual(error?.code, .persistentStoreOperation)
+                expectEqual(error?.localizedDescription.contains("LIKE takes too long"), true)
             }
-            #expect(time < .seconds(10))
+            expect(time < .seconds(10))
             request.evaluationTimeLimit = 0.1
             #expect(throws: CocoaError.self) { try context.fetch(request) }
         }
@@ -82,14 +83,14 @@ struct StringSearchTests {
             let folded = folding.fold(text)
             let contains = try StringMatcher(.contains, pattern: pattern, folding: folding).matches(text)
             let expected = !pattern.isEmpty && Self.contains(Array(folded.utf8), Array(folding.fold(pattern).utf8))
-            #expect(contains == expected, "\(text) CONTAINS \(pattern) \(folding)")
+            expectEqual(contains, expected, "\(text) CONTAINS \(pattern) \(folding)")
             let like = self.text(&random, letters + ["*", "?", "b", "*"], 6)
             let covers = try StringMatcher(.like, pattern: like, folding: folding).matches(text)
             let scalars = (Array(folded.unicodeScalars), Array(folding.fold(like).unicodeScalars))
-            #expect(covers == Self.covers(scalars.0[...], scalars.1[...]), "\(text) LIKE \(like) \(folding)")
+            expectEqual(covers, Self.covers(scalars.0[...], scalars.1[...]), "\(text) LIKE \(like) \(folding)")
             found += (contains ? 1 : 0) + (covers ? 1 : 0)
         }
-        #expect(found > 2_000)
+        expect(found > 2_000)
     }
 
     private func text(_ random: inout SeededRandom, _ letters: [Character], _ longest: Int) -> String {

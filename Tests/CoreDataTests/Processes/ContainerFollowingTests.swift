@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -30,18 +31,18 @@ struct ContainerFollowingTests {
         let (container, reports) = container(folder, [description(folder, "a.sqlite", isTracked: false)])
         var failures = 0
         container.loadPersistentStores { _, error in failures += error == nil ? 0 : 1 }
-        #expect(failures == 0 && container.remoteChangeFollower == nil)
-        #expect(reports.current.count == 1)
-        #expect(reports.current.first?.contains("NSPersistentHistoryTrackingKey") == true)
+        expect(failures == 0 && container.remoteChangeFollower == nil)
+        expectEqual(reports.current.count, 1)
+        expectEqual(reports.current.first?.contains("NSPersistentHistoryTrackingKey"), true)
     }
 
     @Test func `nothing is reported as long as one of the stores can be followed`() throws {
         let folder = try SharedFolder()
         let off = description(folder, "a.sqlite", isTracked: false)
         let (container, reports) = container(folder, [off, description(folder, "b.sqlite", isTracked: nil)])
-        container.loadPersistentStores { _, error in #expect(error == nil) }
-        #expect(container.remoteChangeFollower != nil)
-        #expect(reports.current.isEmpty)
+        container.loadPersistentStores { _, error in expect(error == nil) }
+        expect(container.remoteChangeFollower != nil)
+        expect(reports.current.isEmpty)
     }
 
     @Test func `stores that are added in the background are waited for before anything is reported`() async throws {
@@ -56,6 +57,6 @@ struct ContainerFollowingTests {
             count += 1
             if count == 2 { break }
         }
-        #expect(reports.current.count == 1)
+        expectEqual(reports.current.count, 1)
     }
 }

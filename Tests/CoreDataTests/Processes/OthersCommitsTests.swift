@@ -1,3 +1,4 @@
+import Expectations
 import StrataRows
 import TestSupport
 import Testing
@@ -41,16 +42,16 @@ struct OthersCommitsTests {
     }
 
     @Test func `a context does not read rows that were cached before somebody else has written`() throws {
-        #expect(try stack.read(id, City.self) { $0.name } == "Porto")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "Porto")
         try renameElsewhere("Faro")
         // By ID.
-        #expect(try stack.read(id, City.self) { $0.name } == "Faro")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "Faro")
         try renameElsewhere("Braga")
         // By a fault.
         let context = stack.context()
         try context.performAndWait {
             let city: City = try typed(context.object(with: id))
-            #expect(city.isFault && city.name == "Braga")
+            expect(city.isFault && city.name == "Braga")
         }
         try renameElsewhere("Lagos")
         // By a fetch, with the rows that it brought.
@@ -58,7 +59,7 @@ struct OthersCommitsTests {
             context.reset()
             return try context.fetch(citiesByName()).map(\.name)
         }
-        #expect(names == ["Lagos"])
+        expectEqual(names, ["Lagos"])
     }
 
     @Test func `a relationship leads to what somebody else has written`() throws {
@@ -66,40 +67,40 @@ struct OthersCommitsTests {
             venue.name = "Casa"
             venue.city = try? typed(context.object(with: id))
         }
-        #expect(try stack.read(venue, Venue.self) { $0.city?.name } == "Porto")
+        try expectEqual(stack.read(venue, Venue.self) { $0.city?.name }, "Porto")
         try renameElsewhere("Faro")
-        #expect(try stack.read(venue, Venue.self) { $0.city?.name } == "Faro")
+        try expectEqual(stack.read(venue, Venue.self) { $0.city?.name }, "Faro")
     }
 
     @Test func `objects that are realised stay as they are`() throws {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.name == "Porto")
+            expectEqual(city.name, "Porto")
             try renameElsewhere("Faro")
-            #expect(city.name == "Porto")
+            expectEqual(city.name, "Porto")
             // Nor does what another context reads change them.
-            #expect(try stack.read(id, City.self) { $0.name } == "Faro")
-            #expect(city.name == "Porto")
+            try expectEqual(stack.read(id, City.self) { $0.name }, "Faro")
+            expectEqual(city.name, "Porto")
             context.refresh(city, mergeChanges: true)
-            #expect(city.name == "Faro")
+            expectEqual(city.name, "Faro")
         }
     }
 
     @Test func `what somebody else has deleted is not found by its ID`() throws {
-        #expect(try stack.read(id, City.self) { $0.name } == "Porto")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "Porto")
         try elsewhere { context in
             for city in try context.fetch(citiesByName()) { context.delete(city) }
         }
         let error = #expect(throws: CocoaError.self) { try stack.read(id, City.self) { $0.name } }
-        #expect(error?.code == .managedObjectReferentialIntegrity)
+        expectEqual(error?.code, .managedObjectReferentialIntegrity)
     }
 
     @Test func `a commit of somebody else is found behind one's own as well`() throws {
-        #expect(try stack.read(id, City.self) { $0.name } == "Porto")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "Porto")
         try renameElsewhere("Faro")
         _ = try stack.storeCity("Lagos")
-        #expect(try stack.read(id, City.self) { $0.name } == "Faro")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "Faro")
     }
 
     @Test func `one's own commits leave the cached rows where they are`() throws {
@@ -110,11 +111,11 @@ struct OthersCommitsTests {
             _ = try stack.read(id, City.self) { $0.name }
         }
         try stack.change(id, City.self) { city, _ in city.population += 1 }
-        #expect(try cache.removals == before)
-        #expect(try cache.count > 50)
+        try expectEqual(cache.removals, before)
+        try expect(cache.count > 50)
         try renameElsewhere("Faro")
         _ = try stack.read(id, City.self) { $0.name }
-        #expect(try cache.removals == before + 1)
+        try expectEqual(cache.removals, before + 1)
     }
 
     @Test func `saves of many threads are never taken for those of somebody else`() async throws {
@@ -135,18 +136,18 @@ struct OthersCommitsTests {
             }
             try await group.waitForAll()
         }
-        #expect(try cache.removals == before)
+        try expectEqual(cache.removals, before)
     }
 
     @Test func `a pinned context reads its version`() throws {
         let context = stack.context()
         try context.performAndWait {
             try context.setQueryGenerationFrom(.current)
-            #expect(try context.get(id, City.self).name == "Porto")
+            try expectEqual(context.get(id, City.self).name, "Porto")
             context.refreshAllObjects()
             try renameElsewhere("Faro")
-            #expect(try stack.read(id, City.self) { $0.name } == "Faro")
-            #expect(try context.get(id, City.self).name == "Porto")
+            try expectEqual(stack.read(id, City.self) { $0.name }, "Faro")
+            try expectEqual(context.get(id, City.self).name, "Porto")
         }
     }
 
@@ -160,6 +161,6 @@ struct OthersCommitsTests {
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
         }
-        #expect(try stack.read(id, City.self) { $0.name } == "Mine")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "Mine")
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -14,18 +15,18 @@ struct WriteDeadlineTests {
         // A sign that is locked by another open file stands for that of a process which does not go on.
         let stopped = WaitSign(database: path)
         stopped.putUp()
-        #expect(stopped.isUp)
+        expect(stopped.isUp)
 
         let lease = try pool.writer(timeout: 10)
         let connection = lease.connection
-        #expect(connection.busyWait.timeout <= 10 - WaitSign.longestDeference)
+        expect(connection.busyWait.timeout <= 10 - WaitSign.longestDeference)
         lease.rollBack()
 
         let foreign = try Connection(path: path, access: .readWrite)
         try foreign.run("BEGIN IMMEDIATE")
         let error = #expect(throws: SQLiteError.self) { try pool.write(timeout: 0.2) { _ in } }
-        #expect(connection.busyWait.timeout <= 0.2 - WaitSign.longestDeference)
-        #expect(error?.code == .busy && error?.wait?.seconds ?? 0 >= 0.2)
+        expect(connection.busyWait.timeout <= 0.2 - WaitSign.longestDeference)
+        expect(error?.code == .busy && error?.wait?.seconds ?? 0 >= 0.2)
         try foreign.run("ROLLBACK")
     }
 
@@ -34,10 +35,10 @@ struct WriteDeadlineTests {
         let path = folder.file("numbers.sqlite").path
         let (stopped, mine) = (WaitSign(database: path), WaitSign(database: path))
         stopped.putUp()
-        #expect(mine.deferToOthers(atMost: 0, nil) == 0 && mine.deferToOthers(atMost: -1, nil) == 0)
-        #expect(mine.deferToOthers(atMost: 0.001, nil) >= 0.001)
+        expect(mine.deferToOthers(atMost: 0, nil) == 0 && mine.deferToOthers(atMost: -1, nil) == 0)
+        expect(mine.deferToOthers(atMost: 0.001, nil) >= 0.001)
         stopped.takeDown()
-        #expect(mine.deferToOthers(atMost: 1, nil) == 0)
+        expectEqual(mine.deferToOthers(atMost: 1, nil), 0)
     }
 
     @Test func `a batch that waits in vain says which context has waited`() throws {
@@ -53,9 +54,9 @@ struct WriteDeadlineTests {
         context.performAndWait {
             for request in [update, deletion, insert] {
                 let error = #expect(throws: CocoaError.self) { try context.execute(request) }
-                #expect(error?.code == .persistentStoreTimeout)
+                expectEqual(error?.code, .persistentStoreTimeout)
                 let text = error?.localizedDescription ?? ""
-                #expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
+                expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
             }
         }
         try foreign.run("ROLLBACK")
@@ -76,15 +77,15 @@ struct WriteDeadlineTests {
             ]
             for attempt in attempts {
                 let error = #expect(throws: CocoaError.self) { try attempt() }
-                #expect(error?.code == .persistentStoreTimeout)
+                expectEqual(error?.code, .persistentStoreTimeout)
                 let text = error?.localizedDescription ?? ""
-                #expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
+                expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
             }
         }
         // Outside of all contexts it is the process alone.
         let error = #expect(throws: CocoaError.self) { try stack.coordinator.purgePersistentHistory() }
         let text = error?.localizedDescription ?? ""
-        #expect(text.contains(": process \(getpid()) waited "), "\(text)")
+        expect(text.contains(": process \(getpid()) waited "), "\(text)")
         try foreign.run("ROLLBACK")
     }
 }

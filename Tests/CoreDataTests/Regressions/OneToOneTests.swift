@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -36,14 +37,14 @@ struct OneToOneTests {
         let context = stack.context()
         try context.performAndWait {
             let licence = try context.get(licenceID, Licence.self)
-            #expect(licence.venue?.objectID == venueID)
+            expectEqual(licence.venue?.objectID, venueID)
             try give(licenceID, to: otherID, stack)
             // The venue is read only now, and shows that it has lost its licence.
             let venue = try context.get(venueID, Venue.self)
-            #expect(venue.licence == nil)
+            expectEqual(venue.licence, nil)
             venue.licence = licence
             let conflicts = try context.versionConflictsOfSave()
-            #expect(conflicts.contains { $0.sourceObject === licence })
+            expect(conflicts.contains { $0.sourceObject === licence })
         }
         try expectAgreement(stack)
     }
@@ -56,13 +57,13 @@ struct OneToOneTests {
         let context = stack.context()
         try context.performAndWait {
             let licence = try context.get(licenceID, Licence.self)
-            #expect(licence.venue == nil)
+            expectEqual(licence.venue, nil)
             try give(licenceID, to: venueID, stack)
             let venue = try context.get(venueID, Venue.self)
-            #expect(venue.licence === licence)
+            expect(venue.licence === licence)
             venue.licence = nil
             let conflicts = try context.versionConflictsOfSave()
-            #expect(conflicts.contains { $0.sourceObject === licence })
+            expect(conflicts.contains { $0.sourceObject === licence })
         }
         try expectAgreement(stack)
     }
@@ -74,7 +75,7 @@ struct OneToOneTests {
         let context = stack.context(policy)
         try context.performAndWait {
             let licence = try context.get(licenceID, Licence.self)
-            #expect(licence.venue?.objectID == venueID)
+            expectEqual(licence.venue?.objectID, venueID)
             try give(licenceID, to: otherID, stack)
             try context.get(venueID, Venue.self).licence = licence
             try context.save()
@@ -102,10 +103,10 @@ struct OneToOneTests {
         let context = stack.context()
         try context.performAndWait {
             for venue in try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")) {
-                if let licence = venue.licence { #expect(licence.venue === venue) }
+                if let licence = venue.licence { expect(licence.venue === venue) }
             }
             for licence in try context.fetch(NSFetchRequest<Licence>(entityName: "Licence")) {
-                if let venue = licence.venue { #expect(venue.licence === licence) }
+                if let venue = licence.venue { expect(venue.licence === licence) }
             }
         }
     }

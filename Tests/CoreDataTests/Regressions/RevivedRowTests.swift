@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -55,7 +56,7 @@ struct RevivedRowTests {
         try reviving.performAndWait { try reviving.save() }
         try late.performAndWait {
             let conflicts = try late.versionConflictsOfSave()
-            #expect(conflicts.contains { $0.sourceObject.objectID == scene.id })
+            expect(conflicts.contains { $0.sourceObject.objectID == scene.id })
         }
     }
 
@@ -69,11 +70,11 @@ struct RevivedRowTests {
         let watching = scene.stack.context()
         try watching.performAndWait {
             let venue = try watching.get(scene.id, Venue.self)
-            #expect(venue.name == "later 3")
+            expectEqual(venue.name, "later 3")
             try scene.delete()
             try reviving.performAndWait { try reviving.save() }
             watching.refresh(venue, mergeChanges: false)
-            #expect(venue.name == "revived")
+            expectEqual(venue.name, "revived")
         }
     }
 
@@ -98,21 +99,21 @@ struct RevivedRowTests {
         let context = scene.stack.context()
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
-            #expect(venue.name == "first")
+            expectEqual(venue.name, "first")
             try deleteAndRevive(scene, [context])
-            #expect(venue.isDeleted)
+            expect(venue.isDeleted)
             let found = try context.existingObject(with: scene.id)
-            #expect(found === venue)
-            #expect(!venue.isDeleted)
-            #expect(venue.name == "revived")
-            #expect(!context.hasChanges)
+            expect(found === venue)
+            expect(!venue.isDeleted)
+            expectEqual(venue.name, "revived")
+            expect(!context.hasChanges)
             venue.name = "changed again"
-            #expect(context.updatedObjects == [venue])
+            expectEqual(context.updatedObjects, [venue])
             try context.save()
         }
         let reader = scene.stack.context()
         let stored = try reader.performAndWait { try reader.get(scene.id, Venue.self).name }
-        #expect(stored == "changed again")
+        expectEqual(stored, "changed again")
     }
 
     @Test(arguments: StoreKind.allCases, ["whole", "in batches", "in part"])
@@ -127,14 +128,14 @@ struct RevivedRowTests {
             request.fetchBatchSize = form == "in batches" ? 2 : 0
             request.propertiesToFetch = form == "in part" ? ["name"] : nil
             let venue = try context.get(scene.id, Venue.self)
-            #expect(venue.name == "first")
+            expectEqual(venue.name, "first")
             try deleteAndRevive(scene, [context])
-            #expect(venue.isDeleted)
-            #expect(try context.fetch(request) == [venue])
-            #expect(!venue.isDeleted && venue.name == "revived")
-            #expect(!context.hasChanges)
+            expect(venue.isDeleted)
+            try expectEqual(context.fetch(request), [venue])
+            expect(!venue.isDeleted && venue.name == "revived")
+            expect(!context.hasChanges)
             try scene.delete()
-            #expect(try context.fetch(request) == [])
+            try expectEqual(context.fetch(request), [])
         }
     }
 
@@ -144,16 +145,16 @@ struct RevivedRowTests {
         let context = scene.stack.context()
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
-            #expect(venue.name == "first")
+            expectEqual(venue.name, "first")
             try scene.delete()
             NSManagedObjectContext.mergeChanges(
                 fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs.rawValue: [scene.id]],
                 into: [context]
             )
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: scene.id) }
-            #expect(error?.code == .managedObjectReferentialIntegrity)
-            #expect(venue.isDeleted)
-            #expect(venue.name == "first")
+            expectEqual(error?.code, .managedObjectReferentialIntegrity)
+            expect(venue.isDeleted)
+            expectEqual(venue.name, "first")
         }
     }
 
@@ -165,18 +166,18 @@ struct RevivedRowTests {
         child.parent = parent
         let venue = try child.performAndWait {
             let venue = try child.get(scene.id, Venue.self)
-            #expect(venue.name == "first")
+            expectEqual(venue.name, "first")
             return venue
         }
         try deleteAndRevive(scene, [parent, child])
         let known = try parent.performAndWait { try parent.all(Venue.self).map(\.name) }
-        #expect(known == ["revived"])
+        expectEqual(known, ["revived"])
         try child.performAndWait {
-            #expect(venue.isDeleted)
+            expect(venue.isDeleted)
             let found = try child.existingObject(with: scene.id)
-            #expect(found === venue)
-            #expect(!venue.isDeleted)
-            #expect(venue.name == "revived")
+            expect(found === venue)
+            expect(!venue.isDeleted)
+            expectEqual(venue.name, "revived")
         }
     }
 
@@ -192,11 +193,11 @@ struct RevivedRowTests {
             reviving.mergePolicy = NSMergePolicy.overwrite
             try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
             try scene.delete()
-            #expect(venue.name == nil)
+            expectEqual(venue.name, nil)
             try reviving.performAndWait { try reviving.save() }
             let found = try context.existingObject(with: scene.id)
-            #expect(found === venue)
-            #expect(venue.name == "revived")
+            expect(found === venue)
+            expectEqual(venue.name, "revived")
         }
     }
 
@@ -216,7 +217,7 @@ struct RevivedRowTests {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.venues.count == 1)
+            expectEqual(city.venues.count, 1)
             let reviving = stack.context()
             reviving.mergePolicy = NSMergePolicy.overwrite
             try reviving.performAndWait { try reviving.get(id, City.self).name = "revived" }
@@ -232,9 +233,9 @@ struct RevivedRowTests {
             )
             try reviving.performAndWait { try reviving.save() }
             let found = try context.existingObject(with: id)
-            #expect(found === city)
-            #expect(city.name == "revived")
-            #expect(city.venues.isEmpty)
+            expect(found === city)
+            expectEqual(city.name, "revived")
+            expect(city.venues.isEmpty)
         }
     }
 
@@ -245,14 +246,14 @@ struct RevivedRowTests {
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
             try deleteAndRevive(scene, [context])
-            #expect(venue.isFault)
-            #expect(venue.isDeleted)
+            expect(venue.isFault)
+            expect(venue.isDeleted)
             let found = isFetched ? try context.all(Venue.self).first : try context.existingObject(with: scene.id)
-            #expect(found === venue)
-            #expect(!venue.isDeleted)
-            #expect(venue.name == "revived")
+            expect(found === venue)
+            expect(!venue.isDeleted)
+            expectEqual(venue.name, "revived")
             venue.name = "changed again"
-            #expect(context.updatedObjects == [venue])
+            expectEqual(context.updatedObjects, [venue])
         }
     }
 
@@ -263,9 +264,9 @@ struct RevivedRowTests {
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
             try deleteAndRevive(scene, [context])
-            #expect(venue.isDeleted)
-            #expect(venue.name == "revived")
-            #expect(!venue.isDeleted)
+            expect(venue.isDeleted)
+            expectEqual(venue.name, "revived")
+            expect(!venue.isDeleted)
         }
     }
 
@@ -282,7 +283,7 @@ struct RevivedRowTests {
         let log = NotificationLog([NSManagedObjectContext.didSaveObjectsNotification], of: a)
         let city = try c.performAndWait {
             let city = try c.get(id, City.self)
-            #expect(city.name == "old")
+            expectEqual(city.name, "old")
             return city
         }
         try b.performAndWait { try b.get(id, City.self).name = "back" }
@@ -295,7 +296,7 @@ struct RevivedRowTests {
         let late = try #require(log.entries.first)
         c.performAndWait {
             c.mergeChanges(fromContextDidSave: late.notification)
-            #expect(!city.isDeleted && city.name == "back")
+            expect(!city.isDeleted && city.name == "back")
         }
     }
 
@@ -318,6 +319,6 @@ struct RevivedRowTests {
             try stack.delete(photos.current[0])
             try reviving.save()
         }
-        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["b", "c", "back"])
+        try expectEqual(stack.read(id, Venue.self) { $0.photos.map(\.title) }, ["b", "c", "back"])
     }
 }

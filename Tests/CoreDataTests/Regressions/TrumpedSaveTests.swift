@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -35,12 +36,12 @@ struct TrumpedSaveTests {
                 try other.save()
             }
             try context.save()
-            #expect(venues.map(\.name) == ["theirs", "mine"])
-            #expect(!context.hasChanges)
+            expectEqual(venues.map(\.name), ["theirs", "mine"])
+            expect(!context.hasChanges)
             let told = try #require(log.entries.first)
-            #expect(told.objects(NSUpdatedObjectsKey) == [venues[1]])
+            expectEqual(told.objects(NSUpdatedObjectsKey), [venues[1]])
         }
-        #expect(log.entries.count == 1)
+        expectEqual(log.entries.count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -66,11 +67,11 @@ struct TrumpedSaveTests {
                 try other.save()
             }
             try context.save()
-            #expect(venue.name == "theirs")
-            #expect(try #require(log.entries.first).objects(NSUpdatedObjectsKey) == [venue])
+            expectEqual(venue.name, "theirs")
+            try expectEqual(#require(log.entries.first).objects(NSUpdatedObjectsKey), [venue])
         }
         let reader = stack.context()
         let price = try reader.performAndWait { try reader.get(id, Venue.self).price }
-        #expect(price == 7)
+        expectEqual(price, 7)
     }
 }

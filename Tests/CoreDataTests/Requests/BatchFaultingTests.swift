@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -20,15 +21,15 @@ struct BatchFaultingTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request())
-            #expect(found.count == 45 && found.allSatisfy { $0.isFault })
-            #expect(log.saw(1))
-            #expect(found[13].name == "013")
-            #expect(log.saw(1))
-            #expect(found[10].name == "010" && found[19].name == "019")
-            #expect(found[11].isFault && log.saw(0))
-            #expect(found.map(\.name) == (0..<45).map { String(format: "%03d", $0) })
-            #expect(log.saw(4))
-            #expect(context.rowsInAdvance.batchedFetches.isEmpty)
+            expect(found.count == 45 && found.allSatisfy { $0.isFault })
+            expect(log.saw(1))
+            expectEqual(found[13].name, "013")
+            expect(log.saw(1))
+            expect(found[10].name == "010" && found[19].name == "019")
+            expect(found[11].isFault && log.saw(0))
+            expectEqual(found.map(\.name), (0..<45).map { String(format: "%03d", $0) })
+            expect(log.saw(4))
+            expect(context.rowsInAdvance.batchedFetches.isEmpty)
         }
     }
 
@@ -42,8 +43,8 @@ struct BatchFaultingTests {
         try context.performAndWait { () throws -> Void in
             let request = request(10)
             request.fetchLimit = 10
-            #expect(try context.fetch(request).map(\.name).count == 10)
-            #expect(log.saw(1))
+            try expectEqual(context.fetch(request).map(\.name).count, 10)
+            expect(log.saw(1))
         }
     }
 
@@ -61,13 +62,13 @@ struct BatchFaultingTests {
             added.name = "0145"
             let found = try context.fetch(request(5))
             try stack.delete(ids[20])
-            #expect(found.count == 30)
-            #expect(found.first?.name == "002")
+            expectEqual(found.count, 30)
+            expectEqual(found.first?.name, "002")
             let index = try #require(found.firstIndex { $0 === added })
-            #expect(found[index - 1...index + 2].map(\.name) == ["014", "0145", "015", "0155"])
-            #expect(found[index + 2] === changed)
+            expectEqual(found[index - 1...index + 2].map(\.name), ["014", "0145", "015", "0155"])
+            expect(found[index + 2] === changed)
             let gone = try #require(found.first { $0.objectID == ids[20] })
-            #expect(gone.isFault && gone.name == nil && gone.isDeleted)
+            expect(gone.isFault && gone.name == nil && gone.isDeleted)
         }
     }
 
@@ -78,13 +79,13 @@ struct BatchFaultingTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let realised: Venue = try context.get(ids[1])
-            #expect(realised.price == 1)
+            expectEqual(realised.price, 1)
             let changed: Venue = try context.get(ids[2])
             changed.price = 200
             try stack.change(ids[1], Venue.self) { venue, _ in venue.price = 100 }
             try stack.change(ids[3], Venue.self) { venue, _ in venue.price = 300 }
             let found = try context.fetch(request(5))
-            #expect(found.map(\.price)[..<5] == [0, 1, 200, 300, 4])
+            expectEqual(found.map(\.price)[..<5], [0, 1, 200, 300, 4])
         }
     }
 
@@ -99,10 +100,10 @@ struct BatchFaultingTests {
             let request = request(10)
             request.relationshipKeyPathsForPrefetching = ["city"]
             let found = try context.fetch(request)
-            #expect(log.saw(1))
-            #expect(found.compactMap { $0.city?.name }.count == 30)
+            expect(log.saw(1))
+            expectEqual(found.compactMap { $0.city?.name }.count, 30)
             // Three batches, and the three cities once: they are known afterwards.
-            #expect(log.saw(4))
+            expect(log.saw(4))
         }
     }
 
@@ -113,13 +114,13 @@ struct BatchFaultingTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             _ = try context.fetch(request(5)).count
-            #expect(context.rowsInAdvance.batchedFetches.count == 1)
+            expectEqual(context.rowsInAdvance.batchedFetches.count, 1)
             context.sweep()
-            #expect(context.rowsInAdvance.batchedFetches.isEmpty)
+            expect(context.rowsInAdvance.batchedFetches.isEmpty)
             for _ in 0..<20 { _ = try context.fetch(request(5)) }
-            #expect(context.rowsInAdvance.batchedFetches.count <= 8)
+            expect(context.rowsInAdvance.batchedFetches.count <= 8)
             context.reset()
-            #expect(context.rowsInAdvance.batchedFetches.isEmpty)
+            expect(context.rowsInAdvance.batchedFetches.isEmpty)
         }
     }
 
@@ -133,15 +134,15 @@ struct BatchFaultingTests {
         try context.performAndWait { () throws -> Void in
             let city = try #require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
             let faults = city.venues
-            #expect(faults.count == 20 && faults.allSatisfy { $0.isFault })
+            expect(faults.count == 20 && faults.allSatisfy { $0.isFault })
             log.clear()
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "SELF IN %@", faults)
             request.returnsObjectsAsFaults = false
             let filled = try context.fetch(request)
-            #expect(Set(filled) == faults && faults.allSatisfy { !$0.isFault })
-            #expect(log.saw(1))
-            #expect(faults.allSatisfy { $0.name != nil } && log.saw(0))
+            expect(Set(filled) == faults && faults.allSatisfy { !$0.isFault })
+            expect(log.saw(1))
+            expect(faults.allSatisfy { $0.name != nil } && log.saw(0))
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -19,15 +20,15 @@ struct BatchedResultsTests {
         try context.performAndWait { () throws -> Void in
             let expected = try context.fetch(venues()).map(\.name)
             let results = try context.batchedResults(for: request())
-            #expect(results.count == 47 && results.indices == 0..<47)
-            #expect(results.map(\.name) == expected)
-            #expect(results[44].name == "044")
-            #expect(results[20..<23].map(\.name) == ["020", "021", "022"])
-            #expect(results.reversed().prefix(2).map(\.name) == ["046", "045"])
-            #expect(results.first?.name == "000" && results.last?.name == "046")
-            #expect(results[30] === results[30])
+            expect(results.count == 47 && results.indices == 0..<47)
+            expectEqual(results.map(\.name), expected)
+            expectEqual(results[44].name, "044")
+            expectEqual(results[20..<23].map(\.name), ["020", "021", "022"])
+            expectEqual(results.reversed().prefix(2).map(\.name), ["046", "045"])
+            expect(results.first?.name == "000" && results.last?.name == "046")
+            expect(results[30] === results[30])
             let where25 = results.partitioningIndex { ($0.name ?? "") >= "025" }
-            #expect(where25 == 25)
+            expectEqual(where25, 25)
         }
     }
 
@@ -40,17 +41,17 @@ struct BatchedResultsTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let results = try context.batchedResults(for: request())
-            #expect(results.count == 45 && !results.isEmpty)
-            #expect(context.registeredObjects.isEmpty)
-            #expect(log.saw(1))
-            for venue in results[10..<30] { #expect(venue.name != nil) }
-            #expect(log.saw(2))
-            #expect(results[12].name == "012" && results[19].price == 19)
-            #expect(log.saw(0))
+            expect(results.count == 45 && !results.isEmpty)
+            expect(context.registeredObjects.isEmpty)
+            expect(log.saw(1))
+            for venue in results[10..<30] { expect(venue.name != nil) }
+            expect(log.saw(2))
+            expect(results[12].name == "012" && results[19].price == 19)
+            expect(log.saw(0))
             // The results hold the batch that was entered last.
-            #expect(context.registeredObjects.count == 10)
-            for venue in results { #expect(venue.name != nil) }
-            #expect(log.saw(3))
+            expectEqual(context.registeredObjects.count, 10)
+            for venue in results { expect(venue.name != nil) }
+            expect(log.saw(3))
         }
     }
 
@@ -73,8 +74,8 @@ struct BatchedResultsTests {
             }
             for venue in results { venue.willAccessValue(forKey: nil) }
             // A context looks for what nobody holds each time it has doubled, from 4096 on.
-            #expect(results.count == 4995 && most <= 4096 + 50)
-            #expect(results[7] === kept)
+            expect(results.count == 4995 && most <= 4096 + 50)
+            expect(results[7] === kept)
         }
     }
 
@@ -101,12 +102,12 @@ struct BatchedResultsTests {
                 let results = try context.batchedResults(for: request)
                 request.fetchBatchSize = 0
                 let expected = try context.fetch(request)
-                #expect(results.map(\.name) == expected.map(\.name), "limit \(limit) offset \(offset)")
-                #expect(zip(results, expected).allSatisfy { $0 === $1 })
+                expectEqual(results.map(\.name), expected.map(\.name), "limit \(limit) offset \(offset)")
+                expect(zip(results, expected).allSatisfy { $0 === $1 })
             }
             let request = request(4)
             request.includesPendingChanges = false
-            #expect(try context.batchedResults(for: request).count == 40)
+            try expectEqual(context.batchedResults(for: request).count, 40)
         }
     }
 
@@ -121,9 +122,9 @@ struct BatchedResultsTests {
             let venue = Venue(context: context)
             venue.name = "4005"
             let results = try context.batchedResults(for: request(10))
-            #expect(results.count == 801)
-            #expect(results[401] === venue)
-            #expect(log.queries.count < 12)
+            expectEqual(results.count, 801)
+            expect(results[401] === venue)
+            expect(log.queries.count < 12)
         }
     }
 
@@ -137,8 +138,8 @@ struct BatchedResultsTests {
             venue.name = "0055"
             let results = try context.batchedResults(for: request(4))
             try context.save()
-            #expect(results[6] === venue && results.count == 21)
-            #expect(results.map(\.name)[5...7] == ["005", "0055", "006"])
+            expect(results[6] === venue && results.count == 21)
+            expectEqual(results.map(\.name)[5...7], ["005", "0055", "006"])
         }
     }
 
@@ -153,10 +154,10 @@ struct BatchedResultsTests {
         try context.performAndWait { () throws -> Void in
             let results = try context.batchedResults(for: request(5))
             try stack.delete(ids[7])
-            #expect(results.count == 20)
-            #expect(results[6].name == "006" && results[8].name == "008")
-            #expect(results[7].isFault)
-            #expect(results[7].name == nil && results[7].isDeleted)
+            expectEqual(results.count, 20)
+            expect(results[6].name == "006" && results[8].name == "008")
+            expect(results[7].isFault)
+            expect(results[7].name == nil && results[7].isDeleted)
         }
     }
 
@@ -169,8 +170,8 @@ struct BatchedResultsTests {
             let results = try context.batchedResults(for: request(5))
             let before = results[3]
             context.reset()
-            #expect(results[3] !== before && results[3].name == "003")
-            #expect(results[3].managedObjectContext === context)
+            expect(results[3] !== before && results[3].name == "003")
+            expect(results[3].managedObjectContext === context)
         }
     }
 
@@ -183,7 +184,7 @@ struct BatchedResultsTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let known: Venue = try context.get(ids[2])
-            #expect(known.price == 2)
+            expectEqual(known.price, 2)
             known.distance = 7
             try stack.change(ids[2], Venue.self) { venue, _ in venue.price = 99 }
             let request = request(5)
@@ -191,11 +192,11 @@ struct BatchedResultsTests {
             request.shouldRefreshRefetchedObjects = true
             request.relationshipKeyPathsForPrefetching = ["city"]
             let results = try context.batchedResults(for: request)
-            #expect(results[0].isFault == false && results[4].isFault == false)
+            expect(results[0].isFault == false && results[4].isFault == false)
             log.clear()
-            #expect(results[..<5].compactMap { $0.city?.name }.count == 5)
-            #expect(log.saw(0))
-            #expect(known.price == 99 && known.distance == 7)
+            expectEqual(results[..<5].compactMap { $0.city?.name }.count, 5)
+            expect(log.saw(0))
+            expect(known.price == 99 && known.distance == 7)
         }
     }
 
@@ -214,8 +215,8 @@ struct BatchedResultsTests {
             try context.save()
             context.reset()
             let names = try context.batchedResults(for: request(4)).map(\.name)
-            #expect(names.count == 21 && names[..<4] == ["000", "000 b", "001", "001 b"])
-            #expect(try context.fetch(request(4)).map(\.name) == names)
+            expect(names.count == 21 && names[..<4] == ["000", "000 b", "001", "001 b"])
+            try expectEqual(context.fetch(request(4)).map(\.name), names)
         }
     }
 
@@ -227,10 +228,10 @@ struct BatchedResultsTests {
         context.performAndWait {
             let ids = request()
             ids.resultType = .managedObjectIDResultType
-            #expect(message { _ = try context.batchedResults(for: ids) }.contains("managedObjectResultType"))
+            expect(message { _ = try context.batchedResults(for: ids) }.contains("managedObjectResultType"))
             let wrong = NSFetchRequest<City>(entityName: "Venue")
-            #expect(message { _ = try context.batchedResults(for: wrong) }.contains("not City"))
-            #expect(message { _ = try context.batchedResults(for: request(-1)) }.contains("fetchBatchSize"))
+            expect(message { _ = try context.batchedResults(for: wrong) }.contains("not City"))
+            expect(message { _ = try context.batchedResults(for: request(-1)) }.contains("fetchBatchSize"))
         }
     }
 }

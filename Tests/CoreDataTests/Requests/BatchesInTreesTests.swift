@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -28,14 +29,14 @@ struct BatchesInTreesTests {
         let child = child(of: self.child(of: parent))
         try child.performAndWait { () throws -> Void in
             let results = try child.batchedResults(for: request())
-            #expect(results.count == 45 && log.saw(1))
-            #expect(results[20..<30].map(\.name) == (20..<30).map { "0\($0)" } && log.saw(1))
+            expect(results.count == 45 && log.saw(1))
+            expect(results[20..<30].map(\.name) == (20..<30).map { "0\($0)" } && log.saw(1))
             let found = try child.fetch(request())
-            #expect(log.saw(1))
-            #expect(found[3].name == "003" && log.saw(1))
-            #expect(found[..<30].compactMap(\.name).count == 30 && log.saw(1))
+            expect(log.saw(1))
+            expect(found[3].name == "003" && log.saw(1))
+            expect(found[..<30].compactMap(\.name).count == 30 && log.saw(1))
         }
-        parent.performAndWait { #expect(parent.registeredObjects.isEmpty) }
+        parent.performAndWait { expect(parent.registeredObjects.isEmpty) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -65,12 +66,12 @@ struct BatchesInTreesTests {
                 let batched = request(4)
                 batched.fetchLimit = limit
                 let results = try child.batchedResults(for: batched)
-                #expect(results.map(\.name) == expected.map(\.name))
-                #expect(zip(results, expected).allSatisfy { $0 === $1 })
-                #expect(try child.fetch(batched) == expected)
+                expectEqual(results.map(\.name), expected.map(\.name))
+                expect(zip(results, expected).allSatisfy { $0 === $1 })
+                try expectEqual(child.fetch(batched), expected)
             }
             let names = try child.batchedResults(for: request(4)).map(\.name)
-            #expect(names.count == 21 && names.contains("0156") && !names.contains("0155"))
+            expect(names.count == 21 && names.contains("0156") && !names.contains("0155"))
         }
     }
 
@@ -87,9 +88,9 @@ struct BatchesInTreesTests {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.relationshipKeyPathsForPrefetching = ["venues.city"]
             let cities = try child.fetch(request)
-            #expect(log.saw(2))
-            #expect(cities.map(\.venues.count) == [10, 10, 10])
-            #expect(cities.flatMap(\.venues).allSatisfy { $0.name != nil && $0.city != nil } && log.saw(0))
+            expect(log.saw(2))
+            expectEqual(cities.map(\.venues.count), [10, 10, 10])
+            expect(cities.flatMap(\.venues).allSatisfy { $0.name != nil && $0.city != nil } && log.saw(0))
         }
         try parent.performAndWait { () throws -> Void in
             let venue: Venue = try parent.get(ids[0])
@@ -102,8 +103,8 @@ struct BatchesInTreesTests {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.relationshipKeyPathsForPrefetching = ["venues"]
             let cities = try second.fetch(request)
-            #expect(cities.map(\.venues.count) == [9, 11, 10])
-            #expect(cities[1].venues.contains { $0.name == "moved" })
+            expectEqual(cities.map(\.venues.count), [9, 11, 10])
+            expect(cities[1].venues.contains { $0.name == "moved" })
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -17,13 +18,13 @@ struct FetchPropertiesTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let request = venues()
-            #expect(request.fetchLimit == 0)
-            #expect(try context.fetch(request).count == 10)
+            expectEqual(request.fetchLimit, 0)
+            try expectEqual(context.fetch(request).count, 10)
             request.fetchLimit = 4
-            #expect(try context.fetch(request).map(\.name) == ["000", "001", "002", "003"])
-            #expect(try context.count(for: request) == 4)
+            try expectEqual(context.fetch(request).map(\.name), ["000", "001", "002", "003"])
+            try expectEqual(context.count(for: request), 4)
             request.fetchLimit = 40
-            #expect(try context.fetch(request).count == 10)
+            try expectEqual(context.fetch(request).count, 10)
         }
     }
 
@@ -37,12 +38,12 @@ struct FetchPropertiesTests {
         try context.performAndWait { () throws -> Void in
             let request = venues()
             request.fetchOffset = 1
-            #expect(try context.fetch(request).map(\.name) == ["001", "002", "003"])
+            try expectEqual(context.fetch(request).map(\.name), ["001", "002", "003"])
             request.fetchOffset = 4
-            #expect(try context.fetch(request).isEmpty)
+            try expect(context.fetch(request).isEmpty)
             request.fetchOffset = 1
             request.fetchLimit = 2
-            #expect(try context.fetch(request).map(\.name) == ["001", "002"])
+            try expectEqual(context.fetch(request).map(\.name), ["001", "002"])
         }
     }
 
@@ -58,7 +59,7 @@ struct FetchPropertiesTests {
                 let request = venues()
                 change(request)
                 #expect(throws: CocoaError.self) { try context.fetch(request) }
-                #expect(message { _ = try context.count(for: request) }.contains("may not be negative"))
+                expect(message { _ = try context.count(for: request) }.contains("may not be negative"))
             }
         }
     }
@@ -71,13 +72,13 @@ struct FetchPropertiesTests {
         try context.performAndWait { () throws -> Void in
             let request = venues()
             request.fetchLimit = .max
-            #expect(try context.fetch(request).count == 3)
+            try expectEqual(context.fetch(request).count, 3)
             request.fetchOffset = .max
-            #expect(try context.fetch(request).isEmpty && context.count(for: request) == 0)
+            try expect(context.fetch(request).isEmpty && context.count(for: request) == 0)
             Venue(context: context).name = "pending"
-            #expect(try context.fetch(request).isEmpty && context.count(for: request) == 0)
+            try expect(context.fetch(request).isEmpty && context.count(for: request) == 0)
             request.fetchOffset = 1
-            #expect(try context.fetch(request).count == 3)
+            try expectEqual(context.fetch(request).count, 3)
         }
     }
 
@@ -91,18 +92,18 @@ struct FetchPropertiesTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let request = venues()
-            #expect(request.includesSubentities)
-            #expect(try context.fetch(request).map(\.name) == ["000", "001", "002", "bar"])
-            #expect(try context.fetch(request).last is Bar)
+            expect(request.includesSubentities)
+            try expectEqual(context.fetch(request).map(\.name), ["000", "001", "002", "bar"])
+            try expect(context.fetch(request).last is Bar)
             request.includesSubentities = false
-            #expect(try context.fetch(request).map(\.name) == ["000", "001", "002"])
+            try expectEqual(context.fetch(request).map(\.name), ["000", "001", "002"])
             Bar(context: context).name = "pending bar"
-            #expect(try context.fetch(request).count == 3 && context.count(for: request) == 3)
+            try expect(context.fetch(request).count == 3 && context.count(for: request) == 3)
             request.fetchBatchSize = 2
-            #expect(try context.fetch(request).count == 3)
-            #expect(try context.batchedResults(for: request).count == 3)
+            try expectEqual(context.fetch(request).count, 3)
+            try expectEqual(context.batchedResults(for: request).count, 3)
             request.includesSubentities = true
-            #expect(try context.batchedResults(for: request).last is Bar)
+            try expect(context.batchedResults(for: request).last is Bar)
         }
     }
 
@@ -121,9 +122,9 @@ struct FetchPropertiesTests {
         try context.performAndWait { () throws -> Void in
             let request = venues()
             let found = try context.fetch(request)
-            #expect(found.map(\.name) == ["concrete"] && (found.first as? Bar)?.beers == 7)
+            expect(found.map(\.name) == ["concrete"] && (found.first as? Bar)?.beers == 7)
             request.includesSubentities = false
-            #expect(try context.fetch(request).isEmpty)
+            try expect(context.fetch(request).isEmpty)
         }
     }
 
@@ -147,16 +148,16 @@ struct FetchPropertiesTests {
             context.assign(pending, to: second)
 
             let request = venues()
-            #expect(request.affectedStores == nil)
-            #expect(try context.fetch(request).count == 4)
+            expectEqual(request.affectedStores, nil)
+            try expectEqual(context.fetch(request).count, 4)
             request.affectedStores = [first]
-            #expect(try context.fetch(request).map(\.name) == ["000", "001"])
-            #expect(try context.count(for: request) == 2)
-            #expect(try context.batchedResults(for: request).map(\.name) == ["000", "001"])
+            try expectEqual(context.fetch(request).map(\.name), ["000", "001"])
+            try expectEqual(context.count(for: request), 2)
+            try expectEqual(context.batchedResults(for: request).map(\.name), ["000", "001"])
             request.affectedStores = [second]
-            #expect(try context.fetch(request) == [pending, stored])
+            try expectEqual(context.fetch(request), [pending, stored])
             request.affectedStores = []
-            #expect(try context.fetch(request).isEmpty)
+            try expect(context.fetch(request).isEmpty)
         }
     }
 
@@ -176,10 +177,10 @@ struct FetchPropertiesTests {
             let request = venues()
             request.includesPropertyValues = false
             let found = try context.fetch(request)
-            #expect(found.count == 3 && found.allSatisfy { $0.isFault && $0.current == nil })
-            #expect(store.cache.count == 0 && log.saw(1))
-            #expect(found.map(\.name) == ["000", "001", "002"])
-            #expect(log.saw(3))
+            expect(found.count == 3 && found.allSatisfy { $0.isFault && $0.current == nil })
+            expect(store.cache.count == 0 && log.saw(1))
+            expectEqual(found.map(\.name), ["000", "001", "002"])
+            expect(log.saw(3))
         }
     }
 
@@ -195,10 +196,10 @@ struct FetchPropertiesTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let request = venues()
-            #expect(request.includesPropertyValues && request.returnsObjectsAsFaults)
+            expect(request.includesPropertyValues && request.returnsObjectsAsFaults)
             let found = try context.fetch(request)
-            #expect(found.allSatisfy { $0.isFault } && store.cache.count == 3)
-            #expect(found.map(\.name) == ["000", "001", "002"] && log.saw(1))
+            expect(found.allSatisfy { $0.isFault } && store.cache.count == 3)
+            expect(found.map(\.name) == ["000", "001", "002"] && log.saw(1))
         }
     }
 
@@ -211,11 +212,11 @@ struct FetchPropertiesTests {
             let request = venues()
             request.returnsObjectsAsFaults = false
             let found = try context.fetch(request)
-            #expect(found.count == 3 && found.allSatisfy { !$0.isFault })
+            expect(found.count == 3 && found.allSatisfy { !$0.isFault })
             request.fetchBatchSize = 2
             context.reset()
             let batched = try context.fetch(request)
-            #expect(batched[0].name == "000" && !batched[1].isFault && batched[2].isFault)
+            expect(batched[0].name == "000" && !batched[1].isFault && batched[2].isFault)
         }
     }
 
@@ -226,20 +227,20 @@ struct FetchPropertiesTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let request = venues()
-            #expect(!request.shouldRefreshRefetchedObjects)
+            expect(!request.shouldRefreshRefetchedObjects)
             let found = try context.fetch(request)
-            #expect(found.map(\.price) == [0, 1, 2])
+            expectEqual(found.map(\.price), [0, 1, 2])
             found[1].name = "001 mine"
             for id in ids { try stack.change(id, Venue.self) { venue, _ in venue.price += 10 } }
-            #expect(try context.fetch(request).map(\.price) == [0, 1, 2])
+            try expectEqual(context.fetch(request).map(\.price), [0, 1, 2])
 
             request.shouldRefreshRefetchedObjects = true
             request.includesPropertyValues = false
-            #expect(try context.fetch(request) == found)
-            #expect(found.map(\.price) == [10, 11, 12] && found[1].name == "001 mine")
+            try expectEqual(context.fetch(request), found)
+            expect(found.map(\.price) == [10, 11, 12] && found[1].name == "001 mine")
             try context.save()
         }
-        #expect(try stack.read(ids[1], Venue.self) { $0.name == "001 mine" && $0.price == 11 })
+        try expect(stack.read(ids[1], Venue.self) { $0.name == "001 mine" && $0.price == 11 })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -252,11 +253,11 @@ struct FetchPropertiesTests {
         try context.performAndWait { () throws -> Void in
             let request = venues()
             let found = try context.fetch(request)
-            #expect(found.map(\.price) == [0, 1, 2, 3, 4, 5])
+            expectEqual(found.map(\.price), [0, 1, 2, 3, 4, 5])
             for id in ids { try stack.change(id, Venue.self) { venue, _ in venue.price += 10 } }
             request.shouldRefreshRefetchedObjects = true
             request.fetchBatchSize = 2
-            #expect(try context.fetch(request).map(\.price) == [10, 11, 12, 13, 14, 15])
+            try expectEqual(context.fetch(request).map(\.price), [10, 11, 12, 13, 14, 15])
         }
     }
 
@@ -271,11 +272,11 @@ struct FetchPropertiesTests {
             context.delete(try context.get(ids[1], Venue.self))
             Venue(context: context).name = "new"
             let request = venues("price < 50")
-            #expect(request.includesPendingChanges)
-            #expect(try context.fetch(request).map(\.name) == ["002", "003", "new"])
+            expect(request.includesPendingChanges)
+            try expectEqual(context.fetch(request).map(\.name), ["002", "003", "new"])
             request.includesPendingChanges = false
-            #expect(try context.fetch(request).map(\.objectID) == ids)
-            #expect(try context.count(for: request) == 4)
+            try expectEqual(context.fetch(request).map(\.objectID), ids)
+            try expectEqual(context.count(for: request), 4)
         }
     }
 
@@ -291,9 +292,9 @@ struct FetchPropertiesTests {
             request.sortDescriptors = [
                 NSSortDescriptor(key: "city.name", ascending: false), NSSortDescriptor(key: "price", ascending: true),
             ]
-            #expect(try context.fetch(request).map(\.price) == [2, 5, 1, 4, 0, 3])
+            try expectEqual(context.fetch(request).map(\.price), [2, 5, 1, 4, 0, 3])
             request.fetchBatchSize = 2
-            #expect(try context.batchedResults(for: request).map(\.price) == [2, 5, 1, 4, 0, 3])
+            try expectEqual(context.batchedResults(for: request).map(\.price), [2, 5, 1, 4, 0, 3])
         }
     }
 
@@ -308,15 +309,15 @@ struct FetchPropertiesTests {
                 NSCompoundPredicate(orPredicateWithSubpredicates: []),
             ] {
                 let request = venues("price > 100")
-                #expect(try context.fetch(request).isEmpty)
+                try expect(context.fetch(request).isEmpty)
                 request.predicate = empty
-                #expect(request.predicate == nil)
-                #expect(try context.fetch(request).count == 3)
+                expectEqual(request.predicate, nil)
+                try expectEqual(context.fetch(request).count, 3)
             }
             let request = venues()
             request.predicate = NSCompoundPredicate(notPredicateWithSubpredicate: NSPredicate(value: true))
-            #expect(request.predicate != nil)
-            #expect(try context.fetch(request).isEmpty)
+            expect(request.predicate != nil)
+            try expect(context.fetch(request).isEmpty)
         }
     }
 
@@ -327,11 +328,11 @@ struct FetchPropertiesTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let target: Venue = try context.get(ids[1])
-            #expect(try context.fetch(venues("self == %@", target)) == [target])
+            try expectEqual(context.fetch(venues("self == %@", target)), [target])
             try stack.delete(ids[1])
-            #expect(try context.fetch(venues("self == %@", target)).isEmpty)
-            #expect(try context.fetch(venues("self == %@", ids[1])).isEmpty)
-            #expect(try context.fetch(venues("self IN %@", ids)).map(\.name) == ["000", "002"])
+            try expect(context.fetch(venues("self == %@", target)).isEmpty)
+            try expect(context.fetch(venues("self == %@", ids[1])).isEmpty)
+            try expectEqual(context.fetch(venues("self IN %@", ids)).map(\.name), ["000", "002"])
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -23,19 +24,19 @@ struct PartialObjectTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request(["name", "city"]))
-            #expect(found.allSatisfy { $0.isFault } && store.cache.count == 0 && log.saw(1))
+            expect(found.allSatisfy { $0.isFault } && store.cache.count == 0 && log.saw(1))
             if kind == .sqlite {
-                #expect(found[1].extras?.partial?.row.isNull(found[1].layout.slots.count - 1) == true)
+                expectEqual(found[1].extras?.partial?.row.isNull(found[1].layout.slots.count - 1), true)
             }
-            #expect(found.map(\.name) == ["000", "001", "002"])
-            #expect(found.map { $0.value(forKey: "name") as? String } == ["000", "001", "002"])
+            expectEqual(found.map(\.name), ["000", "001", "002"])
+            expectEqual(found.map { $0.value(forKey: "name") as? String }, ["000", "001", "002"])
             let cities = found.map(\.city)
-            #expect(cities.allSatisfy { $0 != nil })
-            #expect(found.allSatisfy { $0.isFault } && log.saw(0))
+            expect(cities.allSatisfy { $0 != nil })
+            expect(found.allSatisfy { $0.isFault } && log.saw(0))
 
-            #expect(found[2].price == 2 && !found[2].isFault && log.saw(1))
-            #expect(found[2].name == "002" && found[2].city === cities[2] && log.saw(0))
-            #expect(found[1].isFault)
+            expect(found[2].price == 2 && !found[2].isFault && log.saw(1))
+            expect(found[2].name == "002" && found[2].city === cities[2] && log.saw(0))
+            expect(found[1].isFault)
         }
     }
 
@@ -47,10 +48,10 @@ struct PartialObjectTests {
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request(["name"]))
             found[1].name = "changed"
-            #expect(found[1].price == 1 && found[1].changedValues().keys.sorted() == ["name"])
+            expect(found[1].price == 1 && found[1].changedValues().keys.sorted() == ["name"])
             try context.save()
         }
-        #expect(try stack.read(ids[1], Venue.self) { $0.name == "changed" && $0.price == 1 && $0.city != nil })
+        try expect(stack.read(ids[1], Venue.self) { $0.name == "changed" && $0.price == 1 && $0.city != nil })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -64,12 +65,12 @@ struct PartialObjectTests {
             let partial = request(["name"])
             partial.includesPendingChanges = false
             let found = try context.fetch(partial)
-            #expect(found[0] === changed && changed.price == 50)
-            #expect(found[1].name == "001" && found[1].isFault)
+            expect(found[0] === changed && changed.price == 50)
+            expect(found[1].name == "001" && found[1].isFault)
             try stack.change(ids[1], Venue.self) { venue, _ in venue.name = "0015" }
-            #expect(found[1].name == "001")
+            expectEqual(found[1].name, "001")
             context.refresh(found[1], mergeChanges: true)
-            #expect(found[1].name == "0015")
+            expectEqual(found[1].name, "0015")
         }
     }
 
@@ -87,9 +88,9 @@ struct PartialObjectTests {
             let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
             let name = try #require(entity.attributesByName["name"])
             let bar = try #require(try context.fetch(request([name])).first as? Bar)
-            #expect(log.saw(1))
-            #expect(bar.name == "bar" && log.saw(0))
-            #expect(bar.beers == 12 && log.saw(1))
+            expect(log.saw(1))
+            expect(bar.name == "bar" && log.saw(0))
+            expect(bar.beers == 12 && log.saw(1))
         }
     }
 
@@ -99,13 +100,13 @@ struct PartialObjectTests {
         let context = stack.context()
         context.performAndWait {
             func refusal(_ property: Any) -> String { message { _ = try context.fetch(request([property])) } }
-            #expect(refusal("nam").contains("Entity Venue has no property \"nam\""))
-            #expect(refusal("tags").contains("to-many relationship \"tags\""))
-            #expect(refusal("note").contains("transient property \"note\""))
-            #expect(refusal(7).contains("takes names and property descriptions"))
+            expect(refusal("nam").contains("Entity Venue has no property \"nam\""))
+            expect(refusal("tags").contains("to-many relationship \"tags\""))
+            expect(refusal("note").contains("transient property \"note\""))
+            expect(refusal(7).contains("takes names and property descriptions"))
             let expression = NSExpressionDescription()
             expression.name = "sum"
-            #expect(refusal(expression).contains("\"sum\""))
+            expect(refusal(expression).contains("\"sum\""))
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -51,10 +52,10 @@ struct PrefetchingTests {
             let request = venues()
             request.relationshipKeyPathsForPrefetching = ["city"]
             let found = try context.fetch(request)
-            #expect(log.saw(2))
-            #expect(found.allSatisfy { $0.isFault })
-            #expect(found.map { $0.city?.name } == ["Aveiro", "Braga", "Aveiro", "Braga", "Aveiro", nil])
-            #expect(log.saw(0))
+            expect(log.saw(2))
+            expect(found.allSatisfy { $0.isFault })
+            expectEqual(found.map { $0.city?.name }, ["Aveiro", "Braga", "Aveiro", "Braga", "Aveiro", nil])
+            expect(log.saw(0))
         }
     }
 
@@ -68,11 +69,11 @@ struct PrefetchingTests {
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.relationshipKeyPathsForPrefetching = ["venues"]
             let cities = try context.fetch(request)
-            #expect(log.saw(2))
-            #expect(cities.allSatisfy { !$0.hasFault(forRelationshipNamed: "venues") })
+            expect(log.saw(2))
+            expect(cities.allSatisfy { !$0.hasFault(forRelationshipNamed: "venues") })
             let names = cities.map { city in city.venues.compactMap(\.name).sorted() }
-            #expect(names == [["0", "2", "4"], ["1", "3"]])
-            #expect(log.saw(0))
+            expectEqual(names, [["0", "2", "4"], ["1", "3"]])
+            expect(log.saw(0))
         }
     }
 
@@ -85,17 +86,17 @@ struct PrefetchingTests {
             let request = venues()
             request.relationshipKeyPathsForPrefetching = ["photos", "tags", "fans"]
             let found = try context.fetch(request)
-            #expect(log.saw(4))
-            #expect(found.map { $0.photos.map(\.title) } == (0..<6).map { ["\($0) 1", "\($0) 0"] })
-            #expect(found.map(\.tags.count) == [1, 2, 3, 1, 0, 0])
-            #expect(Set(found[2].tags.map(\.title)) == ["tag 0", "tag 1", "tag 2"])
-            #expect(found.allSatisfy { $0.fans.map(\.email) == ["fan@example.org"] })
-            #expect(log.saw(0))
+            expect(log.saw(4))
+            expectEqual(found.map { $0.photos.map(\.title) }, (0..<6).map { ["\($0) 1", "\($0) 0"] })
+            expectEqual(found.map(\.tags.count), [1, 2, 3, 1, 0, 0])
+            expectEqual(Set(found[2].tags.map(\.title)), ["tag 0", "tag 1", "tag 2"])
+            expect(found.allSatisfy { $0.fans.map(\.email) == ["fan@example.org"] })
+            expect(log.saw(0))
 
             let users = NSFetchRequest<User>(entityName: "User")
             users.relationshipKeyPathsForPrefetching = ["favourites"]
             let user = try #require(try context.fetch(users).first)
-            #expect(user.favourites.map(\.name) == ["5", "4", "3", "2", "1", "0"])
+            expectEqual(user.favourites.map(\.name), ["5", "4", "3", "2", "1", "0"])
         }
     }
 
@@ -109,12 +110,12 @@ struct PrefetchingTests {
             request.relationshipKeyPathsForPrefetching = ["venues.photos", "venues.tags", "venues.tags.venues.city"]
             let cities = try context.fetch(request)
             // Cities, venues, photos, tags, their venues, and no more cities: those are known.
-            #expect(log.saw(5))
+            expect(log.saw(5))
             let venues = cities.flatMap(\.venues)
-            #expect(venues.count == 5 && venues.flatMap(\.photos).compactMap(\.title).count == 10)
-            #expect(Set(venues.flatMap(\.tags).flatMap(\.venues).compactMap(\.name)) == ["0", "1", "2", "3"])
-            #expect(Set(venues.flatMap(\.tags).flatMap(\.venues).compactMap { $0.city?.name }).count == 2)
-            #expect(log.saw(0))
+            expect(venues.count == 5 && venues.flatMap(\.photos).compactMap(\.title).count == 10)
+            expectEqual(Set(venues.flatMap(\.tags).flatMap(\.venues).compactMap(\.name)), ["0", "1", "2", "3"])
+            expectEqual(Set(venues.flatMap(\.tags).flatMap(\.venues).compactMap { $0.city?.name }).count, 2)
+            expect(log.saw(0))
         }
     }
 
@@ -127,13 +128,13 @@ struct PrefetchingTests {
             let request = venues()
             request.relationshipKeyPathsForPrefetching = ["city"]
             let found = try context.fetch(request)
-            #expect(log.saw(2))
-            #expect(try context.fetch(request) == found)
-            #expect(log.saw(1))
+            expect(log.saw(2))
+            try expectEqual(context.fetch(request), found)
+            expect(log.saw(1))
             let other = stack.context()
-            try other.performAndWait { () throws -> Void in #expect(try other.fetch(request).count == 6) }
+            try other.performAndWait { () throws -> Void in try expectEqual(other.fetch(request).count, 6) }
             // The row cache has the cities.
-            #expect(log.saw(1))
+            expect(log.saw(1))
         }
     }
 
@@ -156,19 +157,19 @@ struct PrefetchingTests {
             let request = venues()
             request.relationshipKeyPathsForPrefetching = ["city.venues", "tags", "photos"]
             let found = try context.fetch(request)
-            #expect(found.map(\.name) == ["0", "1", "2", "3", "4", "new"])
-            #expect(city.name == "Changed" && city.hasChanges)
-            #expect(Set(city.venues.compactMap(\.name)) == ["0", "4", "new"])
-            #expect(found[2].city == nil && found[3].tags.isEmpty)
-            #expect(found[4].photos.map(\.title) == ["4 0", "4 1"])
-            #expect(found[5].city === city)
+            expectEqual(found.map(\.name), ["0", "1", "2", "3", "4", "new"])
+            expect(city.name == "Changed" && city.hasChanges)
+            expectEqual(Set(city.venues.compactMap(\.name)), ["0", "4", "new"])
+            expect(found[2].city == nil && found[3].tags.isEmpty)
+            expectEqual(found[4].photos.map(\.title), ["4 0", "4 1"])
+            expect(found[5].city === city)
             try context.save()
         }
         let other = stack.context()
         try other.performAndWait { () throws -> Void in
             let found = try other.fetch(venues())
-            #expect(found.map { $0.city?.name } == ["Changed", "Braga", nil, "Braga", "Changed", "Changed"])
-            #expect(found[4].photos.map(\.title) == ["4 0", "4 1"])
+            expectEqual(found.map { $0.city?.name }, ["Changed", "Braga", nil, "Braga", "Changed", "Changed"])
+            expectEqual(found[4].photos.map(\.title), ["4 0", "4 1"])
         }
     }
 
@@ -181,15 +182,15 @@ struct PrefetchingTests {
             request.predicate = NSPredicate(format: "name == 'Braga'")
             request.relationshipKeyPathsForPrefetching = ["venues"]
             let city = try #require(try context.fetch(request).first)
-            #expect(city.isFault && !city.hasFault(forRelationshipNamed: "venues"))
+            expect(city.isFault && !city.hasFault(forRelationshipNamed: "venues"))
             try stack.change(city.objectID, City.self) { city, context in
                 let venue = Venue(context: context)
                 venue.name = "late"
                 venue.city = city
             }
             context.refresh(city, mergeChanges: false)
-            #expect(city.hasFault(forRelationshipNamed: "venues"))
-            #expect(city.venues.count == 3)
+            expect(city.hasFault(forRelationshipNamed: "venues"))
+            expectEqual(city.venues.count, 3)
         }
     }
 
@@ -203,11 +204,11 @@ struct PrefetchingTests {
             let found = try context.fetch(request)
             context.sweep()
             stack.coolDown()
-            #expect(found.compactMap { $0.city }.count == 5)
-            #expect(Set(found.compactMap { $0.city }).count == 2)
+            expectEqual(found.compactMap { $0.city }.count, 5)
+            expectEqual(Set(found.compactMap { $0.city }).count, 2)
             context.sweep()
             context.sweep()
-            #expect(context.identityMap.storedCount == 6)
+            expectEqual(context.identityMap.storedCount, 6)
         }
     }
 
@@ -220,8 +221,8 @@ struct PrefetchingTests {
                 Array(repeating: "boss", count: 100_000).joined(separator: ".")
             ]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
-            #expect(error?.code == .persistentStoreOperation)
-            #expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
+            expectEqual(error?.code, .persistentStoreOperation)
+            expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
             request.relationshipKeyPathsForPrefetching = [Array(repeating: "boss", count: 60).joined(separator: ".")]
             #expect(throws: Never.self) { try context.fetch(request) }
         }
@@ -237,12 +238,12 @@ struct PrefetchingTests {
                 request.relationshipKeyPathsForPrefetching = [path]
                 return message { _ = try context.fetch(request) }
             }
-            #expect(refusal("town").contains("\"town\": entity Venue has no property \"town\""))
-            #expect(refusal("city.mayor").contains("\"city.mayor\": entity City has no property \"mayor\""))
-            #expect(refusal("city.name").contains("\"name\" of City is no stored relationship"))
-            #expect(refusal("note").contains("\"note\" of Venue is no stored relationship"))
-            #expect(refusal("").contains("no property \"\""))
-            #expect(refusal("city..venues").contains("no property \"\""))
+            expect(refusal("town").contains("\"town\": entity Venue has no property \"town\""))
+            expect(refusal("city.mayor").contains("\"city.mayor\": entity City has no property \"mayor\""))
+            expect(refusal("city.name").contains("\"name\" of City is no stored relationship"))
+            expect(refusal("note").contains("\"note\" of Venue is no stored relationship"))
+            expect(refusal("").contains("no property \"\""))
+            expect(refusal("city..venues").contains("no property \"\""))
         }
     }
 }

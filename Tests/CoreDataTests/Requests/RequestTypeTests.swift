@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -26,13 +27,13 @@ struct RequestTypeTests {
             request.propertiesToFetch = ["name"]
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             let dictionaries = try context.fetch(request) as? [[String: Any]]
-            #expect(dictionaries?.compactMap { $0["name"] as? String } == ["a", "b"])
+            expectEqual(dictionaries?.compactMap { $0["name"] as? String }, ["a", "b"])
             let objects = try context.fetch(Venue.fetchRequest()) as? [Venue]
-            #expect(objects?.count == 2)
+            expectEqual(objects?.count, 2)
             let counted = Venue.fetchRequest()
             counted.resultType = .countResultType
             let count = try context.fetch(counted).first as? NSNumber
-            #expect(count?.intValue == 2)
+            expectEqual(count?.intValue, 2)
         }
     }
 
@@ -41,9 +42,9 @@ struct RequestTypeTests {
         try stack(kind).inContext { context throws in
             let request: NSFetchRequest<Venue> = Venue.fetchRequest()
             request.predicate = NSPredicate(format: "price > 1")
-            #expect(try context.fetch(request).map(\.name) == ["b"])
+            try expectEqual(context.fetch(request).map(\.name), ["b"])
             let venues: [Venue] = try context.fetch(Venue.fetchRequest())
-            #expect(venues.count == 2)
+            expectEqual(venues.count, 2)
         }
     }
 
@@ -51,21 +52,21 @@ struct RequestTypeTests {
     func `a request of a class knows the name of its entity at once`() throws {
         let stack = try Stack(.memory)
         let request = Venue.fetchRequest()
-        #expect(request.entityName == "Venue")
+        expectEqual(request.entityName, "Venue")
         let typed: NSFetchRequest<Bar> = Bar.fetchRequest()
-        #expect(typed.entityName == "Bar")
-        #expect(WithoutModel.fetchRequest().entityName == "WithoutModel")
+        expectEqual(typed.entityName, "Bar")
+        expectEqual(WithoutModel.fetchRequest().entityName, "WithoutModel")
         stack.inContext { context in
             let error = #expect(throws: CocoaError.self) { try context.fetch(WithoutModel.fetchRequest()) }
-            #expect(error?.localizedDescription.contains("no entity of class WithoutModel") == true)
+            expectEqual(error?.localizedDescription.contains("no entity of class WithoutModel"), true)
         }
     }
 
     @Test
     func `the entity of a class that no model has is an entity of no model`() {
         let entity = WithoutModel.entity()
-        #expect(entity.name == "WithoutModel")
-        #expect(WithoutModel.entity().managedObjectClassName == String(reflecting: WithoutModel.self))
+        expectEqual(entity.name, "WithoutModel")
+        expectEqual(WithoutModel.entity().managedObjectClassName, String(reflecting: WithoutModel.self))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -73,8 +74,8 @@ struct RequestTypeTests {
         let stack = try Stack(kind, model: TagByAnotherName.model)
         try stack.inContext { context throws in
             TagByAnotherName(context: context).setValue("t", forKey: "title")
-            #expect(TagByAnotherName.fetchRequest().entityName == "Tag")
-            #expect(try context.count(for: TagByAnotherName.fetchRequest()) == 1)
+            expectEqual(TagByAnotherName.fetchRequest().entityName, "Tag")
+            try expectEqual(context.count(for: TagByAnotherName.fetchRequest()), 1)
         }
     }
 
@@ -85,18 +86,18 @@ struct RequestTypeTests {
             request.predicate = NSPredicate(format: "price > 1")
             request.fetchLimit = 5
             let typed = request.typed(as: Venue.self)
-            #expect(try context.fetch(typed).map(\.name) == ["b"])
-            #expect(typed.fetchLimit == 5)
+            try expectEqual(context.fetch(typed).map(\.name), ["b"])
+            expectEqual(typed.fetchLimit, 5)
             typed.predicate = nil
-            #expect(request.predicate != nil)
+            expect(request.predicate != nil)
             let ids = try context.fetch(request.typed(as: NSManagedObjectID.self))
             let found = try ids.map { try context.existingObject(with: $0).value(forKey: "name") as? String }
-            #expect(found == ["b"])
-            #expect(try context.fetch(request.typed(as: NSDictionary.self)).first?["name"] as? String == "b")
-            #expect(try context.fetch(request.typed(as: [String: Any].self)).first?["name"] as? String == "b")
-            #expect(try context.fetch(request.typed(as: NSNumber.self)) == [1])
+            expectEqual(found, ["b"])
+            try expectEqual(context.fetch(request.typed(as: NSDictionary.self)).first?["name"] as? String, "b")
+            try expectEqual(context.fetch(request.typed(as: [String: Any].self)).first?["name"] as? String, "b")
+            try expectEqual(context.fetch(request.typed(as: NSNumber.self)), [1])
             let untyped = typed.typed(as: (any NSFetchRequestResult).self)
-            #expect(try context.fetch(untyped) as? [Venue] != nil)
+            try expect(context.fetch(untyped) as? [Venue] != nil)
         }
     }
 }

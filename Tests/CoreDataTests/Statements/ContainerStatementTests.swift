@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -17,7 +18,7 @@ struct ContainerStatementTests {
 
     private func loaded(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {
         let container = container(kind, in: scratch)
-        container.loadPersistentStores { #expect($1 == nil) }
+        container.loadPersistentStores { expect($1 == nil) }
         return container
     }
 
@@ -29,11 +30,11 @@ struct ContainerStatementTests {
         for _ in 0..<2 {
             let isMain = try await container.performBackgroundTask { context in
                 seen.update { $0.append(context) }
-                #expect(context.concurrencyType == .privateQueueConcurrencyType)
-                #expect(context.registeredObjects.isEmpty)
+                expectEqual(context.concurrencyType, .privateQueueConcurrencyType)
+                expect(context.registeredObjects.isEmpty)
                 return Thread.isMainThread
             }
-            #expect(!isMain)
+            expect(!isMain)
         }
         let isMain = await withCheckedContinuation { continuation in
             DispatchQueue.main.async {
@@ -43,10 +44,10 @@ struct ContainerStatementTests {
                 }
             }
         }
-        #expect(!isMain)
+        expect(!isMain)
         let contexts = seen.current
-        #expect(Set(contexts.map(ObjectIdentifier.init)).count == 3)
-        #expect(contexts.allSatisfy { $0.persistentStoreCoordinator === container.persistentStoreCoordinator })
+        expectEqual(Set(contexts.map(ObjectIdentifier.init)).count, 3)
+        expect(contexts.allSatisfy { $0.persistentStoreCoordinator === container.persistentStoreCoordinator })
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -56,12 +57,12 @@ struct ContainerStatementTests {
         let scratch = try ScratchFolder()
         let container = loaded(kind, in: scratch)
         let background = container.newBackgroundContext()
-        #expect(container.viewContext.concurrencyType == .mainQueueConcurrencyType)
-        #expect(background.concurrencyType == .privateQueueConcurrencyType)
-        #expect(background !== container.newBackgroundContext())
+        expectEqual(container.viewContext.concurrencyType, .mainQueueConcurrencyType)
+        expectEqual(background.concurrencyType, .privateQueueConcurrencyType)
+        expect(background !== container.newBackgroundContext())
         for context in [container.viewContext, background] {
-            #expect(context.parent == nil)
-            #expect(context.persistentStoreCoordinator === container.persistentStoreCoordinator)
+            expectEqual(context.parent, nil)
+            expect(context.persistentStoreCoordinator === container.persistentStoreCoordinator)
         }
     }
 
@@ -69,13 +70,13 @@ struct ContainerStatementTests {
         throws
     {
         let description = NSPersistentStoreDescription()
-        #expect(description.type == NSSQLiteStoreType)
-        #expect(!description.shouldAddStoreAsynchronously && !description.isReadOnly)
-        #expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
+        expectEqual(description.type, NSSQLiteStoreType)
+        expect(!description.shouldAddStoreAsynchronously && !description.isReadOnly)
+        expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
         let container = NSPersistentContainer(name: "Statements", managedObjectModel: GuideModel.make())
-        #expect(container.persistentStoreDescriptions.count == 1)
+        expectEqual(container.persistentStoreDescriptions.count, 1)
         let url = try #require(container.persistentStoreDescriptions.first?.url)
-        #expect(url.lastPathComponent == "Statements.sqlite")
+        expectEqual(url.lastPathComponent, "Statements.sqlite")
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
@@ -96,15 +97,15 @@ struct ContainerStatementTests {
             count.withLock { $0 += 1 }
             answer.yield((description === bad, error != nil))
         }
-        if !isAsynchronous { #expect(count.withLock { $0 } == 2) }
+        if !isAsynchronous { expectEqual(count.withLock { $0 }, 2) }
         var seen: [(isBad: Bool, failed: Bool)] = []
         for await next in answers {
             seen.append(next)
             if seen.count == 2 { break }
         }
-        #expect(seen.count { $0.isBad } == 1)
-        #expect(seen.allSatisfy { $0.isBad == $0.failed })
-        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+        expectEqual(seen.count { $0.isBad }, 1)
+        expect(seen.allSatisfy { $0.isBad == $0.failed })
+        expectEqual(container.persistentStoreCoordinator.persistentStores.count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -122,7 +123,7 @@ struct ContainerStatementTests {
         let held = try await MainActor.run {
             container.viewContext.automaticallyMergesChangesFromParent = true
             let city = try container.viewContext.get(id, City.self)
-            #expect(city.name == "before")
+            expectEqual(city.name, "before")
             return UncheckedSendable(city)
         }
         try await container.performBackgroundTask { context in
@@ -131,6 +132,6 @@ struct ContainerStatementTests {
         }
         // The merge was enqueued by the save.
         let name = await container.viewContext.perform { held.value.name }
-        #expect(name == "after")
+        expectEqual(name, "after")
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -6,11 +7,11 @@ import Testing
 struct ContextNameTests {
     @Test func `the notifications of contexts have a second name`() {
         typealias Context = NSManagedObjectContext
-        #expect(Context.willSaveObjectsNotification == .NSManagedObjectContextWillSave)
-        #expect(Context.didSaveObjectsNotification == .NSManagedObjectContextDidSave)
-        #expect(Context.didSaveObjectIDsNotification == .NSManagedObjectContextDidSaveObjectIDs)
-        #expect(Context.didChangeObjectsNotification == .NSManagedObjectContextObjectsDidChange)
-        #expect(Context.didMergeChangesObjectIDsNotification == .NSManagedObjectContextDidMergeChangesObjectIDs)
+        expectEqual(Context.willSaveObjectsNotification, .NSManagedObjectContextWillSave)
+        expectEqual(Context.didSaveObjectsNotification, .NSManagedObjectContextDidSave)
+        expectEqual(Context.didSaveObjectIDsNotification, .NSManagedObjectContextDidSaveObjectIDs)
+        expectEqual(Context.didChangeObjectsNotification, .NSManagedObjectContextObjectsDidChange)
+        expectEqual(Context.didMergeChangesObjectIDsNotification, .NSManagedObjectContextDidMergeChangesObjectIDs)
     }
 
     @Test func `the keys of user infos can be spelled in two ways`() {
@@ -23,17 +24,17 @@ struct ContextNameTests {
             (.invalidatedObjectIDs, NSInvalidatedObjectIDsKey),
         ]
         for (key, text) in keys {
-            #expect(key.rawValue == text)
-            #expect(NSManagedObjectContext.NotificationKey(rawValue: text) == key)
+            expectEqual(key.rawValue, text)
+            expectEqual(NSManagedObjectContext.NotificationKey(rawValue: text), key)
         }
     }
 
     @Test func `types of contexts and of policies have Apple's numbers`() {
-        #expect(NSManagedObjectContext.ConcurrencyType.privateQueue.rawValue.rawValue == 1)
-        #expect(NSManagedObjectContext.ConcurrencyType(rawValue: .mainQueueConcurrencyType) == .mainQueue)
-        #expect(NSManagedObjectContextConcurrencyType(rawValue: 2) == .mainQueueConcurrencyType)
+        expectEqual(NSManagedObjectContext.ConcurrencyType.privateQueue.rawValue.rawValue, 1)
+        expectEqual(NSManagedObjectContext.ConcurrencyType(rawValue: .mainQueueConcurrencyType), .mainQueue)
+        expectEqual(NSManagedObjectContextConcurrencyType(rawValue: 2), .mainQueueConcurrencyType)
         let schedules: Set<NSManagedObjectContext.ScheduledTaskType> = [.immediate, .enqueued, .immediate]
-        #expect(schedules.count == 2)
+        expectEqual(schedules.count, 2)
         let policies: [(Any, NSMergePolicyType, UInt)] = [
             (NSErrorMergePolicy, .errorMergePolicyType, 0),
             (NSMergeByPropertyStoreTrumpMergePolicy, .mergeByPropertyStoreTrumpMergePolicyType, 1),
@@ -42,9 +43,9 @@ struct ContextNameTests {
             (NSRollbackMergePolicy, .rollbackMergePolicyType, 4),
         ]
         for (policy, type, number) in policies {
-            #expect((policy as? NSMergePolicy)?.mergeType == type)
-            #expect(type.rawValue == number && NSMergePolicyType(rawValue: number) == type)
-            #expect(NSMergePolicy(merge: type).mergeType == type)
+            expectEqual((policy as? NSMergePolicy)?.mergeType, type)
+            expect(type.rawValue == number && NSMergePolicyType(rawValue: number) == type)
+            expectEqual(NSMergePolicy(merge: type).mergeType, type)
         }
     }
 
@@ -58,10 +59,10 @@ struct ContextNameTests {
             let id = try stack.storeCity("old")
             try context.performAndWait {
                 let city = try context.get(id, City.self)
-                #expect(city.name == "old")
+                expectEqual(city.name, "old")
                 try stack.change(id, City.self) { city, _ in city.name = "new" }
                 NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [key.rawValue: [id]], into: [context])
-                #expect(city.name == "new")
+                expectEqual(city.name, "new")
             }
         }
     }

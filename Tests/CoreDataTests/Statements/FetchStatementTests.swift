@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -35,12 +36,12 @@ struct FetchStatementTests {
     func `objects, IDs and counts know of unsaved insertions, deletions and edits (CS-137)`(_ kind: StoreKind) throws {
         try withPending(kind) { context, _ in
             let request = venues("price < 50")
-            #expect(request.includesPendingChanges)
+            expect(request.includesPendingChanges)
             let found = try context.fetch(request)
-            #expect(found.map(\.name) == ["0", "002", "003"])
-            #expect(try context.fetch(idRequest("price < 50")) == found.map(\.objectID))
-            #expect(try context.count(for: request) == 3)
-            #expect(try context.count(for: idRequest("price >= 50")) == 1)
+            expectEqual(found.map(\.name), ["0", "002", "003"])
+            try expectEqual(context.fetch(idRequest("price < 50")), found.map(\.objectID))
+            try expectEqual(context.count(for: request), 3)
+            try expectEqual(context.count(for: idRequest("price >= 50")), 1)
         }
     }
 
@@ -52,10 +53,10 @@ struct FetchStatementTests {
             let request = venues("price < 50")
             request.includesPendingChanges = false
             let found = try context.fetch(request)
-            #expect(found.map(\.objectID) == ids)
-            #expect(found.map(\.price) == [100, 1, 2, 3])
-            #expect(found[1].isDeleted)
-            #expect(try context.count(for: request) == 4)
+            expectEqual(found.map(\.objectID), ids)
+            expectEqual(found.map(\.price), [100, 1, 2, 3])
+            expect(found[1].isDeleted)
+            try expectEqual(context.count(for: request), 4)
         }
     }
 
@@ -69,8 +70,8 @@ struct FetchStatementTests {
             for pending in [true, false] {
                 request.includesPendingChanges = pending
                 let found = try context.fetch(request)
-                #expect(found.map { $0["name"] as? String } == ["000", "001", "002", "003"])
-                #expect(found.map { $0["price"] as? Int16 } == [0, 1, 2, 3])
+                expectEqual(found.map { $0["name"] as? String }, ["000", "001", "002", "003"])
+                expectEqual(found.map { $0["price"] as? Int16 }, [0, 1, 2, 3])
             }
         }
     }
@@ -85,8 +86,8 @@ struct FetchStatementTests {
                 (request.fetchOffset, request.fetchLimit) = (offset, limit)
                 (ids.fetchOffset, ids.fetchLimit) = (offset, limit)
                 let expected = Array(all.dropFirst(offset).prefix(limit == 0 ? 9 : limit))
-                #expect(try context.fetch(request) == expected)
-                #expect(try context.fetch(ids) == expected.map(\.objectID))
+                try expectEqual(context.fetch(request), expected)
+                try expectEqual(context.fetch(ids), expected.map(\.objectID))
             }
         }
     }
@@ -99,9 +100,9 @@ struct FetchStatementTests {
             let request = NSFetchRequest<NSNumber>(entityName: "Venue")
             request.resultType = .countResultType
             request.predicate = NSPredicate(format: "price < 50")
-            #expect(try context.fetch(request) == [3])
+            try expectEqual(context.fetch(request), [3])
             request.includesPendingChanges = false
-            #expect(try context.fetch(request) == [4])
+            try expectEqual(context.fetch(request), [4])
         }
     }
 
@@ -115,11 +116,11 @@ struct FetchStatementTests {
             Bar(context: context).name = "new bar"
             Venue(context: context).name = "new venue"
             let request = venues()
-            #expect(request.includesSubentities)
-            #expect(try context.fetch(request).map(\.name) == ["new bar", "new venue", "stored bar", "stored venue"])
+            expect(request.includesSubentities)
+            try expectEqual(context.fetch(request).map(\.name), ["new bar", "new venue", "stored bar", "stored venue"])
             request.includesSubentities = false
-            #expect(try context.fetch(request).map(\.name) == ["new venue", "stored venue"])
-            #expect(try context.count(for: request) == 2)
+            try expectEqual(context.fetch(request).map(\.name), ["new venue", "stored venue"])
+            try expectEqual(context.count(for: request), 2)
         }
     }
 
@@ -142,10 +143,10 @@ struct FetchStatementTests {
             request.relationshipKeyPathsForPrefetching = ["city.venues"]
             let found = try context.fetch(request)
             let log = try QueryLog(stack)
-            #expect(found.map { $0.city?.name } == ["mine", "City 1", "City 2", "City 1"])
-            #expect(found[3].city?.venues == [found[1], added])
-            #expect(log.saw(0))
-            #expect(city.isUpdated)
+            expectEqual(found.map { $0.city?.name }, ["mine", "City 1", "City 2", "City 1"])
+            expectEqual(found[3].city?.venues, [found[1], added])
+            expect(log.saw(0))
+            expect(city.isUpdated)
         }
     }
 
@@ -160,13 +161,13 @@ struct FetchStatementTests {
             let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = ["tags"]
-            #expect(message { _ = try context.fetch(request) }.contains("tags"))
+            expect(message { _ = try context.fetch(request) }.contains("tags"))
             request.propertiesToFetch = ["price"]
             request.havingPredicate = NSPredicate(format: "price > 1")
-            #expect(message { _ = try context.fetch(request) }.contains("propertiesToGroupBy"))
+            expect(message { _ = try context.fetch(request) }.contains("propertiesToGroupBy"))
             let objects = venues()
             objects.propertiesToGroupBy = ["price"]
-            #expect(message { _ = try context.fetch(objects) }.contains("dictionaryResultType"))
+            expect(message { _ = try context.fetch(objects) }.contains("dictionaryResultType"))
         }
     }
 
@@ -183,10 +184,10 @@ struct FetchStatementTests {
             let request = venues()
             request.fetchBatchSize = 10
             let found = try context.fetch(request)
-            #expect(found.map(\.objectID) == ids && log.saw(1))
-            #expect(found[25].name == "025" && log.saw(1))
-            #expect(found[20...].allSatisfy { $0.name != nil } && log.saw(0))
-            #expect(found[..<20].allSatisfy { $0.isFault })
+            expect(found.map(\.objectID) == ids && log.saw(1))
+            expect(found[25].name == "025" && log.saw(1))
+            expect(found[20...].allSatisfy { $0.name != nil } && log.saw(0))
+            expect(found[..<20].allSatisfy { $0.isFault })
         }
     }
 
@@ -205,16 +206,16 @@ struct FetchStatementTests {
             func titles() throws -> [String?] {
                 try context.fetch(request).map { $0.value(forKey: "title") as? String }
             }
-            #expect(request.affectedStores == nil)
-            #expect(try titles() == ["a", "b"])
+            expectEqual(request.affectedStores, nil)
+            try expectEqual(titles(), ["a", "b"])
             request.affectedStores = [parts.second]
-            #expect(try titles() == ["b"])
-            #expect(try context.count(for: request) == 1)
+            try expectEqual(titles(), ["b"])
+            try expectEqual(context.count(for: request), 1)
             // What is not saved belongs to the store that it would go to.
             context.assign(parts.insert("Label", ["title": "c"], context), to: parts.first)
-            #expect(try titles() == ["b"])
+            try expectEqual(titles(), ["b"])
             request.affectedStores = [parts.first]
-            #expect(try titles() == ["a", "c"])
+            try expectEqual(titles(), ["a", "c"])
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
@@ -17,15 +18,15 @@ struct ReadingStatementTests {
         let log = try QueryLog(stack)
         let context = stack.context()
         context.performAndWait {
-            #expect(context.registeredObject(for: ids[0]) == nil)
+            expectEqual(context.registeredObject(for: ids[0]), nil)
             let (there, gone) = (context.object(with: ids[0]), context.object(with: ids[1]))
-            #expect(there.isFault && gone.isFault)
-            #expect(context.registeredObject(for: ids[0]) === there && context.registeredObject(for: ids[1]) === gone)
-            #expect(log.saw(0))
+            expect(there.isFault && gone.isFault)
+            expect(context.registeredObject(for: ids[0]) === there && context.registeredObject(for: ids[1]) === gone)
+            expect(log.saw(0))
             // Only realising it shows that there is no such row.
-            #expect(there.value(forKey: "name") as? String == "000" && !there.isDeleted)
-            #expect(gone.value(forKey: "name") == nil && gone.isDeleted)
-            #expect(log.saw(2))
+            expect(there.value(forKey: "name") as? String == "000" && !there.isDeleted)
+            expect(gone.value(forKey: "name") == nil && gone.isDeleted)
+            expect(log.saw(2))
         }
     }
 
@@ -40,9 +41,9 @@ struct ReadingStatementTests {
         let context = stack.context()
         try context.performAndWait { () throws in
             let venue = try context.existingObject(with: ids[0])
-            #expect(!venue.isFault && log.saw(1))
-            #expect(try context.existingObject(with: ids[0]) === venue)
-            #expect(log.saw(0))
+            expect(!venue.isFault && log.saw(1))
+            try expect(context.existingObject(with: ids[0]) === venue)
+            expect(log.saw(0))
         }
     }
 
@@ -61,11 +62,11 @@ struct ReadingStatementTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.includesPropertyValues = false
             let city = try #require(try context.fetch(request).first)
-            #expect(city.isFault && log.saw(1))
-            #expect(city.name == "City 0")
-            #expect(!city.isFault && city.hasFault(forRelationshipNamed: "venues") && log.saw(1))
-            #expect(city.venues.count == 1)
-            #expect(!city.hasFault(forRelationshipNamed: "venues") && log.saw(1))
+            expect(city.isFault && log.saw(1))
+            expectEqual(city.name, "City 0")
+            expect(!city.isFault && city.hasFault(forRelationshipNamed: "venues") && log.saw(1))
+            expectEqual(city.venues.count, 1)
+            expect(!city.hasFault(forRelationshipNamed: "venues") && log.saw(1))
         }
     }
 
@@ -85,9 +86,9 @@ struct ReadingStatementTests {
             stack.coolDown()
             let log = try QueryLog(stack)
             context.rollback()
-            #expect(city.population == 1 && !city.isFault && !city.isDeleted)
-            #expect(added.managedObjectContext == nil && !context.hasChanges)
-            #expect(log.saw(0))
+            expect(city.population == 1 && !city.isFault && !city.isDeleted)
+            expect(added.managedObjectContext == nil && !context.hasChanges)
+            expect(log.saw(0))
         }
     }
 
@@ -106,11 +107,11 @@ struct ReadingStatementTests {
                 city.population = 3
             }
             let request = NSFetchRequest<City>(entityName: "City")
-            #expect(!request.shouldRefreshRefetchedObjects)
-            #expect(try context.fetch(request).map(\.name) == ["old"])
+            expect(!request.shouldRefreshRefetchedObjects)
+            try expectEqual(context.fetch(request).map(\.name), ["old"])
             request.shouldRefreshRefetchedObjects = true
-            #expect(try context.fetch(request) == [city])
-            #expect(city.name == "new" && city.population == 2 && city.isUpdated)
+            try expectEqual(context.fetch(request), [city])
+            expect(city.name == "new" && city.population == 2 && city.isUpdated)
             try context.save()
         }
     }
@@ -134,10 +135,10 @@ struct ReadingStatementTests {
             city.population = 2
             city.population = 1
             try context.save()
-            #expect(try version() == before)
+            try expectEqual(version(), before)
             city.population = 3
             try context.save()
-            #expect(try version() != before)
+            try expect(version() != before)
         }
     }
 }

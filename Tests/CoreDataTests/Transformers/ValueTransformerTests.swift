@@ -1,3 +1,4 @@
+import Expectations
 import TestSupport
 import Testing
 
@@ -8,25 +9,25 @@ struct ValueTransformerTests {
     @Test func `a registered transformer is found by its name until it is removed`() {
         let name = NSValueTransformerName("test.\(UUID())")
         let transformer = Reversing()
-        #expect(ValueTransformer(forName: name) == nil)
+        expectEqual(ValueTransformer(forName: name), nil)
 
         ValueTransformer.setValueTransformer(transformer, forName: name)
-        #expect(ValueTransformer(forName: name) === transformer)
-        #expect(ValueTransformer.valueTransformerNames().contains(name))
+        expect(ValueTransformer(forName: name) === transformer)
+        expect(ValueTransformer.valueTransformerNames().contains(name))
 
         ValueTransformer.setValueTransformer(nil, forName: name)
-        #expect(ValueTransformer(forName: name) == nil)
+        expectEqual(ValueTransformer(forName: name), nil)
     }
 
     @Test(arguments: ["NSSecureUnarchiveFromData", "NSSecureUnarchiveFromDataTransformer"])
     func `the secure unarchiving transformer is always there`(_ name: String) throws {
         let transformer = try #require(ValueTransformer(forName: NSValueTransformerName(name)))
 
-        #expect(transformer is NSSecureUnarchiveFromDataTransformer)
+        expect(transformer is NSSecureUnarchiveFromDataTransformer)
         let data = try #require(transformer.reverseTransformedValue(["a", "b"]) as? Data)
-        #expect(transformer.transformedValue(data) as? [String] == ["a", "b"])
-        #expect(transformer.transformedValue("no data") == nil)
-        #expect(transformer.transformedValue(nil) == nil)
+        expectEqual(transformer.transformedValue(data) as? [String], ["a", "b"])
+        expect(transformer.transformedValue("no data") == nil)
+        expect(transformer.transformedValue(nil) == nil)
     }
 
     @Test func `a subclass is found by its name, and made once`() throws {
@@ -34,8 +35,8 @@ struct ValueTransformerTests {
 
         let first = try #require(ValueTransformer(forName: name))
 
-        #expect(first is Reversing)
-        #expect(ValueTransformer(forName: name) === first)
+        expect(first is Reversing)
+        expect(ValueTransformer(forName: name) === first)
     }
 
     @Test func `a transformer of one's own makes data and reads it back`() throws {
@@ -44,9 +45,9 @@ struct ValueTransformerTests {
         let attribute = NSAttributeDescription()
         attribute.valueTransformerName = name
 
-        #expect(attribute.archived("abc") == Data("cba".utf8))
-        #expect(attribute.unarchived(Data("cba".utf8)) as? String == "abc")
-        #expect(attribute.archived(12) == nil)
+        expectEqual(attribute.archived("abc"), Data("cba".utf8))
+        expectEqual(attribute.unarchived(Data("cba".utf8)) as? String, "abc")
+        expectEqual(attribute.archived(12), nil)
     }
 
     @Test func `a subclass of the secure one works the other way round, and allows its classes`() throws {
@@ -56,27 +57,27 @@ struct ValueTransformerTests {
         attribute.valueTransformerName = name
 
         let data = try #require(attribute.archived(Point(3, 4)))
-        #expect((attribute.unarchived(data) as? Point)?.y == 4)
+        expectEqual((attribute.unarchived(data) as? Point)?.y, 4)
         // Only its own classes may be at the top.
-        #expect(attribute.archived("text") == nil)
+        expectEqual(attribute.archived("text"), nil)
         let text = try #require(NSAttributeDescription().archived("text"))
-        #expect(attribute.unarchived(text) == nil)
+        expect(attribute.unarchived(text) == nil)
     }
 
     @Test func `an unknown transformer gives nil`() {
         let attribute = NSAttributeDescription()
         attribute.valueTransformerName = "NobodyRegisteredThis"
 
-        #expect(attribute.archived("a") == nil)
-        #expect(attribute.unarchived(Data([1])) == nil)
+        expectEqual(attribute.archived("a"), nil)
+        expect(attribute.unarchived(Data([1])) == nil)
     }
 
     @Test func `the default transformation is the value itself, both ways`() {
         let transformer = ValueTransformer()
 
-        #expect(transformer.transformedValue(3) as? Int == 3)
-        #expect(transformer.reverseTransformedValue(3) as? Int == 3)
-        #expect(NSSecureUnarchiveFromDataTransformer.allowedTopLevelClasses.contains { $0 == NSArray.self })
+        expectEqual(transformer.transformedValue(3) as? Int, 3)
+        expectEqual(transformer.reverseTransformedValue(3) as? Int, 3)
+        expect(NSSecureUnarchiveFromDataTransformer.allowedTopLevelClasses.contains { $0 == NSArray.self })
     }
 
     @Test func `reversing a one-way transformer stops the program`() async {
@@ -84,7 +85,7 @@ struct ValueTransformerTests {
             _ = OneWay().reverseTransformedValue(1)
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("OneWay does not allow"))
+        expect(message.contains("OneWay does not allow"))
     }
 
     @Test func `many threads may look up and register at once`() async {
@@ -97,7 +98,7 @@ struct ValueTransformerTests {
                 }
             }
         }
-        #expect(Set(names).isSubset(of: ValueTransformer.valueTransformerNames()))
+        expect(Set(names).isSubset(of: ValueTransformer.valueTransformerNames()))
     }
 }
 

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -22,8 +23,8 @@ struct TransientValueTests {
             return note.objectID
         }
         try child.saveAndWait()
-        #expect(try parent.look(id, DraftNote.self) { $0.draft } == "scribble")
-        #expect(try parent.look(new, DraftNote.self) { $0.draft } == "first thoughts")
+        try expectEqual(parent.look(id, DraftNote.self) { $0.draft }, "scribble")
+        try expectEqual(parent.look(new, DraftNote.self) { $0.draft }, "first thoughts")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -36,15 +37,15 @@ struct TransientValueTests {
         try leaf.saveAndWait()
         try middle.performAndWait { () throws in
             let note: DraftNote = try typed(#require(middle.registeredObject(for: id)))
-            #expect(note.draft == "scribble")
-            #expect(note.isUpdated && !note.hasPersistentChangedValues && middle.hasChanges)
+            expectEqual(note.draft, "scribble")
+            expect(note.isUpdated && !note.hasPersistentChangedValues && middle.hasChanges)
         }
         try middle.saveAndWait()
         try root.performAndWait { () throws in
             let note: DraftNote = try typed(#require(root.registeredObject(for: id)))
-            #expect(note.draft == "scribble" && note.isUpdated)
+            expect(note.draft == "scribble" && note.isUpdated)
             try root.save()
-            #expect(note.draft == "scribble" && !note.hasChanges)
+            expect(note.draft == "scribble" && !note.hasChanges)
         }
     }
 
@@ -55,14 +56,14 @@ struct TransientValueTests {
         try parent.edit(id, DraftNote.self) { $0.draft = "of the parent" }
         try child.performAndWait { () throws in
             let note = try child.get(id, DraftNote.self)
-            #expect(note.draft == nil)
+            expectEqual(note.draft, nil)
             note.text = "changed"
             try child.save()
         }
-        #expect(try parent.look(id, DraftNote.self) { $0.draft } == "of the parent")
+        try expectEqual(parent.look(id, DraftNote.self) { $0.draft }, "of the parent")
         try child.performAndWait { () throws in
             child.reset()
-            #expect(try child.get(id, DraftNote.self).draft == nil)
+            try expectEqual(child.get(id, DraftNote.self).draft, nil)
         }
     }
 
@@ -74,8 +75,8 @@ struct TransientValueTests {
         try child.performAndWait { try child.get(id, DraftNote.self).draft = "scribble" }
         try parent.edit(id, DraftNote.self) { $0.text = "of the parent" }
         try child.saveAndWait()
-        #expect(try parent.look(id, DraftNote.self) { $0.draft } == "scribble")
-        #expect(try parent.look(id, DraftNote.self) { $0.text } == "of the parent")
+        try expectEqual(parent.look(id, DraftNote.self) { $0.draft }, "scribble")
+        try expectEqual(parent.look(id, DraftNote.self) { $0.text }, "of the parent")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -89,6 +90,6 @@ struct TransientValueTests {
             note.text = "changed"
             try child.save()
         }
-        #expect(try parent.look(id, DraftNote.self) { $0.draft } == nil)
+        try expectEqual(parent.look(id, DraftNote.self) { $0.draft }, nil)
     }
 }

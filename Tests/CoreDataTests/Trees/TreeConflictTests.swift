@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -30,74 +31,74 @@ struct TreeConflictTests {
         try first.saveAndWait()
     }
 
-    private func expect(_ name: String, _ population: Int64) throws {
+    private func expectCity(_ name: String, _ population: Int64) throws {
         for context in [second, parent] {
-            try context.look(id, City.self) { #expect($0.name == name && $0.population == population, "\(context)") }
+            try context.look(id, City.self) { expect($0.name == name && $0.population == population, "\(context)") }
         }
-        second.performAndWait { #expect(!second.hasChanges) }
+        second.performAndWait { expect(!second.hasChanges) }
     }
 
     @Test func `without a policy there is no conflict`() throws {
-        #expect(first.parentConflictPolicy == nil)
+        expectEqual(first.parentConflictPolicy, nil)
         try collide(.error)
         second.parentConflictPolicy = nil
         try second.saveAndWait()
-        try expect("second", 10)
+        try expectCity("second", 10)
     }
 
     @Test func `the error policy throws 133020 with the conflicts, and both contexts are as before`() throws {
         try collide(.error)
         let fresh = second.insertCity("new")
         let error = #expect(throws: CocoaError.self) { try second.saveAndWait() }
-        #expect(error?.code == .managedObjectMerge)
+        expectEqual(error?.code, .managedObjectMerge)
         let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
         try second.performAndWait {
             let conflict = try #require(conflicts?.first)
-            #expect(conflicts?.count == 1)
-            #expect(conflict.sourceObject.objectID == id)
-            #expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
-            #expect(conflict.objectSnapshot?["name"] as? String == "start")
-            #expect(conflict.cachedSnapshot?["name"] as? String == "first")
-            #expect((conflict.cachedSnapshot?["population"] as? NSNumber)?.int64Value == 10)
-            #expect(conflict.persistedSnapshot == nil)
-            #expect(second.insertedObjects.map(\.objectID) == [fresh])
-            #expect(second.updatedObjects.map(\.objectID) == [id])
-            #expect(try second.get(id, City.self).name == "second")
-            #expect(try second.get(id, City.self).changedValues().keys.sorted() == ["name"])
+            expectEqual(conflicts?.count, 1)
+            expectEqual(conflict.sourceObject.objectID, id)
+            expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            expectEqual(conflict.objectSnapshot?["name"] as? String, "start")
+            expectEqual(conflict.cachedSnapshot?["name"] as? String, "first")
+            expectEqual((conflict.cachedSnapshot?["population"] as? NSNumber)?.int64Value, 10)
+            expect(conflict.persistedSnapshot == nil)
+            expectEqual(second.insertedObjects.map(\.objectID), [fresh])
+            expectEqual(second.updatedObjects.map(\.objectID), [id])
+            try expectEqual(second.get(id, City.self).name, "second")
+            try expectEqual(second.get(id, City.self).changedValues().keys.sorted(), ["name"])
         }
-        parent.performAndWait { #expect(parent.insertedObjects.isEmpty) }
-        try parent.look(id, City.self) { #expect($0.name == "first") }
+        parent.performAndWait { expect(parent.insertedObjects.isEmpty) }
+        try parent.look(id, City.self) { expectEqual($0.name, "first") }
         // Once the cause is gone the same save succeeds.
         try second.performAndWait {
             second.refresh(try second.get(id, City.self), mergeChanges: true)
             try second.save()
         }
-        try expect("second", 10)
+        try expectCity("second", 10)
     }
 
     @Test func `object trump keeps the child's changes and the parent's others`() throws {
         try collide(.mergeByPropertyObjectTrump)
         try second.saveAndWait()
-        try expect("second", 10)
+        try expectCity("second", 10)
     }
 
     @Test func `store trump keeps the parent's changes`() throws {
         try collide(.mergeByPropertyStoreTrump)
         try second.edit(id, City.self) { _ in }
         try second.saveAndWait()
-        try expect("first", 10)
+        try expectCity("first", 10)
     }
 
     @Test func `overwrite keeps the child's object as a whole`() throws {
         try collide(.overwrite)
         try second.saveAndWait()
-        try expect("second", 1)
+        try expectCity("second", 1)
     }
 
     @Test func `rollback drops the child's changes`() throws {
         try collide(.rollback)
         try second.saveAndWait()
-        try expect("first", 10)
+        try expectCity("first", 10)
     }
 
     @Test func `a policy of the user's decides`() throws {
@@ -116,7 +117,7 @@ struct TreeConflictTests {
         try first.edit(id, City.self) { $0.population = 7 }
         try first.saveAndWait()
         try second.saveAndWait()
-        try expect("start", 12)
+        try expectCity("start", 12)
     }
 
     @Test func `a change against a deletion, and a deletion against a change, are conflicts`() throws {
@@ -138,19 +139,19 @@ struct TreeConflictTests {
             second.delete(try second.get(other, City.self))
             let error = #expect(throws: CocoaError.self) { try second.save() }
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
-            #expect(conflicts.count == 2)
-            #expect(conflicts.first { $0.sourceObject.objectID == id }?.newVersionNumber == 0)
+            expectEqual(conflicts.count, 2)
+            expectEqual(conflicts.first { $0.sourceObject.objectID == id }?.newVersionNumber, 0)
             // Memory wins: one comes back, the other goes.
             second.parentConflictPolicy = .mergeByPropertyObjectTrump
             try second.save()
         }
         try parent.performAndWait {
-            #expect(try parent.all(City.self).map(\.objectID) == [id])
-            #expect(try parent.get(id, City.self).population == 3)
+            try expectEqual(parent.all(City.self).map(\.objectID), [id])
+            try expectEqual(parent.get(id, City.self).population, 3)
             try parent.save()
         }
-        #expect(try stack.count("City") == 1)
-        #expect(try stack.read(id, City.self) { $0.population } == 3)
+        try expectEqual(stack.count("City"), 1)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 3)
     }
 
     @Test func `under store trump deletions of the parent stand`() throws {
@@ -161,8 +162,8 @@ struct TreeConflictTests {
             try first.save()
         }
         try second.saveAndWait()
-        parent.performAndWait { #expect(parent.deletedObjects.count == 1) }
-        #expect(try second.cityNames() == [])
+        parent.performAndWait { expectEqual(parent.deletedObjects.count, 1) }
+        try expectEqual(second.cityNames(), [])
     }
 
     @Test func `what the child saved itself, and what the parent saved since, is no conflict`() throws {
@@ -184,7 +185,7 @@ struct TreeConflictTests {
         try second.performAndWait { try #require(try second.all(Venue.self).first).price = 4 }
         try second.saveAndWait()
         try parent.saveAndWait()
-        #expect(try stack.read(fresh, City.self) { $0.population } == 4)
+        try expectEqual(stack.read(fresh, City.self) { $0.population }, 4)
     }
 
     @Test func `changes of different objects, and additions to one relationship, do not conflict`() throws {
@@ -198,7 +199,7 @@ struct TreeConflictTests {
         try second.edit(other, City.self) { $0.population = 2 }
         try first.saveAndWait()
         try second.saveAndWait()
-        try parent.look(id, City.self) { #expect($0.venues.count == 2) }
+        try parent.look(id, City.self) { expectEqual($0.venues.count, 2) }
     }
 
     @Test func `detectConflicts(for:) in a child checks an object that it does not change (CS-111)`() throws {
@@ -221,12 +222,12 @@ struct TreeConflictTests {
             child.retainsRegisteredObjects = true
             child.parentConflictPolicy = .mergeByPropertyObjectTrump
         }
-        try child.look(id, City.self) { #expect($0.name == "old") }
+        try child.look(id, City.self) { expectEqual($0.name, "old") }
         try parent.performAndWait { parent.delete(try parent.get(id, City.self)) }
         try child.edit(id, City.self) { $0.name = "back" }
         try child.saveAndWait()
-        #expect(try parent.look(id, City.self) { $0.isDeleted ? "deleted" : $0.name } == "back")
+        try expectEqual(parent.look(id, City.self) { $0.isDeleted ? "deleted" : $0.name }, "back")
         try parent.saveAndWait()
-        #expect(try stack.read(id, City.self) { $0.name } == "back")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "back")
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -12,7 +13,7 @@ struct TreeCostTests {
         let ids = try parent.performAndWait {
             parent.retainsRegisteredObjects = true
             let cities = try parent.all(City.self)
-            for city in cities { #expect(!city.name.isEmpty) }
+            for city in cities { expect(!city.name.isEmpty) }
             return cities.prefix(100).map(\.objectID)
         }
         return try child.performAndWait {
@@ -23,8 +24,8 @@ struct TreeCostTests {
             }
             try parent.performAndWait {
                 let population = try parent.get(ids[0], City.self).population
-                #expect(population == -5)
-                #expect(parent.updatedObjects.count == 100 && parent.registeredObjects.count == registered)
+                expectEqual(population, -5)
+                expect(parent.updatedObjects.count == 100 && parent.registeredObjects.count == registered)
             }
             return shortest
         }
@@ -34,6 +35,6 @@ struct TreeCostTests {
         _ = try time(200)
         let (small, large) = (try time(500), try time(20_000))
         // Forty times as many.
-        #expect(large < small * 8, "\(small), \(large)")
+        expect(large < small * 8, "\(small), \(large)")
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -254,17 +255,17 @@ private final class Play {
                 let city = cities.firstIndex { $0 == venue.city?.objectID } ?? -1
                 found[venue.objectID] = Values(price: venue.price, city: city)
             }
-            #expect(found == expected, "\(what)")
+            expectEqual(found, expected, "\(what)")
             for (index, id) in cities.enumerated() {
                 let members = Set(expected.filter { $0.value.city == index }.keys)
                 let request = NSFetchRequest<Venue>(entityName: "Venue")
                 request.predicate = NSPredicate(format: "city == %@", id)
-                #expect(Set(try context.fetch(request).map(\.objectID)) == members, "\(what), fetch of \(index)")
+                expectEqual(Set(try context.fetch(request).map(\.objectID)), members, "\(what), fetch of \(index)")
                 guard !hasMoved else { continue }
                 let venues = Set(try context.get(id, City.self).venues.map(\.objectID))
-                #expect(venues == members, "\(what), venues of \(index)")
+                expectEqual(venues, members, "\(what), venues of \(index)")
             }
-            #expect(try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == expected.count, "\(what)")
+            try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), expected.count, "\(what)")
         }
     }
 }

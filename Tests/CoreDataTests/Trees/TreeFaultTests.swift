@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -15,16 +16,16 @@ struct TreeFaultTests {
         child.performAndWait {
             city.population = 5
             child.refresh(city, mergeChanges: true)
-            #expect(city.name == "in the parent" && city.population == 5 && city.isUpdated)
+            expect(city.name == "in the parent" && city.population == 5 && city.isUpdated)
             child.refresh(city, mergeChanges: false)
-            #expect(city.isFault && !city.isUpdated)
+            expect(city.isFault && !city.isUpdated)
             // The parent has the row as it was when it loaded it.
-            #expect(city.name == "in the parent" && city.population == 1)
+            expect(city.name == "in the parent" && city.population == 1)
         }
         parent.performAndWait { parent.refreshAllObjects() }
         child.performAndWait {
             child.refreshAllObjects()
-            #expect(city.population == 2 && city.name == "in the parent")
+            expect(city.population == 2 && city.name == "in the parent")
         }
     }
 
@@ -36,10 +37,10 @@ struct TreeFaultTests {
         try parent.edit(id, City.self) { $0.name = "two" }
         child.performAndWait {
             child.refresh(city, mergeChanges: true)
-            #expect(city.name == "two")
+            expectEqual(city.name, "two")
             city.name = "mine"
             child.refresh(city, mergeChanges: false)
-            #expect(city.name == "two")
+            expectEqual(city.name, "two")
         }
     }
 
@@ -48,8 +49,8 @@ struct TreeFaultTests {
         let id = try stack.storeCity("Faro")
         let (parent, child) = stack.pair()
         let fault = parent.performAndWait { parent.object(with: id) }
-        #expect(try child.look(id, City.self) { $0.name } == "Faro")
-        parent.performAndWait { #expect(fault.isFault) }
+        try expectEqual(child.look(id, City.self) { $0.name }, "Faro")
+        parent.performAndWait { expect(fault.isFault) }
     }
 
     @Test func `a to-many relationship of a child holds what the parent added and removed`() throws {
@@ -70,14 +71,14 @@ struct TreeFaultTests {
         }
         let venue: Venue = try leaf.performAndWait {
             let venue: Venue = try typed(leaf.existingObject(with: venueID))
-            #expect(Set(venue.tags.compactMap(\.title)) == ["b", "c"])
-            #expect(venue.objectIDs(forRelationshipNamed: "tags").count == 2)
+            expectEqual(Set(venue.tags.compactMap(\.title)), ["b", "c"])
+            expectEqual(venue.objectIDs(forRelationshipNamed: "tags").count, 2)
             return venue
         }
         try root.performAndWait { root.delete(try #require(try root.all(Tag.self).first { $0.title == "b" })) }
         leaf.performAndWait {
             leaf.refresh(venue, mergeChanges: false)
-            #expect(venue.tags.compactMap(\.title) == ["c"])
+            expectEqual(venue.tags.compactMap(\.title), ["c"])
         }
     }
 
@@ -88,8 +89,8 @@ struct TreeFaultTests {
         let city: City = try child.performAndWait { try child.get(id) }
         try parent.performAndWait { parent.delete(try parent.existingObject(with: id)) }
         child.performAndWait {
-            #expect(city.population == 0)
-            #expect(city.isDeleted)
+            expectEqual(city.population, 0)
+            expect(city.isDeleted)
         }
     }
 
@@ -104,12 +105,12 @@ struct TreeFaultTests {
             child.delete(try child.existingObject(with: deleted))
             _ = City(context: child)
             child.rollback()
-            #expect(!child.hasChanges)
+            expect(!child.hasChanges)
         }
-        #expect(try child.cityNames() == ["deleted", "in the parent", "stored"])
-        #expect(try parent.cityNames() == ["deleted", "in the parent", "stored"])
+        try expectEqual(child.cityNames(), ["deleted", "in the parent", "stored"])
+        try expectEqual(parent.cityNames(), ["deleted", "in the parent", "stored"])
         try child.saveAndWait()
-        parent.performAndWait { #expect(parent.insertedObjects.count == 1 && parent.updatedObjects.isEmpty) }
+        parent.performAndWait { expect(parent.insertedObjects.count == 1 && parent.updatedObjects.isEmpty) }
     }
 
     @Test func `reset in a child forgets everything, objects of the parent's included`() throws {
@@ -119,10 +120,10 @@ struct TreeFaultTests {
         try child.edit(id, City.self) { $0.name = "changed" }
         child.performAndWait {
             child.reset()
-            #expect(child.registeredObjects.isEmpty && !child.hasChanges)
+            expect(child.registeredObjects.isEmpty && !child.hasChanges)
         }
         try parent.saveAndWait()
-        #expect(try child.look(id, City.self) { $0.name } == "in the parent")
+        try expectEqual(child.look(id, City.self) { $0.name }, "in the parent")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -138,11 +139,11 @@ struct TreeFaultTests {
             try child.performAndWait { child.delete(try child.existingObject(with: id)) }
         }
         try parent.performAndWait {
-            #expect(!parent.hasChanges && parent.registeredObjects.isEmpty)
+            expect(!parent.hasChanges && parent.registeredObjects.isEmpty)
             let names = try parent.all(City.self).map(\.name)
-            #expect(names == ["stored"])
+            expectEqual(names, ["stored"])
         }
-        #expect(log.entries.isEmpty)
+        expect(log.entries.isEmpty)
     }
 
     @Test func `objects of a child that is gone stay readable and have no context`() throws {
@@ -154,8 +155,8 @@ struct TreeFaultTests {
             let child = parent.child()
             city = try child.performAndWait { try typed(child.existingObject(with: id)) }
         }
-        #expect(city.managedObjectContext == nil && city.name == "unsaved")
-        #expect(city.objectID === id)
+        expect(city.managedObjectContext == nil && city.name == "unsaved")
+        expect(city.objectID === id)
     }
 
     @Test func `undo and redo in a child, also across its save`() throws {
@@ -168,15 +169,15 @@ struct TreeFaultTests {
             city.name = "two"
             child.processPendingChanges()
             child.undo()
-            #expect(city.name == "one")
+            expectEqual(city.name, "one")
             child.redo()
-            #expect(city.name == "two")
+            expectEqual(city.name, "two")
             try child.save()
             child.undo()
-            #expect(city.name == "one" && city.isUpdated)
+            expect(city.name == "one" && city.isUpdated)
             try child.save()
         }
-        #expect(try parent.look(id, City.self) { $0.name } == "one")
+        try expectEqual(parent.look(id, City.self) { $0.name }, "one")
         // An insertion that the parent has absorbed is undone by a deletion.
         try child.performAndWait {
             let fresh = City(context: child)
@@ -184,12 +185,12 @@ struct TreeFaultTests {
             child.processPendingChanges()
             try child.save()
             child.undo()
-            #expect(fresh.isDeleted)
+            expect(fresh.isDeleted)
             try child.save()
         }
-        #expect(try parent.cityNames() == ["one"])
+        try expectEqual(parent.cityNames(), ["one"])
         try parent.saveAndWait()
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test func `an undo manager of the parent takes a child's save back in one step`() throws {
@@ -203,11 +204,11 @@ struct TreeFaultTests {
             fresh.name = "fresh"
             try child.save()
         }
-        #expect(try parent.cityNames() == ["fresh", "two"])
+        try expectEqual(parent.cityNames(), ["fresh", "two"])
         parent.performAndWait { parent.undo() }
-        #expect(try parent.cityNames() == ["one"])
+        try expectEqual(parent.cityNames(), ["one"])
         parent.performAndWait { parent.redo() }
-        #expect(try parent.cityNames() == ["fresh", "two"])
+        try expectEqual(parent.cityNames(), ["fresh", "two"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -222,8 +223,8 @@ struct TreeFaultTests {
         }
         func check(_ context: NSManagedObjectContext, _ pages: Set<NSManagedObjectID>) throws {
             try context.look(first, DraftNote.self) {
-                #expect($0.next?.objectID == second)
-                #expect(Set($0.pages.map(\.objectID)) == pages)
+                expectEqual($0.next?.objectID, second)
+                expectEqual(Set($0.pages.map(\.objectID)), pages)
             }
         }
         for context in [leaf, middle, root] {

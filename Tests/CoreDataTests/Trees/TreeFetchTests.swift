@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -26,11 +27,11 @@ struct TreeFetchTests {
                     try child.fetch(ids).count,
                 ]
             }
-            #expect(try found() == [1, 1, 1])
+            try expectEqual(found(), [1, 1, 1])
             city.name = "b"
-            #expect(try found() == [1, 1, 1])
+            try expectEqual(found(), [1, 1, 1])
             child.delete(city)
-            #expect(try found() == [0, 0, 0])
+            try expectEqual(found(), [0, 0, 0])
         }
     }
 
@@ -44,11 +45,11 @@ struct TreeFetchTests {
         try parent.edit(changes, City.self) { $0.name = "Bragança" }
         try parent.performAndWait { parent.delete(try parent.existingObject(with: goes)) }
         let fresh = parent.insertCity("Dornes")
-        #expect(try child.cityNames() == ["Aveiro", "Bragança", "Dornes"])
+        try expectEqual(child.cityNames(), ["Aveiro", "Bragança", "Dornes"])
         try child.performAndWait {
             let ids = Set(try child.all(City.self).map(\.objectID))
-            #expect(ids == [stays, changes, fresh])
-            #expect(try child.count(for: NSFetchRequest<City>(entityName: "City")) == 3)
+            expectEqual(ids, [stays, changes, fresh])
+            try expectEqual(child.count(for: NSFetchRequest<City>(entityName: "City")), 3)
         }
     }
 
@@ -59,9 +60,9 @@ struct TreeFetchTests {
         let (_, _, leaf) = stack.chain()
         try leaf.performAndWait {
             let city = try #require(try leaf.all(City.self).first)
-            #expect(city.objectID == id)
-            #expect(city.name == "Porto")
-            #expect(city.population == 230_000)
+            expectEqual(city.objectID, id)
+            expectEqual(city.name, "Porto")
+            expectEqual(city.population, 230_000)
         }
     }
 
@@ -70,15 +71,15 @@ struct TreeFetchTests {
         let stack = try Stack(kind)
         let (parent, child) = stack.pair()
         let id = parent.insertCity("Porto", population: 1)
-        #expect(try child.look(id, City.self) { $0.population } == 1)
+        try expectEqual(child.look(id, City.self) { $0.population }, 1)
         let sibling = parent.child("sibling")
         try sibling.edit(id, City.self) { $0.population = 2 }
         try sibling.saveAndWait()
-        #expect(try child.performAndWait { try child.all(City.self).map(\.population) } == [2])
+        try expectEqual(child.performAndWait { try child.all(City.self).map(\.population) }, [2])
         try sibling.edit(id, City.self) { $0.population = 3 }
         try sibling.saveAndWait()
         let shown = child.performAndWait { (child.object(with: id) as? City)?.population }
-        #expect(shown == 3)
+        expectEqual(shown, 3)
     }
 
     @Test func `a grandchild sees the unsaved changes of every level`() throws {
@@ -90,10 +91,10 @@ struct TreeFetchTests {
         middle.insertCity("Middle")
         leaf.insertCity("Leaf")
         try middle.edit(id, City.self) { $0.name = "Oporto" }
-        #expect(try leaf.cityNames() == ["Leaf", "Middle", "Oporto", "Root"])
-        #expect(try leaf.look(id, City.self) { $0.population } == 5)
-        #expect(try middle.cityNames() == ["Middle", "Oporto", "Root"])
-        #expect(try root.cityNames() == ["Porto", "Root"])
+        try expectEqual(leaf.cityNames(), ["Leaf", "Middle", "Oporto", "Root"])
+        try expectEqual(leaf.look(id, City.self) { $0.population }, 5)
+        try expectEqual(middle.cityNames(), ["Middle", "Oporto", "Root"])
+        try expectEqual(root.cityNames(), ["Porto", "Root"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -109,16 +110,16 @@ struct TreeFetchTests {
             try child.get(second, City.self).name = "Elvas"
             try child.get(third, City.self).name = "Faro"
         }
-        #expect(try child.cityNames() == ["Dornes", "Elvas", "Faro"])
-        #expect(try parent.cityNames() == ["Aveiro", "Beja", "Coimbra"])
+        try expectEqual(child.cityNames(), ["Dornes", "Elvas", "Faro"])
+        try expectEqual(parent.cityNames(), ["Aveiro", "Beja", "Coimbra"])
         try child.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "name < %@", "F")
             let count = try child.count(for: request)
-            #expect(count == 2)
+            expectEqual(count, 2)
             request.includesPendingChanges = false
             // What counts as saved for a child is what its parent has.
-            #expect(try child.count(for: request) == 3)
+            try expectEqual(child.count(for: request), 3)
         }
     }
 
@@ -129,10 +130,10 @@ struct TreeFetchTests {
         child.insertCity("Tavira")
         try child.edit(id, City.self) { $0.name = "Changed" }
         try child.performAndWait { child.delete(try child.existingObject(with: id)) }
-        #expect(try parent.cityNames() == ["Lagos"])
+        try expectEqual(parent.cityNames(), ["Lagos"])
         parent.performAndWait {
-            #expect(!parent.hasChanges)
-            #expect(parent.insertedObjects.isEmpty && parent.deletedObjects.isEmpty)
+            expect(!parent.hasChanges)
+            expect(parent.insertedObjects.isEmpty && parent.deletedObjects.isEmpty)
         }
     }
 
@@ -153,20 +154,20 @@ struct TreeFetchTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.sortDescriptors = [NSSortDescriptor(key: "population", ascending: true)]
             let names = try leaf.fetch(request).map(\.name)
-            #expect(names == ["c0", "c1", "root", "c2", "middle", "c3", "leaf", "c5", "c6", "c7", "c8", "c9"])
+            expectEqual(names, ["c0", "c1", "root", "c2", "middle", "c3", "leaf", "c5", "c6", "c7", "c8", "c9"])
             request.fetchOffset = 2
             request.fetchLimit = 5
-            #expect(try leaf.fetch(request).map(\.name) == ["root", "c2", "middle", "c3", "leaf"])
-            #expect(try leaf.count(for: request) == 5)
+            try expectEqual(leaf.fetch(request).map(\.name), ["root", "c2", "middle", "c3", "leaf"])
+            try expectEqual(leaf.count(for: request), 5)
             let ids = NSFetchRequest<NSManagedObjectID>(entityName: "City")
             ids.resultType = .managedObjectIDResultType
             ids.sortDescriptors = request.sortDescriptors
             ids.fetchOffset = 2
             ids.fetchLimit = 5
-            #expect(try leaf.fetch(ids) == leaf.fetch(request).map(\.objectID))
+            try expectEqual(leaf.fetch(ids), leaf.fetch(request).map(\.objectID))
             let count = NSFetchRequest<NSNumber>(entityName: "City")
             count.resultType = .countResultType
-            #expect(try leaf.fetch(count) == [12])
+            try expectEqual(leaf.fetch(count), [12])
         }
     }
 
@@ -185,14 +186,14 @@ struct TreeFetchTests {
         try child.performAndWait {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "city.name == %@", "Porto")
-            #expect(try child.fetch(request).map(\.objectID) == [venueID])
+            try expectEqual(child.fetch(request).map(\.objectID), [venueID])
             request.predicate = NSPredicate(format: "city == %@", try child.get(cityID, City.self))
-            #expect(try child.fetch(request).map(\.objectID) == [venueID])
+            try expectEqual(child.fetch(request).map(\.objectID), [venueID])
             request.predicate = NSPredicate(format: "city == %@", cityID)
-            #expect(try child.fetch(request).map(\.objectID) == [venueID])
+            try expectEqual(child.fetch(request).map(\.objectID), [venueID])
             let cities = NSFetchRequest<City>(entityName: "City")
             cities.predicate = NSPredicate(format: "ANY venues.name == %@", "Bar")
-            #expect(try child.fetch(cities).map(\.objectID) == [cityID])
+            try expectEqual(child.fetch(cities).map(\.objectID), [cityID])
         }
     }
 
@@ -206,10 +207,10 @@ struct TreeFetchTests {
         try child.performAndWait {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             let venues = try child.fetch(request)
-            #expect(venues.count == 2 && venues.contains { $0 is Bar })
+            expect(venues.count == 2 && venues.contains { $0 is Bar })
             request.includesSubentities = false
-            #expect(try child.fetch(request).count == 1)
-            #expect(try child.count(for: NSFetchRequest<Bar>(entityName: "Bar")) == 1)
+            try expectEqual(child.fetch(request).count, 1)
+            try expectEqual(child.count(for: NSFetchRequest<Bar>(entityName: "Bar")), 1)
         }
         let second = try stack.coordinator.addPersistentStore(type: .inMemory, configuration: nil, at: stack.folder)
         let writer = stack.context()
@@ -222,16 +223,16 @@ struct TreeFetchTests {
             try writer.save()
         }
         parent.insertCity("new")
-        #expect(try child.cityNames() == ["first", "new", "second"])
+        try expectEqual(child.cityNames(), ["first", "new", "second"])
         try child.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: false)]
             request.fetchLimit = 2
-            #expect(try child.fetch(request).map(\.name) == ["second", "new"])
+            try expectEqual(child.fetch(request).map(\.name), ["second", "new"])
             request.affectedStores = [second]
             request.fetchLimit = 0
             request.predicate = NSPredicate(format: "name != %@", "new")
-            #expect(try child.fetch(request).map(\.name) == ["second"])
+            try expectEqual(child.fetch(request).map(\.name), ["second"])
             // A change in the child goes back into the store that the object is from.
             let city = try #require(try child.fetch(request).first)
             city.name = "zweite"
@@ -243,7 +244,7 @@ struct TreeFetchTests {
             request.affectedStores = [second]
             request.predicate = NSPredicate(format: "name == %@", "zweite")
             let count = try writer.count(for: request)
-            #expect(count == 1)
+            expectEqual(count, 1)
         }
     }
 
@@ -252,22 +253,22 @@ struct TreeFetchTests {
         let stack = try Stack(kind)
         for number in 0..<50 { _ = try stack.storeCity("c\(number)") }
         let (root, middle, leaf) = stack.chain()
-        #expect(try leaf.cityNames().count == 50)
+        try expectEqual(leaf.cityNames().count, 50)
         for context in [root, middle] {
-            context.performAndWait { #expect(context.registeredObjects.isEmpty) }
+            context.performAndWait { expect(context.registeredObjects.isEmpty) }
         }
         // Also where the parent has to fold in changes of its own.
         middle.insertCity("new")
-        #expect(try leaf.cityNames().count == 51)
+        try expectEqual(leaf.cityNames().count, 51)
         try leaf.performAndWait {
             leaf.reset()
             let request = NSFetchRequest<City>(entityName: "City")
             request.includesPropertyValues = false
             let names = try leaf.fetch(request).map(\.name)
-            #expect(names.count == 51)
+            expectEqual(names.count, 51)
         }
-        middle.performAndWait { #expect(middle.registeredObjects.count == 1) }
-        root.performAndWait { #expect(root.registeredObjects.isEmpty) }
+        middle.performAndWait { expectEqual(middle.registeredObjects.count, 1) }
+        root.performAndWait { expect(root.registeredObjects.isEmpty) }
     }
 
     @Test func `a fault that was fetched shows what the parent changed afterwards`() throws {
@@ -276,14 +277,14 @@ struct TreeFetchTests {
         let (parent, child) = stack.pair()
         let city = try child.performAndWait { try #require(try child.all(City.self).first) }
         try parent.edit(id, City.self) { $0.name = "after" }
-        child.performAndWait { #expect(city.isFault && city.name == "after") }
+        child.performAndWait { expect(city.isFault && city.name == "after") }
         // Once loaded it stays as it is until it is refreshed.
         try parent.edit(id, City.self) { $0.name = "later" }
-        child.performAndWait { #expect(city.name == "after") }
+        child.performAndWait { expectEqual(city.name, "after") }
         try parent.edit(id, City.self) { $0.name = "latest" }
         child.performAndWait {
             child.refresh(city, mergeChanges: false)
-            #expect(city.name == "latest")
+            expectEqual(city.name, "latest")
         }
     }
 
@@ -298,16 +299,16 @@ struct TreeFetchTests {
         let seen = try child.performAndWait { try typed(child.existingObject(with: id)) as City }
         // In the same event of the parent, where edits go straight to the row.
         parent.performAndWait { city.name = "two" }
-        child.performAndWait { #expect(seen.name == "one") }
-        parent.performAndWait { #expect(city.name == "two") }
+        child.performAndWait { expectEqual(seen.name, "one") }
+        parent.performAndWait { expectEqual(city.name, "two") }
         let fetched = try child.performAndWait { try child.all(City.self) }
-        #expect(fetched == [seen])
-        child.performAndWait { #expect(seen.name == "one") }
+        expectEqual(fetched, [seen])
+        child.performAndWait { expectEqual(seen.name, "one") }
         let request = NSFetchRequest<City>(entityName: "City")
         request.shouldRefreshRefetchedObjects = true
         try child.performAndWait {
             _ = try child.fetch(request)
-            #expect(seen.name == "two")
+            expectEqual(seen.name, "two")
         }
     }
 
@@ -318,7 +319,7 @@ struct TreeFetchTests {
             let city = City(context: parent)
             city.name = "inside"
             let names = try child.performAndWait { try child.all(City.self).map(\.name) }
-            #expect(names == ["inside"])
+            expectEqual(names, ["inside"])
         }
     }
 
@@ -339,11 +340,11 @@ struct TreeFetchTests {
         try child.saveAndWait()
         try other.saveAndWait()
         try parent.performAndWait {
-            #expect(parent.insertedObjects.map(\.objectID) == [id])
+            expectEqual(parent.insertedObjects.map(\.objectID), [id])
             let (all, count) = (
                 try parent.all(City.self), try parent.count(for: NSFetchRequest<City>(entityName: "City"))
             )
-            #expect(all.map(\.objectID) == [id] && count == 1)
+            expect(all.map(\.objectID) == [id] && count == 1)
         }
     }
 
@@ -368,11 +369,11 @@ struct TreeFetchTests {
             let counted = try child.performAndWait {
                 try child.count(for: NSFetchRequest<City>(entityName: "City"))
             }
-            #expect(counted == 2)
+            expectEqual(counted, 2)
             City(context: parent).name = "d"
             let names = try child.performAndWait { try child.all(City.self).map(\.name).sorted() }
-            #expect(names == ["b", "c", "d"])
+            expectEqual(names, ["b", "c", "d"])
         }
-        child.performAndWait { #expect(city.value.name == "b" && city.value.isUpdated) }
+        child.performAndWait { expect(city.value.name == "b" && city.value.isUpdated) }
     }
 }

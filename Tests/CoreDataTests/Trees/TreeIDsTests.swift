@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -22,22 +23,22 @@ struct TreeIDsTests {
             try middle.performAndWait { try middle.existingObject(with: id) }
         )
         try middle.saveAndWait()
-        #expect(id.isTemporaryID)
+        expect(id.isTemporaryID)
         let before = id.hash
         try root.saveAndWait()
-        #expect(!id.isTemporaryID)
-        #expect(id.hash == before)
+        expect(!id.isTemporaryID)
+        expectEqual(id.hash, before)
         for (context, object) in [(leaf, city), (sibling, inSibling), (middle, inMiddle)] {
             try context.performAndWait {
-                #expect(object.objectID === id)
-                #expect(context.object(with: id) === object)
+                expect(object.objectID === id)
+                expect(context.object(with: id) === object)
                 let (existing, all) = (try context.existingObject(with: id), try context.all(City.self))
-                #expect(existing === object && all == [object as? City])
-                #expect(!object.hasChanges && !object.isInserted)
+                expect(existing === object && all == [object as? City])
+                expect(!object.hasChanges && !object.isInserted)
             }
         }
-        #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
-        #expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
+        expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+        expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
     }
 
     @Test func `a child's save makes no permanent ID (CS-43)`() throws {
@@ -45,11 +46,11 @@ struct TreeIDsTests {
         let (root, middle, leaf) = stack.chain()
         let id = leaf.insertCity("Faro")
         try leaf.saveAndWait()
-        #expect(id.isTemporaryID)
+        expect(id.isTemporaryID)
         try middle.saveAndWait()
-        #expect(id.isTemporaryID)
+        expect(id.isTemporaryID)
         try root.saveAndWait()
-        #expect(!id.isTemporaryID)
+        expect(!id.isTemporaryID)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -66,20 +67,20 @@ struct TreeIDsTests {
         for context in [leaf, middle, root] { try context.saveAndWait() }
         let venueID = venue.objectID
         try leaf.performAndWait {
-            #expect(venue.city === city && city.venues == [venue])
+            expect(venue.city === city && city.venues == [venue])
             let second = Venue(context: leaf)
             second.city = city
-            #expect(city.venues == [venue, second])
+            expectEqual(city.venues, [venue, second])
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "city == %@", city)
             let found = Set(try leaf.fetch(request))
-            #expect(found == [venue, second])
+            expectEqual(found, [venue, second])
             city.population = 3
             leaf.delete(venue)
         }
         for context in [leaf, middle, root] { try context.saveAndWait() }
-        #expect(try stack.count("Venue") == 1)
-        try stack.read(city.objectID, City.self) { #expect($0.population == 3 && $0.venues.count == 1) }
+        try expectEqual(stack.count("Venue"), 1)
+        try stack.read(city.objectID, City.self) { expect($0.population == 3 && $0.venues.count == 1) }
         #expect(throws: CocoaError.self) { try stack.context().look(venueID, Venue.self) { _ in } }
     }
 
@@ -96,16 +97,16 @@ struct TreeIDsTests {
         }
         try parent.saveAndWait()
         try child.performAndWait {
-            #expect(venue.city?.name == "Faro")
+            expectEqual(venue.city?.name, "Faro")
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "city == %@", cityID)
-            #expect(try child.fetch(request) == [venue])
-            #expect(venue.changedValues()["city"] as? City === venue.city)
+            try expectEqual(child.fetch(request), [venue])
+            expect(venue.changedValues()["city"] as? City === venue.city)
             try child.save()
         }
         try parent.saveAndWait()
         try stack.context().look(venue.objectID, Venue.self) { stored in
-            #expect(stored.city?.objectID == cityID && stored.tags.count == 1)
+            expect(stored.city?.objectID == cityID && stored.tags.count == 1)
         }
     }
 
@@ -124,19 +125,19 @@ struct TreeIDsTests {
             venue.city = city
             let others = try leaf.all(City.self)
             try leaf.obtainPermanentIDs(for: others + [venue])
-            #expect(others.allSatisfy { !$0.objectID.isTemporaryID })
-            #expect(city.isInserted && venue.isInserted && venue.city === city && city.venues == [venue])
+            expect(others.allSatisfy { !$0.objectID.isTemporaryID })
+            expect(city.isInserted && venue.isInserted && venue.city === city && city.venues == [venue])
             return (city.objectID, city)
         }
-        #expect(!above.isTemporaryID && !top.isTemporaryID)
-        #expect(try stack.count("City") == 0)
-        middle.performAndWait { #expect(middle.insertedObjects.map(\.objectID) == [above]) }
-        root.performAndWait { #expect(root.insertedObjects.map(\.objectID) == [top]) }
-        #expect(try leaf.cityNames() == ["above", "own", "top"])
+        expect(!above.isTemporaryID && !top.isTemporaryID)
+        try expectEqual(stack.count("City"), 0)
+        middle.performAndWait { expectEqual(middle.insertedObjects.map(\.objectID), [above]) }
+        root.performAndWait { expectEqual(root.insertedObjects.map(\.objectID), [top]) }
+        try expectEqual(leaf.cityNames(), ["above", "own", "top"])
         for context in [leaf, middle, root] { try context.saveAndWait() }
-        leaf.performAndWait { #expect(city.objectID === own && !city.hasChanges && city.venues.count == 1) }
-        #expect(try stack.context().cityNames() == ["above", "own", "top"])
-        try stack.context().look(own, City.self) { #expect($0.venues.count == 1) }
+        leaf.performAndWait { expect(city.objectID === own && !city.hasChanges && city.venues.count == 1) }
+        try expectEqual(stack.context().cityNames(), ["above", "own", "top"])
+        try stack.context().look(own, City.self) { expectEqual($0.venues.count, 1) }
     }
 
     @Test func `object(with:) in a parent for a child's unsaved object finds it once the child saves`() throws {
@@ -144,12 +145,12 @@ struct TreeIDsTests {
         let (parent, child) = stack.pair()
         let id = child.insertCity("Faro")
         let early = parent.performAndWait { parent.object(with: id) }
-        parent.performAndWait { #expect(early.isFault && early.objectID === id) }
+        parent.performAndWait { expect(early.isFault && early.objectID === id) }
         try child.saveAndWait()
         try parent.performAndWait {
-            #expect(early.isInserted && (early as? City)?.name == "Faro")
+            expect(early.isInserted && (early as? City)?.name == "Faro")
             try parent.save()
-            #expect(parent.object(with: id) === early && !id.isTemporaryID)
+            expect(parent.object(with: id) === early && !id.isTemporaryID)
         }
     }
 
@@ -164,7 +165,7 @@ struct TreeIDsTests {
                 $0.cocoaCode == .managedObjectReferentialIntegrity
             }
         }
-        child.performAndWait { #expect(child.registeredObjects.isEmpty) }
+        child.performAndWait { expect(child.registeredObjects.isEmpty) }
     }
 
     @Test func `registeredObject answers only what the child itself has (CS-32)`() throws {
@@ -172,9 +173,9 @@ struct TreeIDsTests {
         let (parent, child) = stack.pair()
         let id = parent.insertCity("Faro")
         try child.performAndWait {
-            #expect(child.registeredObject(for: id) == nil)
+            expectEqual(child.registeredObject(for: id), nil)
             let city = try child.existingObject(with: id)
-            #expect(child.registeredObject(for: id) === city)
+            expect(child.registeredObject(for: id) === city)
         }
     }
 
@@ -193,10 +194,10 @@ struct TreeIDsTests {
         try leaf.performAndWait {
             // By a relationship that named the temporary key, by ID, by fetch, and by the inverse.
             let city = try #require(venue?.city)
-            #expect(leaf.object(with: cityID) === city)
-            #expect(try leaf.all(City.self) == [city])
-            #expect(city.venues == [venue])
-            #expect(leaf.registeredObjects.count == 2)
+            expect(leaf.object(with: cityID) === city)
+            try expectEqual(leaf.all(City.self), [city])
+            expectEqual(city.venues, [venue])
+            expectEqual(leaf.registeredObjects.count, 2)
         }
         _ = middle
     }

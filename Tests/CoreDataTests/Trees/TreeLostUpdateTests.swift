@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -65,7 +66,7 @@ struct TreeLostUpdateTests {
         let stack = try Stack(place.kind)
         let id = try stack.storeCity("counter", population: 0)
         let tree = Tree(stack, depth: place.depth)
-        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.child.look(id, City.self) { expectEqual($0.population, 0) }
         try tree.changeOutside(id, City.self) { $0.population = 5 }
         try tree.child.performAndWait {
             let city: City = try typed(tree.child.existingObject(with: id))
@@ -73,7 +74,7 @@ struct TreeLostUpdateTests {
         }
         try tree.saveUp()
         tree.expectConflict(id)
-        #expect(try stack.read(id, City.self) { $0.population } == 5)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 5)
         try tree.root.performAndWait {
             if !deletes {
                 // Both have changed it, so trying again is no way out.
@@ -84,9 +85,9 @@ struct TreeLostUpdateTests {
             try tree.root.save(retrying: 1)
         }
         if deletes {
-            #expect(try stack.count("City") == 0)
+            try expectEqual(stack.count("City"), 0)
         } else {
-            #expect(try stack.read(id, City.self) { $0.population } == 1)
+            try expectEqual(stack.read(id, City.self) { $0.population }, 1)
         }
     }
 
@@ -95,7 +96,7 @@ struct TreeLostUpdateTests {
         let stack = try Stack(kind)
         let id = try stack.storeCity("counter", population: 0)
         let tree = Tree(stack, depth: depth)
-        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.child.look(id, City.self) { expectEqual($0.population, 0) }
         try tree.deleteOutside(id)
         try tree.child.edit(id, City.self) { $0.population = 1 }
         try tree.saveUp()
@@ -103,12 +104,12 @@ struct TreeLostUpdateTests {
         // Memory may bring it back, and the tree goes on upon that.
         tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
         try tree.root.saveAndWait()
-        #expect(try stack.read(id, City.self) { $0.population } == 1)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 1)
         tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.error }
         try tree.child.edit(id, City.self) { $0.population = 2 }
         try tree.saveUp()
         try tree.root.saveAndWait()
-        #expect(try stack.read(id, City.self) { $0.population } == 2)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 2)
     }
 
     @Test(arguments: places)
@@ -120,10 +121,10 @@ struct TreeLostUpdateTests {
         for context in parents {
             context.performAndWait {
                 context.retainsRegisteredObjects = true
-                #expect(context.object(with: id).isFault)
+                expect(context.object(with: id).isFault)
             }
         }
-        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.child.look(id, City.self) { expectEqual($0.population, 0) }
         try tree.changeOutside(id, City.self) { $0.population = 5 }
         try tree.child.edit(id, City.self) { $0.population = 1 }
         try tree.saveUp()
@@ -141,11 +142,11 @@ struct TreeLostUpdateTests {
         let dropped = try stack.storeCity("deleted by the child", population: 0)
         let tree = Tree(stack, depth: depth)
         for id in [read, renamed, dropped] {
-            try tree.child.look(id, City.self) { #expect($0.population == 0) }
+            try tree.child.look(id, City.self) { expectEqual($0.population, 0) }
             try tree.changeOutside(id, City.self) { $0.population = 5 }
         }
         tree.root.performAndWait { tree.root.retainsRegisteredObjects = true }
-        for id in [read, dropped] { try tree.root.look(id, City.self) { #expect($0.population == 5) } }
+        for id in [read, dropped] { try tree.root.look(id, City.self) { expectEqual($0.population, 5) } }
         let sibling = tree.root.child("sibling")
         try sibling.edit(renamed, City.self) { $0.name = "renamed" }
         try sibling.saveAndWait()
@@ -154,13 +155,13 @@ struct TreeLostUpdateTests {
         try tree.saveUp()
         let error = #expect(throws: CocoaError.self) { try tree.root.saveAndWait() }
         let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
-        tree.root.performAndWait { #expect(Set(conflicts.map(\.sourceObject.objectID)) == [read, renamed, dropped]) }
+        tree.root.performAndWait { expectEqual(Set(conflicts.map(\.sourceObject.objectID)), [read, renamed, dropped]) }
         // A policy judges by what the child has read: of what both have changed the store's stays.
         tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump }
         try tree.root.saveAndWait()
-        #expect(try stack.read(read, City.self) { $0.population } == 5)
-        #expect(try stack.read(renamed, City.self) { "\($0.name) \($0.population)" } == "renamed 5")
-        #expect(try stack.read(dropped, City.self) { $0.population } == 5)
+        try expectEqual(stack.read(read, City.self) { $0.population }, 5)
+        try expectEqual(stack.read(renamed, City.self) { "\($0.name) \($0.population)" }, "renamed 5")
+        try expectEqual(stack.read(dropped, City.self) { $0.population }, 5)
     }
 
     @Test(arguments: places)
@@ -174,7 +175,7 @@ struct TreeLostUpdateTests {
             venue.city = context.object(with: cities[0]) as? City
         }
         let tree = Tree(stack, depth: depth)
-        try tree.child.look(venue, Venue.self) { #expect($0.city?.name == "from") }
+        try tree.child.look(venue, Venue.self) { expectEqual($0.city?.name, "from") }
         let other = stack.context("outside")
         try other.edit(venue, Venue.self) { $0.city = try other.existingObject(with: cities[1]) as? City }
         try other.saveAndWait()
@@ -184,7 +185,7 @@ struct TreeLostUpdateTests {
         }
         try tree.saveUp()
         tree.expectConflict(venue)
-        #expect(try stack.read(venue, Venue.self) { $0.city?.name } == "theirs")
+        try expectEqual(stack.read(venue, Venue.self) { $0.city?.name }, "theirs")
     }
 
     @Test(arguments: places)
@@ -199,8 +200,8 @@ struct TreeLostUpdateTests {
             user.favourites = venues.compactMap { context.object(with: $0) as? Venue }
         }
         let tree = Tree(stack, depth: depth)
-        try tree.child.look(venues[0], Venue.self) { #expect($0.tags.isEmpty) }
-        try tree.child.look(user, User.self) { #expect($0.favourites.count == 3) }
+        try tree.child.look(venues[0], Venue.self) { expect($0.tags.isEmpty) }
+        try tree.child.look(user, User.self) { expectEqual($0.favourites.count, 3) }
         let other = stack.context("outside")
         try other.edit(venues[0], Venue.self) {
             $0.tags.insert(try #require(other.existingObject(with: tags[0]) as? TestSupport.Tag))
@@ -211,12 +212,12 @@ struct TreeLostUpdateTests {
         }
         try tree.saveUp()
         try tree.root.saveAndWait()
-        #expect(try stack.read(venues[0], Venue.self) { $0.tags.count } == 2)
+        try expectEqual(stack.read(venues[0], Venue.self) { $0.tags.count }, 2)
         try tree.changeOutside(user, User.self) { $0.favourites.swapAt(0, 1) }
         try tree.child.edit(user, User.self) { $0.favourites.swapAt(1, 2) }
         try tree.saveUp()
         tree.expectConflict(user)
-        #expect(try stack.read(user, User.self) { $0.favourites.map { $0.name ?? "" } } == ["1", "0", "2"])
+        try expectEqual(stack.read(user, User.self) { $0.favourites.map { $0.name ?? "" } }, ["1", "0", "2"])
     }
 
     @Test(arguments: places)
@@ -229,21 +230,21 @@ struct TreeLostUpdateTests {
         let tree = Tree(stack, depth: depth)
         try tree.child.performAndWait {
             let city = try tree.child.get(id, City.self)
-            #expect(city.population == 0)
+            expectEqual(city.population, 0)
             tree.child.detectConflicts(for: city)
         }
         try tree.changeOutside(id, City.self) { $0.population = 5 }
         tree.child.insertCity("depends on it")
         try tree.saveUp()
         tree.expectConflict(id)
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
         // Others who check nothing are not held up, and what has not changed is no conflict.
         let second = Tree(stack, depth: depth)
         try second.child.performAndWait { second.child.detectConflicts(for: try second.child.existingObject(with: id)) }
         second.child.insertCity("depends on it")
         try second.saveUp()
         try second.root.saveAndWait()
-        #expect(try stack.count("City") == 2)
+        try expectEqual(stack.count("City"), 2)
     }
 
     @Test(arguments: places)
@@ -267,7 +268,7 @@ struct TreeLostUpdateTests {
             try tree.saveUp()
             try tree.root.saveAndWait()
             tree.root.performAndWait { tree.root.reset() }
-            #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "name \(number) \(number)")
+            try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "name \(number) \(number)")
         }
         // A deletion of the tree's takes the child's changes with it.
         try sibling.performAndWait {
@@ -278,7 +279,7 @@ struct TreeLostUpdateTests {
         try tree.child.edit(gone, City.self) { $0.population = 1 }
         try tree.saveUp()
         try tree.root.saveAndWait()
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: places)
@@ -295,13 +296,13 @@ struct TreeLostUpdateTests {
         try tree.child.edit(id, City.self) { $0.population = 2 }
         try tree.saveUp()
         try tree.root.saveAndWait()
-        #expect(try stack.read(id, City.self) { $0.population } == 2)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 2)
         try tree.changeOutside(id, City.self) { $0.population = 5 }
         tree.root.performAndWait { tree.root.reset() }
         try tree.child.edit(id, City.self) { $0.population = 3 }
         try tree.saveUp()
         tree.expectConflict(id)
-        #expect(try stack.read(id, City.self) { $0.population } == 5)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 5)
         tree.root.performAndWait { tree.root.rollback() }
         // Also before the child has changed it a second time.
         let second = tree.child.insertCity("second", population: 1)
@@ -316,7 +317,7 @@ struct TreeLostUpdateTests {
             tree.root.refresh(try tree.root.existingObject(with: second), mergeChanges: true)
             try tree.root.save()
         }
-        #expect(try stack.read(second, City.self) { $0.population } == 2)
+        try expectEqual(stack.read(second, City.self) { $0.population }, 2)
     }
 
     @Test(arguments: places)
@@ -327,9 +328,9 @@ struct TreeLostUpdateTests {
         let stack = try Stack(kind)
         let ids = try ["held", "unknown"].map { try stack.storeCity($0, population: 0) }
         let tree = Tree(stack, depth: depth)
-        for id in ids { try tree.child.look(id, City.self) { #expect($0.population == 0) } }
+        for id in ids { try tree.child.look(id, City.self) { expectEqual($0.population, 0) } }
         tree.root.performAndWait { tree.root.retainsRegisteredObjects = true }
-        try tree.root.look(ids[0], City.self) { #expect($0.population == 0) }
+        try tree.root.look(ids[0], City.self) { expectEqual($0.population, 0) }
         let other = stack.context("outside")
         for id in ids {
             try other.edit(id, City.self) {
@@ -341,7 +342,7 @@ struct TreeLostUpdateTests {
         for id in ids { try tree.child.edit(id, City.self) { $0.population = 1 } }
         try tree.saveUp()
         try tree.root.saveAndWait()
-        for id in ids { #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "theirs 1") }
+        for id in ids { try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "theirs 1") }
     }
 
     @Test(arguments: places)
@@ -357,7 +358,7 @@ struct TreeLostUpdateTests {
                 }
             }
         }
-        #expect(try stack.read(id, City.self) { $0.population } == Int64(writers * rounds))
+        try expectEqual(stack.read(id, City.self) { $0.population }, Int64(writers * rounds))
     }
 
     /// Adds one to a stored number, upon what others have added.
@@ -391,7 +392,7 @@ struct TreeLostUpdateTests {
         let root = stack.context("root")
         let child = root.child("child")
         child.performAndWait { child.retainsRegisteredObjects = true }
-        try child.look(id, City.self) { #expect($0.population == 0) }
+        try child.look(id, City.self) { expectEqual($0.population, 0) }
         if savesBefore {
             try root.edit(id, City.self) { $0.name = "before" }
             try root.saveAndWait()
@@ -403,7 +404,7 @@ struct TreeLostUpdateTests {
         try child.edit(id, City.self) { $0.population = 1 }
         try child.saveAndWait()
         #expect(throws: CocoaError.self) { try root.saveAndWait() }
-        #expect(try stack.read(id, City.self) { $0.population } == 5)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 5)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -420,12 +421,12 @@ struct TreeLostUpdateTests {
         let root = stack.context("root")
         let child = root.child("child")
         child.performAndWait { child.retainsRegisteredObjects = true }
-        try child.look(id, Venue.self) { #expect($0.photos.map(\.title) == ["a", "b", "c"]) }
+        try child.look(id, Venue.self) { expectEqual($0.photos.map(\.title), ["a", "b", "c"]) }
         try stack.change(id, Venue.self) { venue, _ in venue.photos.swapAt(0, 1) }
         try child.edit(id, Venue.self) { $0.photos.swapAt(1, 2) }
         try child.saveAndWait()
         #expect(throws: CocoaError.self) { try root.saveAndWait() }
-        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["b", "a", "c"])
+        try expectEqual(stack.read(id, Venue.self) { $0.photos.map(\.title) }, ["b", "a", "c"])
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
@@ -439,14 +440,14 @@ struct TreeLostUpdateTests {
         let child = root.child("child")
         child.performAndWait { child.retainsRegisteredObjects = true }
         root.performAndWait { root.automaticallyMergesChangesFromParent = true }
-        try child.look(id, City.self) { #expect($0.name == "doomed") }
+        try child.look(id, City.self) { expectEqual($0.name, "doomed") }
         if !knowsObject { root.performAndWait { root.reset() } }
         try stack.delete(id)
         root.performAndWait {}
         try child.edit(id, City.self) { $0.population = 7 }
         try child.saveAndWait()
         try root.saveAndWait()
-        #expect(try stack.count("City") == 0)
+        try expectEqual(stack.count("City"), 0)
     }
 
     @Test(arguments: places, [Policy.error, .storeTrump])
@@ -480,11 +481,11 @@ struct TreeLostUpdateTests {
         } else {
             try tree.root.performAndWait {
                 let conflict = try #require(try tree.root.versionConflictsOfSave().first)
-                #expect(!first.isTemporaryID)
-                #expect(conflict.objectSnapshot?["city"] as? NSManagedObjectID == first)
+                expect(!first.isTemporaryID)
+                expectEqual(conflict.objectSnapshot?["city"] as? NSManagedObjectID, first)
             }
         }
-        #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")
+        try expectEqual(stack.read(id, Venue.self) { $0.city?.name }, "theirs")
     }
     @Test(arguments: StoreKind.allCases)
     func `a conflict over a row that the child has read with an object which was never saved names none`(
@@ -502,7 +503,7 @@ struct TreeLostUpdateTests {
             venue.city = City(context: root)
             venue.city?.name = "never saved"
         }
-        try child.look(id, Venue.self) { #expect($0.city?.name == "never saved") }
+        try child.look(id, Venue.self) { expectEqual($0.city?.name, "never saved") }
         root.performAndWait { root.reset() }
         let other = stack.context("outside")
         try other.edit(id, Venue.self) { $0.city = try other.existingObject(with: cities[1]) as? City }
@@ -511,9 +512,9 @@ struct TreeLostUpdateTests {
         try child.saveAndWait()
         try root.performAndWait {
             let conflict = try #require(try root.versionConflictsOfSave().first)
-            #expect(conflict.sourceObject.objectID == id)
+            expectEqual(conflict.sourceObject.objectID, id)
             let former = conflict.objectSnapshot?["city"] as? NSManagedObjectID
-            #expect(former?.isTemporaryID != true)
+            expect(former?.isTemporaryID != true)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -66,11 +67,11 @@ struct TreeMembershipTests {
             child.delete(venue)
             try child.save()
         }
-        #expect(try picture(parent) == ["b", "licence"])
+        try expectEqual(picture(parent), ["b", "licence"])
         try parent.saveAndWait()
-        #expect(try picture(stack.context()) == ["b", "licence"])
-        #expect(try stack.count("Photo") == 2)
-        #expect(try stack.count("Venue") == 1)
+        try expectEqual(picture(stack.context()), ["b", "licence"])
+        try expectEqual(stack.count("Photo"), 2)
+        try expectEqual(stack.count("Venue"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -83,11 +84,11 @@ struct TreeMembershipTests {
         child.performAndWait { child.refreshAllObjects() }
         try move(venue, to: cities[0], in: parent)
         child.performAndWait { child.refreshAllObjects() }
-        #expect(try places(venue, cities, in: child) == [0, 0])
+        try expectEqual(places(venue, cities, in: child), [0, 0])
         try child.saveAndWait()
-        #expect(try places(venue, cities, in: parent) == [0, 0])
+        try expectEqual(places(venue, cities, in: parent), [0, 0])
         try parent.saveAndWait()
-        #expect(try places(venue, cities, in: stack.context()) == [0, 0])
+        try expectEqual(places(venue, cities, in: stack.context()), [0, 0])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -98,11 +99,11 @@ struct TreeMembershipTests {
         try move(venue, to: cities[1], in: child)
         try move(venue, to: cities[2], in: parent)
         try child.performAndWait { child.refresh(try child.existingObject(with: venue), mergeChanges: true) }
-        #expect(try places(venue, cities, in: child) == [1, 1])
+        try expectEqual(places(venue, cities, in: child), [1, 1])
         try child.saveAndWait()
-        #expect(try places(venue, cities, in: parent) == [1, 1])
+        try expectEqual(places(venue, cities, in: parent), [1, 1])
         try parent.saveAndWait()
-        #expect(try places(venue, cities, in: stack.context()) == [1, 1])
+        try expectEqual(places(venue, cities, in: stack.context()), [1, 1])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -115,12 +116,12 @@ struct TreeMembershipTests {
         try move(venue, to: cities[2], in: second)
         try first.saveAndWait()
         try second.saveAndWait()
-        #expect(try places(venue, cities, in: parent) == [2, 2])
+        try expectEqual(places(venue, cities, in: parent), [2, 2])
         try move(venue, to: cities[0], in: first)
         try first.saveAndWait()
-        #expect(try places(venue, cities, in: parent) == [0, 0])
+        try expectEqual(places(venue, cities, in: parent), [0, 0])
         try parent.saveAndWait()
-        #expect(try places(venue, cities, in: stack.context()) == [0, 0])
+        try expectEqual(places(venue, cities, in: stack.context()), [0, 0])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -132,17 +133,17 @@ struct TreeMembershipTests {
         try move(venue, to: cities[1], in: context)
         try move(venue, to: cities[2], in: other)
         try other.saveAndWait()
-        #expect(try places(venue, cities, in: context) == [1, 1])
+        try expectEqual(places(venue, cities, in: context), [1, 1])
         try context.saveAndWait()
-        #expect(try places(venue, cities, in: stack.context()) == [1, 1])
+        try expectEqual(places(venue, cities, in: stack.context()), [1, 1])
         try move(venue, to: cities[0], in: context)
         try move(venue, to: cities[0], in: other)
         other.performAndWait { other.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
         try other.saveAndWait()
-        #expect(try places(venue, cities, in: context) == [0, 0])
+        try expectEqual(places(venue, cities, in: context), [0, 0])
         try move(venue, to: cities[2], in: other)
         try other.saveAndWait()
-        #expect(try places(venue, cities, in: context) == [2, 2])
+        try expectEqual(places(venue, cities, in: context), [2, 2])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -156,11 +157,11 @@ struct TreeMembershipTests {
         try first.saveAndWait()
         try parent.saveAndWait()
         try second.saveAndWait()
-        #expect(try places(venue, cities, in: parent) == [1, 1])
+        try expectEqual(places(venue, cities, in: parent), [1, 1])
         parent.performAndWait {
-            #expect(Set(parent.updatedObjects.map(\.objectID)) == [venue, cities[1], cities[2]])
+            expectEqual(Set(parent.updatedObjects.map(\.objectID)), [venue, cities[1], cities[2]])
         }
         try parent.saveAndWait()
-        #expect(try places(venue, cities, in: stack.context()) == [1, 1])
+        try expectEqual(places(venue, cities, in: stack.context()), [1, 1])
     }
 }

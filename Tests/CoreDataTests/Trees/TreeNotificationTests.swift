@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -20,26 +21,26 @@ struct TreeNotificationTests {
         let below = NotificationLog(.ofContexts, of: child)
         let above = NotificationLog(.ofContexts, of: parent)
         try child.saveAndWait()
-        #expect(
+        expect(
             below.names == [
                 .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
                 .NSManagedObjectContextDidSaveObjectIDs,
             ]
         )
         let didSave = below.entries[1]
-        #expect(didSave.objects(NSInsertedObjectsKey).map(\.objectID) == [fresh])
-        #expect(didSave.objects(NSUpdatedObjectsKey).map(\.objectID) == [changed])
-        #expect(didSave.objects(NSDeletedObjectsKey).map(\.objectID) == [deleted])
+        expectEqual(didSave.objects(NSInsertedObjectsKey).map(\.objectID), [fresh])
+        expectEqual(didSave.objects(NSUpdatedObjectsKey).map(\.objectID), [changed])
+        expectEqual(didSave.objects(NSDeletedObjectsKey).map(\.objectID), [deleted])
         let ids = below.entries[2]
-        #expect(ids.ids(NSInsertedObjectIDsKey) == [fresh] && ids.ids(NSUpdatedObjectIDsKey) == [changed])
-        #expect(ids.ids(NSDeletedObjectIDsKey) == [deleted])
-        #expect(above.names == [.NSManagedObjectContextObjectsDidChange])
+        expect(ids.ids(NSInsertedObjectIDsKey) == [fresh] && ids.ids(NSUpdatedObjectIDsKey) == [changed])
+        expectEqual(ids.ids(NSDeletedObjectIDsKey), [deleted])
+        expectEqual(above.names, [.NSManagedObjectContextObjectsDidChange])
         let didChange = above.entries[0]
-        #expect(didChange.objects(NSInsertedObjectsKey).map(\.objectID) == [fresh])
-        #expect(didChange.objects(NSUpdatedObjectsKey).map(\.objectID) == [changed])
-        #expect(didChange.objects(NSDeletedObjectsKey).map(\.objectID) == [deleted])
+        expectEqual(didChange.objects(NSInsertedObjectsKey).map(\.objectID), [fresh])
+        expectEqual(didChange.objects(NSUpdatedObjectsKey).map(\.objectID), [changed])
+        expectEqual(didChange.objects(NSDeletedObjectsKey).map(\.objectID), [deleted])
         parent.performAndWait {
-            #expect(didChange.objects(NSInsertedObjectsKey).allSatisfy { $0.managedObjectContext === parent })
+            expect(didChange.objects(NSInsertedObjectsKey).allSatisfy { $0.managedObjectContext === parent })
         }
     }
 
@@ -53,8 +54,8 @@ struct TreeNotificationTests {
         let below = NotificationLog(.ofContexts, of: child)
         let above = NotificationLog(.ofContexts, of: parent)
         #expect(throws: CocoaError.self) { try child.saveAndWait() }
-        #expect(below.names == [.NSManagedObjectContextWillSave])
-        #expect(above.entries.isEmpty)
+        expectEqual(below.names, [.NSManagedObjectContextWillSave])
+        expect(above.entries.isEmpty)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -78,15 +79,15 @@ struct TreeNotificationTests {
             try parent.save()
         }
         child.performAndWait {
-            #expect(objects[0].name == "new name" && objects[1].isDeleted)
-            #expect(!child.hasChanges)
+            expect(objects[0].name == "new name" && objects[1].isDeleted)
+            expect(!child.hasChanges)
         }
         let entry = try #require(log.entries.first { $0.name == .NSManagedObjectContextObjectsDidChange })
-        #expect(entry.objects(NSInsertedObjectsKey).map(\.objectID) == [fresh])
-        #expect(entry.objects(NSRefreshedObjectsKey).map(\.objectID) == [changed])
-        #expect(entry.objects(NSDeletedObjectsKey).map(\.objectID) == [deleted])
+        expectEqual(entry.objects(NSInsertedObjectsKey).map(\.objectID), [fresh])
+        expectEqual(entry.objects(NSRefreshedObjectsKey).map(\.objectID), [changed])
+        expectEqual(entry.objects(NSDeletedObjectsKey).map(\.objectID), [deleted])
         let merged = try #require(log.entries.first { $0.name == .NSManagedObjectContextDidMergeChangesObjectIDs })
-        #expect(merged.ids(NSInsertedObjectIDsKey) == [fresh] && merged.ids(NSUpdatedObjectIDsKey) == [changed])
+        expect(merged.ids(NSInsertedObjectIDsKey) == [fresh] && merged.ids(NSUpdatedObjectIDsKey) == [changed])
     }
 
     @Test func `a sibling's save into the parent is merged as well, and with unsaved objects`() throws {
@@ -102,21 +103,21 @@ struct TreeNotificationTests {
         let fresh = writer.insertCity("new")
         try writer.edit(id, City.self) { $0.name = "changed" }
         try writer.saveAndWait()
-        reader.performAndWait { #expect(city.name == "changed") }
-        #expect(log.entries.contains { $0.objects(NSInsertedObjectsKey).map(\.objectID) == [fresh] })
+        reader.performAndWait { expectEqual(city.name, "changed") }
+        expect(log.entries.contains { $0.objects(NSInsertedObjectsKey).map(\.objectID) == [fresh] })
         writer.performAndWait {}
-        #expect(own.entries.isEmpty, "nobody merges its own save")
+        expect(own.entries.isEmpty, "nobody merges its own save")
         // An update and a deletion of what no store has.
         let met: City = try reader.performAndWait { try typed(reader.existingObject(with: fresh)) }
         try writer.edit(fresh, City.self) { $0.name = "newer" }
         try writer.saveAndWait()
-        reader.performAndWait { #expect(met.name == "newer") }
+        reader.performAndWait { expectEqual(met.name, "newer") }
         try writer.performAndWait {
             writer.delete(try writer.existingObject(with: fresh))
             try writer.save()
         }
-        reader.performAndWait { #expect(met.isDeleted) }
-        #expect(try reader.cityNames() == ["changed"])
+        reader.performAndWait { expect(met.isDeleted) }
+        try expectEqual(reader.cityNames(), ["changed"])
     }
 
     @Test func `for a root the parent is the coordinator, and what it merges goes on to its children (CS-57)`() throws {
@@ -130,7 +131,7 @@ struct TreeNotificationTests {
         try stack.change(id, City.self) { city, _ in city.name = "after" }
         for (context, city) in zip([root, middle, leaf], cities.reversed()) {
             // Each merge is enqueued before the one below it.
-            context.performAndWait { #expect(city.name == "after") }
+            context.performAndWait { expectEqual(city.name, "after") }
         }
     }
 
@@ -138,11 +139,11 @@ struct TreeNotificationTests {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("before", population: 1)
         let (parent, child) = stack.pair()
-        child.performAndWait { #expect(!child.automaticallyMergesChangesFromParent) }
+        child.performAndWait { expect(!child.automaticallyMergesChangesFromParent) }
         let city: City = try child.performAndWait { try typed(child.existingObject(with: id)) }
         try parent.edit(id, City.self) { $0.population = 2 }
         try parent.saveAndWait()
-        child.performAndWait { #expect(city.population == 1) }
+        child.performAndWait { expectEqual(city.population, 1) }
         child.performAndWait {
             child.automaticallyMergesChangesFromParent = true
             city.name = "mine"
@@ -153,12 +154,12 @@ struct TreeNotificationTests {
         }
         try parent.saveAndWait()
         child.performAndWait {
-            #expect(city.name == "mine" && city.population == 3 && city.isUpdated)
+            expect(city.name == "mine" && city.population == 3 && city.isUpdated)
             child.automaticallyMergesChangesFromParent = false
         }
         try parent.edit(id, City.self) { $0.population = 4 }
         try parent.saveAndWait()
-        child.performAndWait { #expect(city.population == 3) }
+        child.performAndWait { expectEqual(city.population, 3) }
     }
 
     @Test func `mergeChanges(fromContextDidSave:) takes the parent's, and a sibling's, notification`() throws {
@@ -174,18 +175,18 @@ struct TreeNotificationTests {
         let notification = try #require(log.entries.first).notification
         reader.performAndWait {
             reader.mergeChanges(fromContextDidSave: notification)
-            #expect(city.name == "after")
-            #expect(reader.registeredObject(for: fresh) != nil)
+            expectEqual(city.name, "after")
+            expect(reader.registeredObject(for: fresh) != nil)
         }
         // For the parent it is no news, and for a context of another tree it is nothing that it could know.
         parent.performAndWait {
             parent.mergeChanges(fromContextDidSave: notification)
-            #expect(parent.insertedObjects.count == 1 && parent.updatedObjects.count == 1)
+            expect(parent.insertedObjects.count == 1 && parent.updatedObjects.count == 1)
         }
         let stranger = stack.context()
         stranger.performAndWait {
             stranger.mergeChanges(fromContextDidSave: notification)
-            #expect(stranger.registeredObject(for: fresh) == nil)
+            expectEqual(stranger.registeredObject(for: fresh), nil)
         }
     }
 
@@ -201,8 +202,8 @@ struct TreeNotificationTests {
             fromRemoteContextSave: [NSUpdatedObjectIDsKey: [id]],
             into: [child, parent]
         )
-        parent.performAndWait { #expect(cities[0].name == "after") }
-        child.performAndWait { #expect(cities[1].name == "after") }
+        parent.performAndWait { expectEqual(cities[0].name, "after") }
+        child.performAndWait { expectEqual(cities[1].name, "after") }
     }
 
     @Test func `a handler of the parent's objects-did-change sees both contexts saved`() throws {
@@ -217,7 +218,7 @@ struct TreeNotificationTests {
         }
         defer { observation.remove() }
         try child.saveAndWait()
-        #expect(seen.current == ["new false"])
+        expectEqual(seen.current, ["new false"])
     }
 
     @Test func `a fetched results controller of a child follows its parent and its siblings`() throws {
@@ -241,15 +242,15 @@ struct TreeNotificationTests {
             return controller
         }
         func names() -> [String] { reader.performAndWait { (controller.fetchedObjects ?? []).map(\.name) } }
-        #expect(names() == ["b"])
+        expectEqual(names(), ["b"])
         let fresh = writer.insertCity("a")
         try writer.saveAndWait()
-        #expect(names() == ["a", "b"])
+        expectEqual(names(), ["a", "b"])
         try parent.saveAndWait()
-        #expect(names() == ["a", "b"])
+        expectEqual(names(), ["a", "b"])
         try writer.edit(fresh, City.self) { $0.name = "c" }
         try writer.saveAndWait()
-        #expect(names() == ["b", "c"])
+        expectEqual(names(), ["b", "c"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -264,7 +265,7 @@ struct TreeNotificationTests {
         let log = NotificationLog([.NSManagedObjectContextDidSave], of: parent)
         try child.performAndWait {
             let objects = try ids.map { try child.get($0, Hooked.self) }
-            for object in objects { #expect(object.count == 7) }
+            for object in objects { expectEqual(object.count, 7) }
             for id in ids { try parent.edit(id, Hooked.self) { $0.count = 1 } }
             try parent.saveAndWait()
             // Whichever is merged first reads the other one, which the parent has changed once more.
@@ -275,11 +276,11 @@ struct TreeNotificationTests {
                     isFirst = false
                     #expect(throws: Never.self) { try parent.edit(other.objectID, Hooked.self) { $0.count = 2 } }
                     child.refresh(other, mergeChanges: false)
-                    #expect(other.count == 2)
+                    expectEqual(other.count, 2)
                 }
             }
             child.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
-            #expect(!isFirst && objects.map(\.count).sorted() == [1, 2])
+            expect(!isFirst && objects.map(\.count).sorted() == [1, 2])
         }
     }
 }

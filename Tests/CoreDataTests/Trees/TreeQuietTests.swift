@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Synchronization
 import TestSupport
 import Testing
@@ -70,13 +71,13 @@ struct TreeQuietTests {
             }
             try body([root, middle], leaf)
             middle.performAndWait {
-                #expect(held.count == 5)
-                #expect(held.allSatisfy { $0.isFault })
+                expectEqual(held.count, 5)
+                expect(held.allSatisfy { $0.isFault })
                 // Those, the new one, and nothing else but what was there before.
-                #expect(middle.registeredObjects.count == 6)
+                expectEqual(middle.registeredObjects.count, 6)
             }
-            root.performAndWait { #expect(root.registeredObjects.count == 1) }
-            #expect(log.places.isSubset(of: ["leaf"]), "\(log.places)")
+            root.performAndWait { expectEqual(root.registeredObjects.count, 1) }
+            expect(log.places.isSubset(of: ["leaf"]), "\(log.places)")
         }
     }
 
@@ -87,12 +88,12 @@ struct TreeQuietTests {
                 let request = NSFetchRequest<Shy>(entityName: "Shy")
                 request.sortDescriptors = [NSSortDescriptor(key: "text", ascending: true)]
                 let texts = try leaf.fetch(request).map(\.text)
-                #expect(texts.count == 52)
-                #expect(texts.map { $0 ?? "" } == texts.map { $0 ?? "" }.sorted())
+                expectEqual(texts.count, 52)
+                expectEqual(texts.map { $0 ?? "" }, texts.map { $0 ?? "" }.sorted())
                 request.fetchLimit = 10
                 request.fetchOffset = 15
                 let some = try leaf.fetch(request).map(\.text)
-                #expect(some == Array(texts[15..<25]))
+                expectEqual(some, Array(texts[15..<25]))
             }
         }
     }
@@ -108,12 +109,12 @@ struct TreeQuietTests {
                 ] {
                     request.predicate = NSPredicate(format: format)
                     let (counted, found) = (try leaf.count(for: request), try leaf.fetch(request))
-                    #expect(counted == count && found.count == count, "\(format)")
+                    expect(counted == count && found.count == count, "\(format)")
                     let ids = NSFetchRequest<NSManagedObjectID>(entityName: "Shy")
                     ids.resultType = .managedObjectIDResultType
                     ids.predicate = request.predicate
                     let named = try leaf.fetch(ids)
-                    #expect(named.count == count, "\(format)")
+                    expectEqual(named.count, count, "\(format)")
                 }
             }
         }
@@ -124,8 +125,8 @@ struct TreeQuietTests {
         try withTree(kind) { _, leaf in
             try leaf.performAndWait {
                 let all = try leaf.fetch(NSFetchRequest<Shy>(entityName: "Shy"))
-                #expect(all.compactMap(\.other).count == 49)
-                #expect(all.reduce(0) { $0 + $1.others.count } == 49)
+                expectEqual(all.compactMap(\.other).count, 49)
+                expectEqual(all.reduce(0) { $0 + $1.others.count }, 49)
             }
         }
     }

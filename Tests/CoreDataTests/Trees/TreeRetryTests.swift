@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -56,25 +57,25 @@ struct TreeRetryTests {
         let (changed, dropped) = (try tree.stack.storeCity("old", population: 1), try tree.stack.storeCity("doomed"))
         // One that no store has.
         let unsaved = tree.parent.insertCity("unsaved", population: 1)
-        for id in [changed, dropped, unsaved] { try tree.child.look(id, City.self) { #expect(!$0.name.isEmpty) } }
+        for id in [changed, dropped, unsaved] { try tree.child.look(id, City.self) { expect(!$0.name.isEmpty) } }
         for id in [changed, dropped, unsaved] { try tree.changeBeside(id) { $0.name = "theirs" } }
         for id in [changed, unsaved] { try tree.child.edit(id, City.self) { $0.population = 5 } }
         try tree.child.performAndWait {
             tree.child.delete(try tree.child.existingObject(with: dropped))
-            #expect(try tree.attempts { try tree.child.save(retrying: 3) } == 2)
-            #expect(!tree.child.hasChanges)
+            try expectEqual(tree.attempts { try tree.child.save(retrying: 3) }, 2)
+            expect(!tree.child.hasChanges)
         }
         for id in [changed, unsaved] {
-            for context in [tree.child, tree.parent] { #expect(try tree.names(id, in: context) == "theirs 5") }
+            for context in [tree.child, tree.parent] { try expectEqual(tree.names(id, in: context), "theirs 5") }
         }
-        #expect(try tree.parent.cityNames() == ["theirs", "theirs"])
+        try expectEqual(tree.parent.cityNames(), ["theirs", "theirs"])
         // Not before the root saves.
-        #expect(try tree.stack.read(changed, City.self) { "\($0.name) \($0.population)" } == "old 1")
+        try expectEqual(tree.stack.read(changed, City.self) { "\($0.name) \($0.population)" }, "old 1")
         try tree.parent.saveAndWait()
         for id in [changed, unsaved] {
-            #expect(try tree.stack.read(id, City.self) { "\($0.name) \($0.population)" } == "theirs 5")
+            try expectEqual(tree.stack.read(id, City.self) { "\($0.name) \($0.population)" }, "theirs 5")
         }
-        #expect(try tree.stack.count("City") == 2)
+        try expectEqual(tree.stack.count("City"), 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -90,10 +91,10 @@ struct TreeRetryTests {
             let error = #expect(throws: CocoaError.self) {
                 try tree.child.performAndWait { try tree.child.save(retrying: 1) }
             }
-            #expect(error?.code == .managedObjectMerge)
+            expectEqual(error?.code, .managedObjectMerge)
         }
-        #expect(try tree.names(id, in: tree.child) == "ours 1")
-        #expect(try tree.names(id, in: tree.parent) == "theirs 7")
+        try expectEqual(tree.names(id, in: tree.child), "ours 1")
+        try expectEqual(tree.names(id, in: tree.parent), "theirs 7")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -108,15 +109,15 @@ struct TreeRetryTests {
                 #expect(throws: Never.self) { try tree.changeBeside(id) { $0.name += "!" } }
             } _: {
                 let error = #expect(throws: CocoaError.self) { try tree.child.save(retrying: 3) }
-                #expect(error?.code == .managedObjectMerge)
+                expectEqual(error?.code, .managedObjectMerge)
             }
-            #expect(attempts == 4)
-            #expect(city.isUpdated && city.population == 5)
-            #expect(city.changedValues().keys.sorted() == ["population"])
+            expectEqual(attempts, 4)
+            expect(city.isUpdated && city.population == 5)
+            expectEqual(city.changedValues().keys.sorted(), ["population"])
         }
-        #expect(try tree.names(id, in: tree.parent) == "contested!!!! 1")
+        try expectEqual(tree.names(id, in: tree.parent), "contested!!!! 1")
         try tree.child.performAndWait { try tree.child.save(retrying: 1) }
-        #expect(try tree.names(id, in: tree.parent) == "contested!!!! 5")
+        try expectEqual(tree.names(id, in: tree.parent), "contested!!!! 5")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -127,10 +128,10 @@ struct TreeRetryTests {
             tree.child.performAndWait {
                 let attempts = tree.attempts {
                     let error = #expect(throws: CocoaError.self) { try tree.child.save(retrying: 5) }
-                    #expect(error?.code == .managedObjectMerge)
+                    expectEqual(error?.code, .managedObjectMerge)
                 }
-                #expect(attempts == 1)
-                #expect(tree.child.hasChanges)
+                expectEqual(attempts, 1)
+                expect(tree.child.hasChanges)
                 tree.child.rollback()
             }
         }
@@ -145,7 +146,7 @@ struct TreeRetryTests {
         }
         try tree.changeBeside(named) { $0.population = 7 }
         expectFailure()
-        #expect(try tree.parent.cityNames() == ["named"])
+        try expectEqual(tree.parent.cityNames(), ["named"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -155,8 +156,8 @@ struct TreeRetryTests {
         let id = try tree.stack.storeCity("old", population: 1)
         try tree.child.edit(id, City.self) { $0.population = 5 }
         try tree.changeBeside(id) { $0.name = "theirs" }
-        #expect(try tree.attempts { try tree.child.performAndWait { try tree.child.save(retrying: 5) } } == 1)
-        #expect(try tree.names(id, in: tree.parent) == "theirs 5")
+        try expectEqual(tree.attempts { try tree.child.performAndWait { try tree.child.save(retrying: 5) } }, 1)
+        try expectEqual(tree.names(id, in: tree.parent), "theirs 5")
     }
 
     @Test(.timeLimit(.minutes(20)))
@@ -182,8 +183,8 @@ struct TreeRetryTests {
                 }
             }
         }
-        #expect(try parent.look(id, City.self) { "\($0.name) \($0.population)" } == "\(rounds) \(rounds)")
+        try expectEqual(parent.look(id, City.self) { "\($0.name) \($0.population)" }, "\(rounds) \(rounds)")
         try parent.saveAndWait()
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "\(rounds) \(rounds)")
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "\(rounds) \(rounds)")
     }
 }

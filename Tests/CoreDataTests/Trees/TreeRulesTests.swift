@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -7,9 +8,9 @@ struct TreeRulesTests {
     @Test func `a child's coordinator is its root's, at any depth (CS-38)`() throws {
         let stack = try Stack(.memory)
         let (root, middle, leaf) = stack.chain()
-        #expect(middle.persistentStoreCoordinator === stack.coordinator)
-        #expect(leaf.persistentStoreCoordinator === stack.coordinator)
-        #expect(leaf.parent === middle && middle.parent === root && root.parent == nil)
+        expect(middle.persistentStoreCoordinator === stack.coordinator)
+        expect(leaf.persistentStoreCoordinator === stack.coordinator)
+        expect(leaf.parent === middle && middle.parent === root && root.parent == nil)
     }
 
     @Test func `a context of the main queue may be a parent and a child (CS-39)`() async throws {
@@ -25,15 +26,15 @@ struct TreeRulesTests {
         }
         try await MainActor.run { try below.save() }
         let name = try await MainActor.run { try main.get(id, City.self).name }
-        #expect(name == "Évora")
-        #expect(try stack.count("City") == 0)
+        expectEqual(name, "Évora")
+        try expectEqual(stack.count("City"), 0)
     }
 
     @Test func `a container's view context may be a parent`() async throws {
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
         container.persistentStoreDescriptions = [NSPersistentStoreDescription()]
         container.persistentStoreDescriptions[0].type = NSInMemoryStoreType
-        container.loadPersistentStores { _, error in #expect(error == nil) }
+        container.loadPersistentStores { _, error in expect(error == nil) }
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = container.viewContext
         try await child.perform {
@@ -42,10 +43,10 @@ struct TreeRulesTests {
             try child.save()
         }
         let count = await MainActor.run { container.viewContext.insertedObjects.count }
-        #expect(count == 1)
+        expectEqual(count, 1)
         try await MainActor.run { try container.viewContext.save() }
         let background = container.newBackgroundContext()
-        #expect(try background.cityNames() == ["Braga"])
+        try expectEqual(background.cityNames(), ["Braga"])
     }
 
     @Test func `a parent may be set again, and taken away, as long as the context is not used`() throws {
@@ -53,11 +54,11 @@ struct TreeRulesTests {
         let (first, child) = stack.pair()
         let second = stack.context("second")
         child.parent = second
-        #expect(child.parent === second)
+        expect(child.parent === second)
         child.parent = nil
-        #expect(child.persistentStoreCoordinator == nil)
+        expectEqual(child.persistentStoreCoordinator, nil)
         child.persistentStoreCoordinator = stack.coordinator
-        #expect(child.parent == nil)
+        expectEqual(child.parent, nil)
         _ = first
     }
 
@@ -72,9 +73,9 @@ struct TreeRulesTests {
             child = pair.child
             weakChild = child
         }
-        #expect(parent != nil)
+        expect(parent != nil)
         child = nil
-        #expect(parent == nil && weakChild == nil)
+        expect(parent == nil && weakChild == nil)
     }
 
     // MARK: - Misuse
@@ -90,12 +91,12 @@ struct TreeRulesTests {
             child.insertCity("Faro")
             child.parent = stack.context()
         }
-        #expect(message(result).contains("\"child\" has objects already"), "\(message(result))")
+        expect(message(result).contains("\"child\" has objects already"), "\(message(result))")
         result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             stack.context("own").parent = stack.context()
         }
-        #expect(message(result).contains("\"own\" has a persistentStoreCoordinator of its own"), "\(message(result))")
+        expect(message(result).contains("\"own\" has a persistentStoreCoordinator of its own"), "\(message(result))")
     }
 
     @Test func `a coordinator for a child, and a parent that leads nowhere, stop the program`() async {
@@ -104,11 +105,11 @@ struct TreeRulesTests {
             let (_, child) = stack.pair()
             child.persistentStoreCoordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         }
-        #expect(message(result).contains("is a child of private-queue context \"parent\""), "\(message(result))")
+        expect(message(result).contains("is a child of private-queue context \"parent\""), "\(message(result))")
         result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             NSManagedObjectContext(.privateQueue).parent = NSManagedObjectContext(.privateQueue)
         }
-        #expect(message(result).contains("neither a persistentStoreCoordinator nor a parent"), "\(message(result))")
+        expect(message(result).contains("neither a persistentStoreCoordinator nor a parent"), "\(message(result))")
     }
 
     @Test func `circles stop the program`() async {
@@ -117,13 +118,13 @@ struct TreeRulesTests {
             let (_, child) = stack.pair()
             child.parent = child
         }
-        #expect(message(result).contains("cannot be its own parent"), "\(message(result))")
+        expect(message(result).contains("cannot be its own parent"), "\(message(result))")
         result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (_, middle, leaf) = stack.chain()
             middle.parent = leaf
         }
-        #expect(message(result).contains("is a parent itself"), "\(message(result))")
+        expect(message(result).contains("is a parent itself"), "\(message(result))")
     }
 
     @Test func `a relationship between a child's object and its parent's stops the program and names both`() async {
@@ -134,6 +135,6 @@ struct TreeRulesTests {
             child.performAndWait { Venue(context: child).city = city }
         }
         let text = message(result)
-        #expect(text.contains("\"parent\"") && text.contains("\"child\"") && text.contains("\"city\""), "\(text)")
+        expect(text.contains("\"parent\"") && text.contains("\"child\"") && text.contains("\"city\""), "\(text)")
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -10,17 +11,17 @@ struct TreeSaveTests {
         let (root, middle, leaf) = stack.chain()
         leaf.insertCity("Faro")
         try leaf.saveAndWait()
-        leaf.performAndWait { #expect(!leaf.hasChanges) }
+        leaf.performAndWait { expect(!leaf.hasChanges) }
         middle.performAndWait {
-            #expect(middle.hasChanges)
-            #expect(middle.insertedObjects.count == 1)
+            expect(middle.hasChanges)
+            expectEqual(middle.insertedObjects.count, 1)
         }
-        root.performAndWait { #expect(!root.hasChanges) }
-        #expect(try stack.count("City") == 0)
+        root.performAndWait { expect(!root.hasChanges) }
+        try expectEqual(stack.count("City"), 0)
         try middle.saveAndWait()
-        middle.performAndWait { #expect(!middle.hasChanges) }
-        root.performAndWait { #expect(root.insertedObjects.count == 1) }
-        #expect(try stack.count("City") == 0)
+        middle.performAndWait { expect(!middle.hasChanges) }
+        root.performAndWait { expectEqual(root.insertedObjects.count, 1) }
+        try expectEqual(stack.count("City"), 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -29,7 +30,7 @@ struct TreeSaveTests {
         let (root, middle, leaf) = stack.chain()
         leaf.insertCity("Faro")
         for context in [leaf, middle, root] { try context.saveAndWait() }
-        #expect(try stack.context().cityNames() == ["Faro"])
+        try expectEqual(stack.context().cityNames(), ["Faro"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -43,14 +44,14 @@ struct TreeSaveTests {
             try context.saveAndWait()
             let above = try #require(context.parent)
             above.performAndWait {
-                #expect(above.updatedObjects.map(\.objectID) == [changed])
-                #expect(above.deletedObjects.map(\.objectID) == [deleted])
+                expectEqual(above.updatedObjects.map(\.objectID), [changed])
+                expectEqual(above.deletedObjects.map(\.objectID), [deleted])
             }
         }
-        #expect(try stack.count("City") == 2)
+        try expectEqual(stack.count("City"), 2)
         try root.saveAndWait()
-        #expect(try stack.count("City") == 1)
-        #expect(try stack.read(changed, City.self) { $0.population } == 7)
+        try expectEqual(stack.count("City"), 1)
+        try expectEqual(stack.read(changed, City.self) { $0.population }, 7)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -80,13 +81,13 @@ struct TreeSaveTests {
         }
         func check(_ context: NSManagedObjectContext) throws {
             try context.look(id, Venue.self) { venue in
-                #expect(venue.city?.name == "Porto" && venue.city?.venues == [venue])
-                #expect(venue.licence?.number == "L1" && venue.licence?.venue === venue)
-                #expect(Set(venue.tags.map(\.title)) == ["a", "b", "c"])
-                #expect(venue.tags.allSatisfy { $0.venues == [venue] })
-                #expect(venue.photos.map(\.title) == ["c", "b", "a"])
-                #expect(venue.photos.allSatisfy { $0.venue === venue })
-                #expect(venue.fans.first?.favourites == [venue])
+                expect(venue.city?.name == "Porto" && venue.city?.venues == [venue])
+                expect(venue.licence?.number == "L1" && venue.licence?.venue === venue)
+                expectEqual(Set(venue.tags.map(\.title)), ["a", "b", "c"])
+                expect(venue.tags.allSatisfy { $0.venues == [venue] })
+                expectEqual(venue.photos.map(\.title), ["c", "b", "a"])
+                expect(venue.photos.allSatisfy { $0.venue === venue })
+                expectEqual(venue.fans.first?.favourites, [venue])
             }
         }
         for context in [leaf, middle, root] {
@@ -138,13 +139,13 @@ struct TreeSaveTests {
             try context.performAndWait {
                 let venue = try context.get(venueID, Venue.self)
                 let other = try context.get(otherID, Venue.self)
-                #expect(venue.city?.objectID == faro && other.city?.objectID == porto)
-                #expect(try context.get(porto, City.self).venues == [other])
-                #expect(try context.get(faro, City.self).venues == [venue])
-                #expect(venue.licence == nil && other.licence?.venue === other)
-                #expect(Set(venue.tags.map(\.title)) == ["a", "c"] && other.tags == venue.tags)
-                #expect(venue.tags.allSatisfy { $0.venues == [venue, other] })
-                #expect(venue.photos.map(\.title) == ["c", "d", "b"])
+                expect(venue.city?.objectID == faro && other.city?.objectID == porto)
+                try expectEqual(context.get(porto, City.self).venues, [other])
+                try expectEqual(context.get(faro, City.self).venues, [venue])
+                expect(venue.licence == nil && other.licence?.venue === other)
+                expect(Set(venue.tags.map(\.title)) == ["a", "c"] && other.tags == venue.tags)
+                expect(venue.tags.allSatisfy { $0.venues == [venue, other] })
+                expectEqual(venue.photos.map(\.title), ["c", "d", "b"])
             }
         }
         for context in [leaf, middle, root] {
@@ -162,7 +163,7 @@ struct TreeSaveTests {
         try parent.saveAndWait()
         parent.performAndWait { parent.refreshAllObjects() }
         // Registered or not, it is found.
-        #expect(try parent.look(id, City.self) { $0.name } == "Faro")
+        try expectEqual(parent.look(id, City.self) { $0.name }, "Faro")
     }
 
     @Test func `mergePolicy is not consulted in a child's save: the last to save wins, property by property (CS-50)`()
@@ -181,13 +182,13 @@ struct TreeSaveTests {
         }
         try second.saveAndWait()
         try first.saveAndWait()
-        try parent.look(id, City.self) { #expect($0.name == "first" && $0.population == 2) }
+        try parent.look(id, City.self) { expect($0.name == "first" && $0.population == 2) }
         // After its save a child shows what the parent has made of it.
-        try first.look(id, City.self) { #expect($0.population == 2) }
+        try first.look(id, City.self) { expectEqual($0.population, 2) }
         // And what one child changed next does not bring back what it never touched.
         try second.edit(id, City.self) { $0.population = 3 }
         try second.saveAndWait()
-        try parent.look(id, City.self) { #expect($0.name == "first" && $0.population == 3) }
+        try parent.look(id, City.self) { expect($0.name == "first" && $0.population == 3) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -202,12 +203,12 @@ struct TreeSaveTests {
             let city = City(context: child)
             city.name = "fine"
             #expect(throws: CocoaError.self) { try child.save() }
-            #expect(child.insertedObjects == [user, city])
+            expectEqual(child.insertedObjects, [user, city])
             user.email = "u@example.com"
         }
-        parent.performAndWait { #expect(!parent.hasChanges && parent.registeredObjects.isEmpty) }
+        parent.performAndWait { expect(!parent.hasChanges && parent.registeredObjects.isEmpty) }
         try child.saveAndWait()
-        parent.performAndWait { #expect(parent.insertedObjects.count == 2) }
+        parent.performAndWait { expectEqual(parent.insertedObjects.count, 2) }
         // The parent's own save validates again.
         try parent.performAndWait {
             let user = try #require(try parent.all(User.self).first)
@@ -221,12 +222,12 @@ struct TreeSaveTests {
         let (root, middle, leaf) = stack.chain()
         let id = leaf.performAndWait {
             let note = DraftNote(context: leaf)
-            #expect(note.text == "awake in leaf")
+            expectEqual(note.text, "awake in leaf")
             return note.objectID
         }
         for context in [leaf, middle, root] { try context.saveAndWait() }
         for context in [leaf, middle, root] {
-            #expect(try context.look(id, DraftNote.self) { $0.text } == "awake in leaf")
+            try expectEqual(context.look(id, DraftNote.self) { $0.text }, "awake in leaf")
         }
     }
 
@@ -237,14 +238,14 @@ struct TreeSaveTests {
         try DraftNote.$log.withValue(log) {
             let id = child.performAndWait { DraftNote(context: child).objectID }
             try child.saveAndWait()
-            #expect(log.current == ["insert child", "willSave child", "didSave child"])
+            expectEqual(log.current, ["insert child", "willSave child", "didSave child"])
             log.update { $0 = [] }
             try parent.saveAndWait()
-            #expect(log.current == ["willSave parent", "didSave parent"])
+            expectEqual(log.current, ["willSave parent", "didSave parent"])
             log.update { $0 = [] }
             try child.performAndWait { child.delete(try child.existingObject(with: id)) }
             try child.saveAndWait()
-            #expect(log.current.filter { $0.hasPrefix("delete") } == ["delete child"])
+            expectEqual(log.current.filter { $0.hasPrefix("delete") }, ["delete child"])
         }
     }
 
@@ -257,17 +258,17 @@ struct TreeSaveTests {
             child.delete(city)
         }
         try child.saveAndWait()
-        parent.performAndWait { #expect(!parent.hasChanges && parent.registeredObjects.isEmpty) }
+        parent.performAndWait { expect(!parent.hasChanges && parent.registeredObjects.isEmpty) }
         let id = child.insertCity("short-lived")
         try child.saveAndWait()
-        parent.performAndWait { #expect(parent.insertedObjects.count == 1) }
+        parent.performAndWait { expectEqual(parent.insertedObjects.count, 1) }
         try child.performAndWait { child.delete(try child.existingObject(with: id)) }
         try child.saveAndWait()
-        parent.performAndWait { #expect(parent.insertedObjects.isEmpty && parent.deletedObjects.isEmpty) }
+        parent.performAndWait { expect(parent.insertedObjects.isEmpty && parent.deletedObjects.isEmpty) }
         try parent.saveAndWait()
-        #expect(try stack.count("City") == 0)
-        #expect(try parent.cityNames() == [])
-        #expect(try child.cityNames() == [])
+        try expectEqual(stack.count("City"), 0)
+        try expectEqual(parent.cityNames(), [])
+        try expectEqual(child.cityNames(), [])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -282,10 +283,10 @@ struct TreeSaveTests {
             return venue.objectID
         }
         try child.saveAndWait()
-        #expect(try parent.look(venueID, Venue.self) { $0.city } == nil)
+        try expectEqual(parent.look(venueID, Venue.self) { $0.city }, nil)
         try parent.saveAndWait()
-        #expect(try stack.read(venueID, Venue.self) { $0.city } == nil)
-        #expect(try stack.count("City") == 0)
+        try expectEqual(stack.read(venueID, Venue.self) { $0.city }, nil)
+        try expectEqual(stack.count("City"), 0)
     }
 
     @Test func `an object that the parent has deleted takes the child's changes with it`() throws {
@@ -306,14 +307,14 @@ struct TreeSaveTests {
             venue.city = cities[0]
             let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: child)
             try child.save()
-            #expect(cities.allSatisfy { $0?.managedObjectContext == nil && $0?.hasChanges == false })
-            #expect(log.entries.flatMap { $0.objects(NSDeletedObjectsKey) }.count == 2)
+            expect(cities.allSatisfy { $0?.managedObjectContext == nil && $0?.hasChanges == false })
+            expectEqual(log.entries.flatMap { $0.objects(NSDeletedObjectsKey) }.count, 2)
             return venue.objectID
         }
-        parent.performAndWait { #expect(parent.deletedObjects.count == 1 && parent.updatedObjects.isEmpty) }
-        #expect(try parent.look(fresh, Venue.self) { $0.city } == nil)
+        parent.performAndWait { expect(parent.deletedObjects.count == 1 && parent.updatedObjects.isEmpty) }
+        try expectEqual(parent.look(fresh, Venue.self) { $0.city }, nil)
         try parent.saveAndWait()
-        #expect(try stack.count("City") == 0)
+        try expectEqual(stack.count("City"), 0)
     }
 
     @Test func `a save transfers only what changed`() throws {
@@ -327,9 +328,9 @@ struct TreeSaveTests {
             try child.save()
         }
         try parent.performAndWait {
-            #expect(parent.registeredObjects.map(\.objectID) == [id])
+            expectEqual(parent.registeredObjects.map(\.objectID), [id])
             let keys = try parent.get(id, City.self).changedValues().keys.sorted()
-            #expect(keys == ["population"])
+            expectEqual(keys, ["population"])
         }
     }
 
@@ -342,8 +343,8 @@ struct TreeSaveTests {
             $0.population = 1
         }
         try child.saveAndWait()
-        parent.performAndWait { #expect(!parent.hasChanges) }
-        child.performAndWait { #expect(!child.hasChanges) }
+        parent.performAndWait { expect(!parent.hasChanges) }
+        child.performAndWait { expect(!child.hasChanges) }
     }
 
     @Test func `when the store has been removed a child's save loses what was in it, and keeps what is new`() throws {
@@ -355,9 +356,9 @@ struct TreeSaveTests {
         try stack.coordinator.remove(stack.coordinator.persistentStores[0])
         // The row has gone with its store: the parent has nothing to change.
         try child.saveAndWait()
-        parent.performAndWait { #expect(parent.updatedObjects.isEmpty && parent.insertedObjects.count == 1) }
+        parent.performAndWait { expect(parent.updatedObjects.isEmpty && parent.insertedObjects.count == 1) }
         #expect(throws: CocoaError.self) { try parent.saveAndWait() }
-        parent.performAndWait { #expect(parent.insertedObjects.count == 1) }
+        parent.performAndWait { expectEqual(parent.insertedObjects.count, 1) }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -374,15 +375,15 @@ struct TreeSaveTests {
         try child.saveAndWait()
         try stack.change(id, City.self) { city, _ in city.population = 9 }
         #expect { try parent.saveAndWait() } throws: { $0.cocoaCode == .managedObjectMerge }
-        #expect(fresh.isTemporaryID)
-        try parent.look(id, City.self) { #expect($0.population == 2 && $0.isUpdated) }
-        try child.look(id, City.self) { #expect($0.population == 2) }
-        #expect(try child.cityNames() == ["Beja", "new"])
+        expect(fresh.isTemporaryID)
+        try parent.look(id, City.self) { expect($0.population == 2 && $0.isUpdated) }
+        try child.look(id, City.self) { expectEqual($0.population, 2) }
+        try expectEqual(child.cityNames(), ["Beja", "new"])
         parent.performAndWait { parent.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
         try parent.saveAndWait()
-        #expect(!fresh.isTemporaryID)
-        #expect(try stack.read(id, City.self) { $0.population } == 2)
-        #expect(try child.look(fresh, City.self) { $0.name } == "new")
+        expect(!fresh.isTemporaryID)
+        try expectEqual(stack.read(id, City.self) { $0.population }, 2)
+        try expectEqual(child.look(fresh, City.self) { $0.name }, "new")
     }
 
     @Test func `many-to-many and ordered additions of siblings come together`() throws {
@@ -408,15 +409,15 @@ struct TreeSaveTests {
         for context in [parent, stack.context()] {
             try context.look(venueID, Venue.self) { venue in
                 if context !== parent { return }
-                #expect(Set(venue.tags.map { $0.title ?? "" }) == ["t1", "t2", "t3"])
-                #expect(Set(venue.photos.map { $0.title ?? "" }) == ["0", "1", "2", "3"])
-                #expect(venue.photos.first?.title == "0")
+                expectEqual(Set(venue.tags.map { $0.title ?? "" }), ["t1", "t2", "t3"])
+                expectEqual(Set(venue.photos.map { $0.title ?? "" }), ["0", "1", "2", "3"])
+                expectEqual(venue.photos.first?.title, "0")
             }
         }
         try parent.saveAndWait()
         try stack.context().look(venueID, Venue.self) { venue in
-            #expect(venue.tags.count == 3 && venue.photos.count == 4)
-            #expect(venue.photos.allSatisfy { $0.venue === venue })
+            expect(venue.tags.count == 3 && venue.photos.count == 4)
+            expect(venue.photos.allSatisfy { $0.venue === venue })
         }
     }
 
@@ -447,12 +448,12 @@ struct TreeSaveTests {
         func check(_ context: NSManagedObjectContext) throws {
             try context.performAndWait {
                 let venue = try context.get(venueID, Venue.self)
-                #expect(venue.city?.objectID == secondCity)
-                #expect(try context.get(secondCity, City.self).venues == [venue])
-                #expect(try context.get(firstCity, City.self).venues.isEmpty)
-                #expect(venue.licence?.venue === venue)
+                expectEqual(venue.city?.objectID, secondCity)
+                try expectEqual(context.get(secondCity, City.self).venues, [venue])
+                try expect(context.get(firstCity, City.self).venues.isEmpty)
+                expect(venue.licence?.venue === venue)
                 let licences = try context.all(Licence.self)
-                for licence in licences where licence.venue != nil { #expect(licence.venue?.licence === licence) }
+                for licence in licences where licence.venue != nil { expect(licence.venue?.licence === licence) }
             }
         }
         try check(parent)

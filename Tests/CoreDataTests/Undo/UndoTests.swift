@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -18,13 +19,13 @@ struct UndoTests {
         let stack = try Stack(kind)
         let context = stack.context()
         context.performAndWait {
-            #expect(context.undoManager == nil)
+            expectEqual(context.undoManager, nil)
             let city = City(context: context)
             city.name = "Porto"
             context.processPendingChanges()
             context.undo()
             context.redo()
-            #expect(city.isInserted && city.name == "Porto")
+            expect(city.isInserted && city.name == "Porto")
         }
     }
 
@@ -42,7 +43,7 @@ struct UndoTests {
         context.undoManager = UndoManager()
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            #expect(venue.tags.isEmpty)
+            expect(venue.tags.isEmpty)
             venue.name = "mine"
             context.processPendingChanges()
             try stack.change(id, Venue.self) { venue, context in
@@ -50,9 +51,9 @@ struct UndoTests {
                 venue.tags = Set((try? context.all(Tag.self)) ?? [])
             }
             try context.save()
-            #expect(venue.name == "mine" && venue.tags.count == (policy == .overwrite ? 0 : 1))
+            expect(venue.name == "mine" && venue.tags.count == (policy == .overwrite ? 0 : 1))
             context.undo()
-            #expect(venue.name == "old" && context.undoManager?.canUndo == false)
+            expect(venue.name == "old" && context.undoManager?.canUndo == false)
         }
     }
 
@@ -70,18 +71,18 @@ struct UndoTests {
             city.name = "c"
             context.processPendingChanges()
             context.undo()
-            #expect(city.name == "b" && city.population == 2)
+            expect(city.name == "b" && city.population == 2)
             context.undo()
-            #expect(city.name == "stored" && city.population == 1)
-            #expect(!city.hasChanges && !context.hasChanges)
+            expect(city.name == "stored" && city.population == 1)
+            expect(!city.hasChanges && !context.hasChanges)
             context.redo()
-            #expect(city.name == "b" && city.population == 2 && city.isUpdated)
+            expect(city.name == "b" && city.population == 2 && city.isUpdated)
             context.redo()
-            #expect(city.name == "c")
+            expectEqual(city.name, "c")
             context.undo()
             try context.save()
         }
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "b 2")
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population)" }, "b 2")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -95,13 +96,13 @@ struct UndoTests {
             context.processPendingChanges()
             city.name = "b"
             context.undo()
-            #expect(city.name == "a")
+            expectEqual(city.name, "a")
             city.name = "c"
             context.undoManager?.undo()
-            #expect(city.name == "a")
+            expectEqual(city.name, "a")
             context.undoManager?.undo()
-            #expect(city.name == "stored")
-            #expect(context.undoManager?.canUndo == false)
+            expectEqual(city.name, "stored")
+            expectEqual(context.undoManager?.canUndo, false)
         }
     }
 
@@ -120,7 +121,7 @@ struct UndoTests {
         try await context.perform {
             context.undo()
             let city = try context.get(id, City.self)
-            #expect(city.name == "a")
+            expectEqual(city.name, "a")
         }
     }
 
@@ -131,22 +132,22 @@ struct UndoTests {
         let context = context(stack)
         try context.performAndWait {
             let city = try context.get(cityID, City.self)
-            #expect(city.venues.isEmpty)
+            expect(city.venues.isEmpty)
             let venue = Venue(context: context)
             venue.name = "bar"
             venue.city = city
             venue.tags = [Tag(context: context)]
             context.processPendingChanges()
             context.undo()
-            #expect(venue.managedObjectContext == nil && context.insertedObjects.isEmpty && city.venues.isEmpty)
-            #expect(!context.hasChanges)
+            expect(venue.managedObjectContext == nil && context.insertedObjects.isEmpty && city.venues.isEmpty)
+            expect(!context.hasChanges)
             context.redo()
-            #expect(venue.isInserted && venue.name == "bar" && venue.city === city && city.venues == [venue])
-            #expect(venue.tags.count == 1)
+            expect(venue.isInserted && venue.name == "bar" && venue.city === city && city.venues == [venue])
+            expectEqual(venue.tags.count, 1)
             try context.save()
         }
-        #expect(try stack.read(cityID, City.self) { $0.venues.map(\.name) } == ["bar"])
-        #expect(try stack.count("Tag") == 1)
+        try expectEqual(stack.read(cityID, City.self) { $0.venues.map(\.name) }, ["bar"])
+        try expectEqual(stack.count("Tag"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -164,25 +165,25 @@ struct UndoTests {
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
             let (city, tag, photos) = (try #require(venue.city), try #require(venue.tags.first), venue.photos)
-            #expect(city.venues == [venue] && tag.venues == [venue])
+            expect(city.venues == [venue] && tag.venues == [venue])
             func expectThere() {
-                #expect(!venue.isDeleted && photos.allSatisfy { !$0.isDeleted && $0.venue === venue })
-                #expect(venue.photos == photos && venue.city === city && venue.tags == [tag])
-                #expect(city.venues == [venue] && tag.venues == [venue])
+                expect(!venue.isDeleted && photos.allSatisfy { !$0.isDeleted && $0.venue === venue })
+                expect(venue.photos == photos && venue.city === city && venue.tags == [tag])
+                expect(city.venues == [venue] && tag.venues == [venue])
             }
             context.delete(venue)
             context.processPendingChanges()
-            #expect(venue.isDeleted && photos.allSatisfy(\.isDeleted) && city.venues.isEmpty && tag.venues.isEmpty)
+            expect(venue.isDeleted && photos.allSatisfy(\.isDeleted) && city.venues.isEmpty && tag.venues.isEmpty)
             context.undo()
             expectThere()
-            #expect(!context.hasChanges)
+            expect(!context.hasChanges)
             context.redo()
-            #expect(venue.isDeleted && photos.allSatisfy(\.isDeleted) && city.venues.isEmpty && tag.venues.isEmpty)
+            expect(venue.isDeleted && photos.allSatisfy(\.isDeleted) && city.venues.isEmpty && tag.venues.isEmpty)
             context.undo()
             expectThere()
             try context.save()
         }
-        #expect(try stack.read(id, Venue.self) { $0.photos.count } == 2)
+        try expectEqual(stack.read(id, Venue.self) { $0.photos.count }, 2)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -202,15 +203,15 @@ struct UndoTests {
             venue.licence = nil
             context.processPendingChanges()
             context.undo()
-            #expect(venue.city === from && from.venues == [venue] && to.venues.isEmpty)
-            #expect(venue.licence === licence && licence.venue === venue)
-            #expect(!context.hasChanges)
+            expect(venue.city === from && from.venues == [venue] && to.venues.isEmpty)
+            expect(venue.licence === licence && licence.venue === venue)
+            expect(!context.hasChanges)
             context.redo()
-            #expect(venue.city === to && from.venues.isEmpty && to.venues == [venue])
-            #expect(venue.licence == nil && licence.venue == nil)
+            expect(venue.city === to && from.venues.isEmpty && to.venues == [venue])
+            expect(venue.licence == nil && licence.venue == nil)
             try context.save()
         }
-        #expect(try stack.read(toID, City.self) { $0.venues.count } == 1)
+        try expectEqual(stack.read(toID, City.self) { $0.venues.count }, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -244,18 +245,18 @@ struct UndoTests {
             new.title = "z"
             venue.mutableSetValue(forKey: "tags").add(new)
             context.processPendingChanges()
-            #expect(picture(venue) == "ca yz")
+            expectEqual(picture(venue), "ca yz")
             context.undo()
-            #expect(picture(venue) == "ca xy" && tag.venues == [venue])
+            expect(picture(venue) == "ca xy" && tag.venues == [venue])
             context.undo()
-            #expect(picture(venue) == "abc xy")
-            #expect(!context.hasChanges)
+            expectEqual(picture(venue), "abc xy")
+            expect(!context.hasChanges)
             context.redo()
             context.redo()
-            #expect(picture(venue) == "ca yz" && tag.venues.isEmpty)
+            expect(picture(venue) == "ca yz" && tag.venues.isEmpty)
             try context.save()
         }
-        #expect(try stack.read(id, Venue.self, picture) == "ca yz")
+        try expectEqual(stack.read(id, Venue.self, picture), "ca yz")
     }
 
     // MARK: - Across saves
@@ -270,14 +271,14 @@ struct UndoTests {
             city.name = "saved"
             try context.save()
             context.undo()
-            #expect(city.name == "stored" && city.isUpdated)
+            expect(city.name == "stored" && city.isUpdated)
             try context.save()
-            #expect(try stack.read(id, City.self) { $0.name } == "stored")
+            try expectEqual(stack.read(id, City.self) { $0.name }, "stored")
             context.redo()
-            #expect(city.name == "saved" && city.isUpdated)
+            expect(city.name == "saved" && city.isUpdated)
             try context.save()
         }
-        #expect(try stack.read(id, City.self) { $0.name } == "saved")
+        try expectEqual(stack.read(id, City.self) { $0.name }, "saved")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -299,17 +300,17 @@ struct UndoTests {
             context.delete(try #require(venue.photos.first))
             venue.city = try context.get(cityID, City.self)
             try context.save()
-            #expect(picture(venue) == [2, 1, 1, 1])
+            expectEqual(picture(venue), [2, 1, 1, 1])
             context.undo()
-            #expect(picture(venue) == [1, 2, 0, 0])
+            expectEqual(picture(venue), [1, 2, 0, 0])
             try context.save()
-            #expect(try stack.read(id, Venue.self, picture) == [1, 2, 0, 0])
+            try expectEqual(stack.read(id, Venue.self, picture), [1, 2, 0, 0])
             context.redo()
             try context.save()
-            #expect(picture(venue) == [2, 1, 1, 1])
+            expectEqual(picture(venue), [2, 1, 1, 1])
         }
-        #expect(try stack.read(id, Venue.self, picture) == [2, 1, 1, 1])
-        #expect(try stack.count("Photo") == 1)
+        try expectEqual(stack.read(id, Venue.self, picture), [2, 1, 1, 1])
+        try expectEqual(stack.count("Photo"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -336,22 +337,22 @@ struct UndoTests {
             context.delete(venue)
             context.delete(city)
             try context.save()
-            #expect(venue.managedObjectContext == nil)
+            expectEqual(venue.managedObjectContext, nil)
             context.undo()
-            #expect(venue.isInserted && city.isInserted && venue.objectID != id)
-            #expect(venue.city === city && city.venues == [venue])
-            #expect(venue.photos.map(\.title) == ["a", "b"] && venue.photos.allSatisfy(\.isInserted))
-            #expect(venue.tags == [tag] && tag.venues == [venue])
+            expect(venue.isInserted && city.isInserted && venue.objectID != id)
+            expect(venue.city === city && city.venues == [venue])
+            expect(venue.photos.map(\.title) == ["a", "b"] && venue.photos.allSatisfy(\.isInserted))
+            expect(venue.tags == [tag] && tag.venues == [venue])
             try context.save()
             let newID = venue.objectID
             let stored = try stack.read(newID, Venue.self) { venue in
                 [venue.name, venue.city?.name] + venue.photos.map(\.title) + ["\(venue.tags.count)"]
             }
-            #expect(stored == ["bar", "Porto", "a", "b", "1"])
+            expectEqual(stored, ["bar", "Porto", "a", "b", "1"])
             context.redo()
             try context.save()
         }
-        #expect(try ["Venue", "City", "Photo", "Tag"].map(stack.count) == [0, 0, 0, 1])
+        try expectEqual(["Venue", "City", "Photo", "Tag"].map(stack.count), [0, 0, 0, 1])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -371,12 +372,12 @@ struct UndoTests {
             try context.save()
             context.undo()
             try context.save()
-            #expect(first.objectID != firstID)
+            expect(first.objectID != firstID)
             context.undo()
-            #expect(venue.city === first && first.venues == [venue])
+            expect(venue.city === first && first.venues == [venue])
             try context.save()
         }
-        #expect(try stack.read(venueID, Venue.self) { $0.city?.name } == "first")
+        try expectEqual(stack.read(venueID, Venue.self) { $0.city?.name }, "first")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -388,14 +389,14 @@ struct UndoTests {
             city.name = "Porto"
             try context.save()
             context.undo()
-            #expect(city.isDeleted)
+            expect(city.isDeleted)
             try context.save()
-            #expect(try stack.count("City") == 0)
+            try expectEqual(stack.count("City"), 0)
             context.redo()
-            #expect(city.isInserted && city.name == "Porto")
+            expect(city.isInserted && city.name == "Porto")
             try context.save()
         }
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -416,13 +417,13 @@ struct UndoTests {
         }
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            #expect(city.name == "theirs" && city.venues.count == 2)
+            expect(city.name == "theirs" && city.venues.count == 2)
             context.undo()
-            #expect(city.name == "theirs" && city.population == 1)
-            #expect(city.venues.filter { !$0.isDeleted }.count == 1)
+            expect(city.name == "theirs" && city.population == 1)
+            expectEqual(city.venues.filter { !$0.isDeleted }.count, 1)
             try context.save()
         }
-        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population) \($0.venues.count)" } == "theirs 1 1")
+        try expectEqual(stack.read(id, City.self) { "\($0.name) \($0.population) \($0.venues.count)" }, "theirs 1 1")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -439,10 +440,10 @@ struct UndoTests {
         try stack.delete(id)
         try context.performAndWait {
             context.undo()
-            #expect(try context.get(otherID, City.self).population == 1)
+            try expectEqual(context.get(otherID, City.self).population, 1)
             try context.save()
         }
-        #expect(try stack.count("City") == 1)
+        try expectEqual(stack.count("City"), 1)
     }
 
     // MARK: - What is no step
@@ -455,7 +456,7 @@ struct UndoTests {
         try context.performAndWait {
             for city in try context.all(City.self) { _ = (city.name, city.venues) }
             context.processPendingChanges()
-            #expect(context.undoManager?.canUndo == false)
+            expectEqual(context.undoManager?.canUndo, false)
         }
     }
 
@@ -473,11 +474,11 @@ struct UndoTests {
                 context.processPendingChanges()
                 City(context: context).name = "Lisbon"
                 clear()
-                #expect(manager.canUndo)
+                expect(manager.canUndo)
                 context.undo()
-                #expect(!manager.canUndo && context.insertedObjects.isEmpty)
+                expect(!manager.canUndo && context.insertedObjects.isEmpty)
             }
-            #expect(target.current == 2)
+            expectEqual(target.current, 2)
         }
     }
 
@@ -494,9 +495,9 @@ struct UndoTests {
                 context.processPendingChanges()
             }
             for _ in 0..<5 { context.undo() }
-            #expect(city.population == 3)
+            expectEqual(city.population, 3)
             for _ in 0..<5 { context.redo() }
-            #expect(city.population == 5)
+            expectEqual(city.population, 5)
         }
     }
 
@@ -511,8 +512,8 @@ struct UndoTests {
             context.undo()
             city.name = "b"
             context.redo()
-            #expect(city.name == "b")
-            #expect(context.undoManager?.canRedo == false)
+            expectEqual(city.name, "b")
+            expectEqual(context.undoManager?.canRedo, false)
         }
     }
 
@@ -528,7 +529,7 @@ struct UndoTests {
             context.processPendingChanges()
             context.undoManager?.enableUndoRegistration()
             context.undo()
-            #expect(city.name == "a")
+            expectEqual(city.name, "a")
         }
     }
 
@@ -546,26 +547,26 @@ struct UndoTests {
         manager.beginUndoGrouping()
         register("a")
         manager.beginUndoGrouping()
-        #expect(manager.groupingLevel == 2)
+        expectEqual(manager.groupingLevel, 2)
         register("b")
         manager.endUndoGrouping()
         manager.setActionName("typing")
         manager.endUndoGrouping()
-        #expect(manager.undoActionName == "typing" && !manager.canRedo)
+        expect(manager.undoActionName == "typing" && !manager.canRedo)
         manager.undo()
-        #expect(log.current == ["undo b", "undo a"])
-        #expect(manager.redoActionName == "typing" && !manager.canUndo && manager.canRedo)
+        expectEqual(log.current, ["undo b", "undo a"])
+        expect(manager.redoActionName == "typing" && !manager.canUndo && manager.canRedo)
         manager.redo()
-        #expect(log.current.suffix(2) == ["redo a", "redo b"])
+        expectEqual(log.current.suffix(2), ["redo a", "redo b"])
         register("c")
         let other = Shared(0)
         manager.registerUndo(withTarget: other) { $0.update { $0 += 1 } }
         manager.removeAllActions(withTarget: log)
         manager.undo()
         manager.undo()
-        #expect(other.current == 1 && log.current.count == 4)
+        expect(other.current == 1 && log.current.count == 4)
         manager.removeAllActions()
-        #expect(!manager.canUndo && !manager.canRedo)
+        expect(!manager.canUndo && !manager.canRedo)
     }
 
     @Test func `a target that has gone is not called`() {
@@ -576,7 +577,7 @@ struct UndoTests {
             manager.registerUndo(withTarget: target) { _ in calls.update { $0 += 1 } }
         }
         manager.undo()
-        #expect(calls.current == 0)
+        expectEqual(calls.current, 0)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -592,10 +593,10 @@ struct UndoTests {
             context.processPendingChanges()
             try stack.change(id, City.self) { city, _ in city.name = "theirs" }
             try context.save()
-            #expect(city.name == "theirs" && city.population == 5)
+            expect(city.name == "theirs" && city.population == 5)
             context.undo()
-            #expect(city.population == 1)
-            #expect(context.undoManager?.canUndo == false)
+            expectEqual(city.population, 1)
+            expectEqual(context.undoManager?.canUndo, false)
         }
     }
 
@@ -620,12 +621,12 @@ struct UndoTests {
         try stack.change(id, Venue.self) { venue, context in venue.photos.append(photo("c", context)) }
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            #expect(venue.photos.map(\.title) == ["b", "a", "c"])
+            expectEqual(venue.photos.map(\.title), ["b", "a", "c"])
             context.undo()
-            #expect(venue.photos.map(\.title) == ["a", "b", "c"])
+            expectEqual(venue.photos.map(\.title), ["a", "b", "c"])
             try context.save()
         }
-        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["a", "b", "c"])
+        try expectEqual(stack.read(id, Venue.self) { $0.photos.map(\.title) }, ["a", "b", "c"])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -648,11 +649,11 @@ struct UndoTests {
             try context.save()
             context.undo()
             try context.save()
-            #expect(user.favourites.map(\.name) == ["c", "b", "a"])
+            expectEqual(user.favourites.map(\.name), ["c", "b", "a"])
             context.undo()
-            #expect(user.favourites.map(\.name) == ["a", "b", "c"])
+            expectEqual(user.favourites.map(\.name), ["a", "b", "c"])
             try context.save()
         }
-        #expect(try stack.read(id, User.self) { $0.favourites.map(\.name) } == ["a", "b", "c"])
+        try expectEqual(stack.read(id, User.self) { $0.favourites.map(\.name) }, ["a", "b", "c"])
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Testing
 
 /// The five policies, as tests take them for arguments.
@@ -38,7 +39,7 @@ extension NSManagedObjectContext {
     /// A save that must fail with conflicts.
     package func conflictsOfSave(_ code: CocoaError.Code = .managedObjectMerge) throws -> [NSObject] {
         let error = #expect(throws: CocoaError.self) { try self.save() }
-        #expect(error?.code == code)
+        expectEqual(error?.code, code)
         return try #require(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])
     }
 

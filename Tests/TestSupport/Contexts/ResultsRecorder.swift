@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Testing
 
 /// A delegate that keeps a copy of the results by nothing but what it is told, and writes down what that was.
@@ -70,12 +71,16 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
     // MARK: - What is told
 
     package func controllerWillChangeContent(_ controller: Controller) {
-        #expect(!isChanging)
+        expect(!isChanging)
         isChanging = true
         lastController = controller
         objectChanges = []
         sectionChanges = []
-        #expect(sections.map(\.objects.count) == controller.sections?.map(\.numberOfObjects), "told before the change")
+        expectEqual(
+            sections.map(\.objects.count),
+            controller.sections?.map(\.numberOfObjects),
+            "told before the change"
+        )
     }
 
     package func controller(
@@ -84,8 +89,8 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         atSectionIndex sectionIndex: Int,
         for type: NSFetchedResultsChangeType
     ) {
-        #expect(isChanging)
-        #expect(type == .insert || type == .delete)
+        expect(isChanging)
+        expect(type == .insert || type == .delete)
         lines.append("section \(sectionInfo.name) \(type) \(sectionIndex)")
         sectionChanges.append((sectionInfo.name, sectionIndex, type == .insert))
     }
@@ -97,13 +102,13 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         for type: NSFetchedResultsChangeType,
         newIndexPath: IndexPath?
     ) {
-        #expect(isChanging)
+        expect(isChanging)
         let paths = [indexPath, newIndexPath].map { $0.map { "\($0.section)/\($0.row)" } ?? "-" }
         lines.append("\(Self.label(anObject)) \(type) \(paths[0]) \(paths[1])")
         switch type {
-        case .insert: #expect(indexPath == nil && newIndexPath != nil)
-        case .delete: #expect(indexPath != nil && newIndexPath == nil)
-        case .move, .update: #expect(indexPath != nil && newIndexPath != nil)
+        case .insert: expect(indexPath == nil && newIndexPath != nil)
+        case .delete: expect(indexPath != nil && newIndexPath == nil)
+        case .move, .update: expect(indexPath != nil && newIndexPath != nil)
         }
         guard type != .update, let object = anObject as? NSObject else { return }
         objectChanges.append((object, indexPath, newIndexPath))
@@ -113,14 +118,14 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         _ controller: Controller,
         didChangeContentWith diff: CollectionDifference<NSManagedObjectID>
     ) {
-        #expect(isChanging)
+        expect(isChanging)
         let changed = ids.applying(diff)
-        #expect(changed != nil)
+        expect(changed != nil)
         ids = changed ?? []
     }
 
     package func controllerDidChangeContent(_ controller: Controller) {
-        #expect(isChanging)
+        expect(isChanging)
         isChanging = false
         events += 1
         apply()
@@ -131,12 +136,12 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         for change in objectChanges.filter({ $0.old != nil }).sorted(by: { ($1.old ?? []) < ($0.old ?? []) }) {
             guard let old = change.old else { continue }
             let removed = sections[old.section].objects.remove(at: old.row)
-            #expect(removed === change.object)
+            expect(removed === change.object)
         }
         for change in sectionChanges.filter({ !$0.isInsertion }).sorted(by: { $1.index < $0.index }) {
             let removed = sections.remove(at: change.index)
-            #expect(removed.name == change.name)
-            #expect(removed.objects.isEmpty, "nothing was left in a section that went")
+            expectEqual(removed.name, change.name)
+            expect(removed.objects.isEmpty, "nothing was left in a section that went")
         }
         for change in sectionChanges.filter(\.isInsertion).sorted(by: { $0.index < $1.index }) {
             sections.insert((change.name, []), at: change.index)
