@@ -54,7 +54,7 @@ struct CommandTests {
     @Test func `history lists transactions, tells of consumers, and purges what all have read`() throws {
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         for name in ["Porto", "Faro", "Braga"] { try stack.addCities([name]) }
-        let uuid = try #require(stack.coordinator.persistentStores.first?.identifier)
+        let uuid = try require(stack.coordinator.persistentStores.first?.identifier)
         try stack.coordinator.setPersistentHistoryToken(
             NSPersistentHistoryToken(transactionNumbers: [uuid: 2]),
             forConsumer: "index"
@@ -119,7 +119,7 @@ struct CommandTests {
         // So that the new keys are others.
         let context = stack.context()
         try context.performAndWait { () throws in
-            let first = try #require(
+            let first = try require(
                 try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).first { $0.name == "Venue 1" }
             )
             context.delete(first)
@@ -131,7 +131,7 @@ struct CommandTests {
         let lines = stack.folder.appendingPathComponent("lines")
         try Data(exported.lines.joined(separator: "\n").utf8).write(to: lines)
         let copy = stack.folder.appendingPathComponent("copy.sqlite")
-        let text = try #require(run("export", "--store", stack.storeURL.path).lines.first)
+        let text = try require(run("export", "--store", stack.storeURL.path).lines.first)
         expect(text.hasPrefix("{\"@id\": \""))
         let like = stack.storeURL.path
         let imported = run("import", "--store", copy.path, "--like", like, "--from", lines.path)
@@ -148,7 +148,7 @@ struct CommandTests {
         let stack = try Stack(.sqlite)
         try stack.addCities((1...6).map { "City \($0)" })
         let context = stack.context()
-        let entity = try #require(stack.coordinator.managedObjectModel.entitiesByName["City"])
+        let entity = try require(stack.coordinator.managedObjectModel.entitiesByName["City"])
         var lines: [String] = []
         try context.performAndWait {
             try ExportCommand.export(entity, context, stretch: stretch) { lines.append($0) }

@@ -20,8 +20,8 @@ struct ExplainTests {
         try context.performAndWait { () throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "price == %d", 4711)
-            let answer = try #require(try context.explain(request).answers.first)
-            let statement = try #require(answer.statement)
+            let answer = try require(try context.explain(request).answers.first)
+            let statement = try require(answer.statement)
             expect(statement.hasPrefix("SELECT") && statement.contains("?") && !statement.contains("4711"))
             expect(answer.indexes.count == 1 && answer.indexes.first?.contains("byPrice") == true)
             expect(answer.scannedTables.isEmpty && !answer.plan.isEmpty)
@@ -50,7 +50,7 @@ struct ExplainTests {
             try expectEqual(context.explain(citiesRequest()).answers.map(\.statement), [nil])
             let request = NSFetchRequest<NSDictionary>(entityName: "City")
             request.resultType = .dictionaryResultType
-            #expect(throws: CocoaError.self) { try context.explain(request) }
+            expectThrows(CocoaError.self) { try context.explain(request) }
         }
     }
 }

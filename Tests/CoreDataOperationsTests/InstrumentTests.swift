@@ -18,7 +18,7 @@ struct InstrumentTests {
             try expectEqual(context.fetch(request).count, 1)
             try expectEqual(context.count(for: citiesRequest()), 2)
         }
-        let save = try #require(log.of(.save).first)
+        let save = try require(log.of(.save).first)
         expect(save.rows == 2 && save.context == "adding" && save.duration > .zero && save.errorCode == nil)
         let fetches = log.of(.fetch)
         expectEqual(fetches.map(\.rows), [1, 2])
@@ -36,8 +36,8 @@ struct InstrumentTests {
             request.predicate = NSPredicate(format: "name == %@", "Faro")
             _ = try context.fetch(request)
         }
-        let fetch = try #require(log.of(.fetch).first)
-        let statement = try #require(fetch.statement)
+        let fetch = try require(log.of(.fetch).first)
+        let statement = try require(fetch.statement)
         let placeholder = kind == .postgreSQL ? "$1" : "?"
         expect(statement.contains("WHERE") && statement.contains(placeholder) && !statement.contains("Faro"))
         expect(fetch.storeTime > .zero && fetch.storeTime <= fetch.duration)
@@ -47,18 +47,18 @@ struct InstrumentTests {
     func `a fault that the row cache cannot fill is told, and one that it can is not`(kind: StoreKind) throws {
         let stack = try Stack(kind, log)
         let ids = try stack.addCities(["Faro"])
-        let store = try #require(stack.coordinator.openStores.first)
+        let store = try require(stack.coordinator.openStores.first)
         store.cache.removeAll()
         log.clear()
         for _ in 1...2 {
             let context = stack.context("faulting")
             try context.performAndWait { () throws in
-                let city = try #require(try context.existingObject(with: ids[0]) as? City)
+                let city = try require(try context.existingObject(with: ids[0]) as? City)
                 expectEqual(city.name, "Faro")
             }
         }
         expectEqual(log.of(.fault).map(\.rows), [1])
-        let fault = try #require(log.of(.fault).first)
+        let fault = try require(log.of(.fault).first)
         expect(fault.entity == "City" && fault.duration > .zero)
         expectEqual(fault.storeTime, kind == .memory ? .zero : fault.duration)
     }
@@ -71,11 +71,11 @@ struct InstrumentTests {
         var runs = 0
         try first.performAndWait(retrying: 3) { () throws in
             runs += 1
-            let city = try #require(try first.existingObject(with: ids[0]) as? City)
+            let city = try require(try first.existingObject(with: ids[0]) as? City)
             city.population += 1
             guard runs == 1 else { return }
             try second.performAndWait { () throws in
-                let city = try #require(try second.existingObject(with: ids[0]) as? City)
+                let city = try require(try second.existingObject(with: ids[0]) as? City)
                 city.population += 10
                 try second.save()
             }
@@ -96,7 +96,7 @@ struct InstrumentTests {
         }
         try stack.addCities(["Faro", "Porto"])
         following.performAndWait {}
-        let merge = try #require(log.of(.merge).first)
+        let merge = try require(log.of(.merge).first)
         expect(merge.rows == 2 && merge.context == "following")
         let context = stack.context("working")
         let count = try await context.fetch(citiesRequest(), progress: nil) { $0.count }
@@ -108,7 +108,7 @@ struct InstrumentTests {
             update.propertiesToUpdate = ["population": 7]
             _ = try context.execute(update)
         }
-        let batch = try #require(log.of(.batch).first)
+        let batch = try require(log.of(.batch).first)
         expect(batch.rows == 2 && batch.entity == "City" && batch.context == "working")
     }
 
@@ -118,14 +118,14 @@ struct InstrumentTests {
         let gate = Gate()
         let holding = NSManagedObjectContext(.privateQueue)
         holding.persistentStoreCoordinator = holder
-        let rows = try #require(holder.openStores.first).rows
+        let rows = try require(holder.openStores.first).rows
         let (ends, end) = AsyncStream<Void>.makeStream()
         Thread {
             try? rows.retire { gate.stopOnce() }
             end.finish()
         }.start()
         await gate.arrival()
-        let store = try #require(stack.coordinator.openStores.first)
+        let store = try require(stack.coordinator.openStores.first)
         async let saved: Void = waiter.perform {
             City(context: waiter).name = "Faro"
             try waiter.save()
@@ -135,9 +135,9 @@ struct InstrumentTests {
         gate.open()
         for await _ in ends {}
         try await saved
-        let wait = try #require(log.of(.writerWait).first)
+        let wait = try require(log.of(.writerWait).first)
         expect(wait.duration > .zero && wait.context == "waiting")
-        let save = try #require(log.of(.save).first)
+        let save = try require(log.of(.save).first)
         expect(save.storeTime >= wait.duration)
     }
 
@@ -162,7 +162,7 @@ struct InstrumentTests {
             try coordinator.addPersistentStore(type: .sqlite, at: old.storeURL, options: options)
             try coordinator.close()
         }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             // What has no value in the old store, and may not be without one.
             try open { $0?.properties.append(GuideModel.attribute("mayor", .string, optional: false)) }
         }
@@ -239,7 +239,7 @@ struct WritingInstrumentTests {
         instrument.record(CoreDataEvent(kind: .save, duration: .milliseconds(1), errorCode: 134_030))
         expectEqual(lines.current.count, 2)
         let object = try JSONSerialization.jsonObject(with: Data(lines.current[0].utf8))
-        let members = try #require(object as? [String: Any])
+        let members = try require(object as? [String: Any])
         expect(members["kind"] as? String == "fetch" && members["rows"] as? Int == 7)
         expect(members["ms"] as? Double == 250 && members["storeMs"] as? Double == 200)
         expect(members["context"] as? String == "a \"quoted\"\nname" && members["statement"] as? String == "SELECT 1")

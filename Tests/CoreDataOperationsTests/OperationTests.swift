@@ -17,7 +17,7 @@ struct StatisticsTests {
             for id in ids { _ = try context.existingObject(with: id) }
         }
         let statistics = stack.coordinator.statistics()
-        let store = try #require(statistics.stores.first)
+        let store = try require(statistics.stores.first)
         expectEqual(statistics.contexts, 1)
         expect(store.cachedRows == 2 && store.cachedBytes > 2 * 50 && store.cacheHits >= 2)
         expectEqual((store.pool != nil), (kind == .sqlite))
@@ -57,7 +57,7 @@ struct StatisticsTests {
     @Test func `a pinned version and a consumer that lags behind are told`() throws {
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         try stack.addCities(["Faro"])
-        let token = try #require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        let token = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
         try stack.coordinator.setPersistentHistoryToken(token, forConsumer: "search")
         let context = stack.context()
         try context.performAndWait { () throws in
@@ -66,9 +66,9 @@ struct StatisticsTests {
         }
         try stack.addCities(["Porto"])
         try stack.addCities(["Lisboa"])
-        let store = try #require(stack.coordinator.statistics().stores.first)
+        let store = try require(stack.coordinator.statistics().stores.first)
         expectEqual(store.pool?.pinnedVersions, 1)
-        try expect(#require(store.pool?.oldestPin) > .zero)
+        try expect(require(store.pool?.oldestPin) > .zero)
         expect(store.historyLag.map(\.consumer) == ["search"] && store.historyLag.map(\.transactions) == [2])
         withExtendedLifetime(context) {}
     }
@@ -108,10 +108,10 @@ struct CheckTests {
 
     @Test func `a coordinator without stores, and one that is closed, are not well`() async throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        await #expect(throws: CocoaError.self) { _ = try await coordinator.check() }
+        await expectThrows(CocoaError.self) { _ = try await coordinator.check() }
         let stack = try Stack(.memory)
         try stack.coordinator.close()
-        await #expect(throws: CocoaError.self) { _ = try await stack.coordinator.check() }
+        await expectThrows(CocoaError.self) { _ = try await stack.coordinator.check() }
     }
 }
 
@@ -134,7 +134,7 @@ struct ClosingTests {
             }
             expectEqual(context.insertedObjects.count, 1)
         }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try stack.coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         }
         try stack.coordinator.close()
@@ -156,7 +156,7 @@ struct ClosingTests {
         defer { NotificationCenter.default.removeObserver(observer) }
         async let saved: Void = context.perform { try context.save() }
         await gate.arrival()
-        #expect(throws: CocoaError.self) { try stack.coordinator.close(within: .milliseconds(20)) }
+        expectThrows(CocoaError.self) { try stack.coordinator.close(within: .milliseconds(20)) }
         expectEqual(stack.coordinator.persistentStores.count, 1, "the save still needs it")
         gate.open()
         try stack.coordinator.close()
@@ -175,7 +175,7 @@ struct ClosingTests {
         try stack.coordinator.close()
         context.performAndWait {
             let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Faro"]])
-            #expect(throws: CocoaError.self) { try context.execute(insert) }
+            expectThrows(CocoaError.self) { try context.execute(insert) }
         }
     }
 
@@ -210,7 +210,7 @@ struct LimitTests {
                 expectEqual(CoreDataFailure(error), .environment)
             }
             City(context: contexts[2]).name = "Faro"
-            #expect(throws: CocoaError.self) { try contexts[2].save() }
+            expectThrows(CocoaError.self) { try contexts[2].save() }
         }
     }
 
@@ -223,7 +223,7 @@ struct LimitTests {
     @Test func `rows that nobody holds go beyond the limit, and those that are held stay`() throws {
         let stack = try Stack(.sqlite)
         stack.coordinator.limits.rowCacheBytes = 1 << 20
-        let cache = try #require(stack.coordinator.openStores.first).cache
+        let cache = try require(stack.coordinator.openStores.first).cache
         let context = stack.context()
         // About 4 MiB of rows, in portions that nobody holds for long.
         for portion in 1...40 {

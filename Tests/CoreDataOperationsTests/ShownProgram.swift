@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -14,7 +15,7 @@ enum ShownProgram {
     static func complaints(manifest: String) throws -> String {
         try inFolder(["Package.swift": manifest]) { folder, paths in
             let info = try output(["swiftc", "-print-target-info"], in: folder).text
-            let match = try #require(info.firstMatch(of: /"runtimeResourcePath"\s*:\s*"([^"]*)"/))
+            let match = try require(info.firstMatch(of: /"runtimeResourcePath"\s*:\s*"([^"]*)"/))
             let library = match.1 + "/pm/ManifestAPI"
             let options = ["-swift-version", "6", "-package-description-version", "6.2.0", "-I", String(library)]
             return try output(["swiftc", "-typecheck", "-no-color-diagnostics"] + options + paths, in: folder).text
@@ -92,7 +93,7 @@ enum ShownProgram {
         let found = [here, build].first { folder in
             FileManager.default.fileExists(atPath: folder.appendingPathComponent("Modules/CoreData.swiftmodule").path)
         }
-        return try #require(found, "There is no module CoreData beside the tests.")
+        return try require(found, "There is no module CoreData beside the tests.")
     }
 
     private static func inFolder<T>(_ files: [String: String], _ body: (URL, [String]) throws -> T) throws -> T {

@@ -127,7 +127,7 @@ struct ImporterTests {
 
         let context = try scratch.container().newBackgroundContext()
         try await context.perform {
-            let package = try #require(try context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
+            let package = try require(try context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
             expectEqual(package.name, "sqlite3")
             expectEqual(package.version, "3.40.1-2")
             expectEqual(package.architecture, "amd64")

@@ -47,7 +47,7 @@ struct IndexFileTests {
     }
 
     @Test func `a file that is missing or a folder is named in the error`() throws {
-        #expect(throws: IndexError.self) { try IndexFile(path: "/nowhere/Packages") }
+        expectThrows(IndexError.self) { try IndexFile(path: "/nowhere/Packages") }
         try withFolder { folder in
             #expect(throws: IndexError.cannotRead(path: folder, reason: "it is a folder")) {
                 _ = try IndexFile(path: folder)
@@ -116,7 +116,7 @@ struct IndexFileTests {
             let part = "\(folder)/part_Packages.\(suffix)"
             for length in [data.count / 2, data.count - 2] {
                 try data.prefix(length).write(to: URL(fileURLWithPath: part))
-                #expect(throws: IndexError.self) { try Survey(of: [IndexFile(path: part)]) }
+                expectThrows(IndexError.self) { try Survey(of: [IndexFile(path: part)]) }
             }
         }
     }

@@ -36,7 +36,7 @@ struct IndexMigrationTests {
 
         let context = container.newBackgroundContext()
         try context.performAndWait {
-            let package = try #require(context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
+            let package = try require(context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
             expectEqual(package.synopsis, "shell")
             expectEqual(package.upstreamVersion, "5.9")
             expectEqual(package.revision, "4+b2")

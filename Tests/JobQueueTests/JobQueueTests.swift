@@ -148,7 +148,7 @@ struct JobQueueTests {
         slowContext.retainsRegisteredObjects = true
         let fastContext = folder.container.newBackgroundContext()
         fastContext.name = "fast.1"
-        let claim = try #require(try await slowContext.perform { try slow.claim(in: slowContext) }.first)
+        let claim = try require(try await slowContext.perform { try slow.claim(in: slowContext) }.first)
         try await expectEqual(fast.workOnce(in: fastContext), 1)
 
         // The job is held as it was when it was claimed, so only the save can find out.
@@ -193,11 +193,11 @@ struct JobQueueTests {
             let jobs = try worker.free(in: second)
             expectEqual(jobs.count, 8)
             hasFetched.signal()
-            try #require(hasClaimed.wait(timeout: .now() + 30) == .success)
+            try require(hasClaimed.wait(timeout: .now() + 30) == .success)
             return try worker.take(jobs, in: second).count
         }
         let early = try await first.perform {
-            try #require(hasFetched.wait(timeout: .now() + 30) == .success)
+            try require(hasFetched.wait(timeout: .now() + 30) == .success)
             defer { hasClaimed.signal() }
             return try worker.take(Array(worker.free(in: first).prefix(5)), in: first).count
         }
@@ -262,9 +262,9 @@ struct JobQueueTests {
         expect(options.role == .work && options.name == "w" && options.contexts == 3)
         expect(options.lease == 0.5 && options.isSupervised)
         try expectEqual(Options.parse([]).role, .demo)
-        #expect(throws: UsageError.self) { try Options.parse(["work", "--name", "a.b"]) }
-        #expect(throws: UsageError.self) { try Options.parse(["--seconds", "x"]) }
-        #expect(throws: UsageError.self) { try Options.parse(["frob"]) }
+        expectThrows(UsageError.self) { try Options.parse(["work", "--name", "a.b"]) }
+        expectThrows(UsageError.self) { try Options.parse(["--seconds", "x"]) }
+        expectThrows(UsageError.self) { try Options.parse(["frob"]) }
     }
 
     @Test func `the monitor shows states and workers`() {
@@ -359,7 +359,7 @@ struct JobQueueTests {
         expectEqual(ThreadState.all(of: child.processID)?.allSatisfy { $0.letter == "T" }, true)
         #endif
         // One that goes on is reported, with nobody waiting for the rest of the deadline.
-        await #expect(throws: QueueError.self) {
+        await expectThrows(QueueError.self) {
             try await child.pause(within: 0) { _ in [ThreadState(stat: "1 (name) R 1")].compactMap(\.self) }
         }
         child.goOn()

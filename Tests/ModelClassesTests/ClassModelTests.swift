@@ -15,7 +15,7 @@ struct ClassModelTests {
 
     /// The statements for a model, which can be changed afterwards.
     private static func schema(_ model: NSManagedObjectModel) throws -> [String] {
-        try SQLiteSchema(for: try #require(NSManagedObjectModel(byMerging: [model]))).statements
+        try SQLiteSchema(for: try require(NSManagedObjectModel(byMerging: [model]))).statements
     }
 
     // MARK: - The same as a file
@@ -81,7 +81,7 @@ struct ClassModelTests {
             let (mine, theirs) = (try model.entity(name), try file.entity(name))
             expectEqual(mine.versionHash, theirs.versionHash)
             for property in theirs.ownProperties where property.name != "hours" {
-                let found = try #require(mine.propertiesByName[property.name])
+                let found = try require(mine.propertiesByName[property.name])
                 expectEqual(found, property, "\(name).\(property.name)")
             }
             expectEqual(mine.ownProperties.count, theirs.ownProperties.count)
@@ -108,7 +108,7 @@ struct ClassModelTests {
         expectEqual(model.entityVersionHashesByName, file.entityVersionHashesByName)
         try expectEqual(Self.schema(model), Self.schema(file))
         for entity in model.entities {
-            let other = try file.entity(try #require(entity.name))
+            let other = try file.entity(try require(entity.name))
             entity.managedObjectClassName = other.managedObjectClassName
             other.ownProperties.compactMap { $0 as? NSAttributeDescription }.forEach { attribute in
                 // The class of a transformable value need not be in the program.
@@ -171,7 +171,7 @@ struct ClassModelTests {
             context.reset()
             let request = NSFetchRequest<Place>(entityName: "Place")
             request.predicate = NSPredicate(format: "address.street == 'Storgata' AND address.spot.x == 1")
-            let bar = try #require(try context.fetch(request).first as? Bar)
+            let bar = try require(try context.fetch(request).first as? Bar)
             expect(bar.hours == Hours(opens: 10, closes: 12) && bar.winterHours == Hours(opens: 1, closes: 2))
             expect(bar.tags == ["a", "b"] && bar.stars == .two)
             expectEqual(bar.address, Address(street: "Storgata", number: 7, spot: Spot(x: 1, y: 2, stars: .three)))

@@ -148,6 +148,6 @@ struct ModelPlanTests {
         }
         try expectEqual(NSManagedObjectModel(version: LibraryV1.self).versionIdentifiers, ["LibraryV1"])
         try expectEqual(NSManagedObjectModel(version: LibraryV2.self).versionIdentifiers, ["2.0"])
-        #expect(throws: CocoaError.self) { try Empty.currentModel() }
+        expectThrows(CocoaError.self) { try Empty.currentModel() }
     }
 }

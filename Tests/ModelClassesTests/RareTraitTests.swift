@@ -46,14 +46,14 @@ struct RareTraitTests {
         let pin = try model().entity("Pin")
 
         expectEqual(pin.compoundIndexNames, [["x", "y"]])
-        let both = try #require(pin.indexes.first { $0.name == "both" })
+        let both = try require(pin.indexes.first { $0.name == "both" })
         expectEqual(both.elements.map(\.isAscending), [true, false])
-        let tree = try #require(pin.indexes.first { $0.name == "where" })
+        let tree = try require(pin.indexes.first { $0.name == "where" })
         expect(
             tree.elements.map(\.collationType) == [.rTree, .rTree] && tree.elements.map(\.propertyName) == ["x", "y"]
         )
-        let upper = try #require(pin.indexes.first { $0.name == "upper" }?.elements.first)
-        let computed = try #require(upper.property as? NSExpressionDescription)
+        let upper = try require(pin.indexes.first { $0.name == "upper" }?.elements.first)
+        let computed = try require(upper.property as? NSExpressionDescription)
         expect(computed.resultType == .string && computed.expression?.expressionType == .function)
         expect(!upper.isAscending)
     }

@@ -9,7 +9,7 @@ import Testing
 struct PortedAppTests {
     /// A context on an empty store in memory.
     private static func context() throws -> NSManagedObjectContext {
-        let model = try #require(LibraryStack.compiledModel)
+        let model = try require(LibraryStack.compiledModel)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         let context = NSManagedObjectContext(.privateQueue)
@@ -38,12 +38,12 @@ struct PortedAppTests {
     }
 
     @Test func `the bundle has the model under both of its names`() throws {
-        let (compiled, edited) = (try #require(LibraryStack.compiledModel), try #require(LibraryStack.editedModel))
+        let (compiled, edited) = (try require(LibraryStack.compiledModel), try require(LibraryStack.editedModel))
 
         expectEqual(compiled.entitiesByName.count, 6)
         expectEqual(compiled.entityVersionHashesByName, edited.entityVersionHashesByName)
         expect(compiled.entitiesByName["Author"]?.attributesByName["default"] != nil)
-        let first = try #require(LibraryStack.version("Library"))
+        let first = try require(LibraryStack.version("Library"))
         expectEqual(first.entitiesByName["Author"]?.attributesByName["default"], nil)
     }
 
@@ -69,7 +69,7 @@ struct PortedAppTests {
             book.stars = 4.5
             book.weight = 0.5
         } _: { context in
-            let book = try #require(try context.fetch(Book.fetchRequest() as NSFetchRequest<Book>).first)
+            let book = try require(try context.fetch(Book.fetchRequest() as NSFetchRequest<Book>).first)
             expect(book.title == "Dune" && book.identifier == uuid && book.addedAt == date)
             expect(book.cover == Data([1, 2, 3]) && book.isLent && book.onSale == true)
             expectEqual(book.dimensions?.count, 2)
@@ -95,7 +95,7 @@ struct PortedAppTests {
             chapter.read()
             chapter.read()
         } _: { context in
-            let chapter = try #require(try context.fetch(Chapter.fetchRequest() as NSFetchRequest<Chapter>).first)
+            let chapter = try require(try context.fetch(Chapter.fetchRequest() as NSFetchRequest<Chapter>).first)
             expectEqual(chapter.number, 3)
             expectEqual(chapter.text, "It was a dark and stormy night")
             expect(chapter.tags == ["opening"] && chapter.kind == .picture && chapter.timesRead == 2)
@@ -122,13 +122,13 @@ struct PortedAppTests {
             shelf.insertIntoMedia(magazine, at: 0)
             magazine.issue = 7
         } _: { context in
-            let shelf = try #require(try context.fetch(ShelfObject.fetchRequest() as NSFetchRequest<ShelfObject>).first)
+            let shelf = try require(try context.fetch(ShelfObject.fetchRequest() as NSFetchRequest<ShelfObject>).first)
             expect(shelf.media?.count == 2 && (shelf.media?.firstObject as? Magazine)?.issue == 7)
-            let book = try #require(shelf.media?.lastObject as? Book)
+            let book = try require(shelf.media?.lastObject as? Book)
             expect(book.shelf === shelf)
             expectEqual((book.chapters?.array as? [Chapter])?.map(\.number), [3, 2, 1])
             expect((book.chapters?.firstObject as? Chapter)?.book === book)
-            let author = try #require(book.authors?.anyObject() as? Author)
+            let author = try require(book.authors?.anyObject() as? Author)
             expect(author.sortName == "Herbert" && author.default == "SF" && author.longBooks == [book])
             shelf.removeFromMedia(at: 0)
             shelf.removeFromMedia(book)

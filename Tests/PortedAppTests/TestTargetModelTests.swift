@@ -20,15 +20,15 @@ struct TestTargetModelTests {
 
     @Test func `the bundle of a test target has the model under both of its names`() throws {
         for name in ["momd", "xcdatamodeld"] {
-            let url = try #require(Bundle.module.url(forResource: "Loans", withExtension: name))
+            let url = try require(Bundle.module.url(forResource: "Loans", withExtension: name))
             expectEqual(NSManagedObjectModel(contentsOf: url)?.entities.count, 2)
         }
     }
 
     @Test func `classes of a test target, generated and by hand, are found and work`() throws {
-        let url = try #require(Bundle.module.url(forResource: "Loans", withExtension: "momd"))
+        let url = try require(Bundle.module.url(forResource: "Loans", withExtension: "momd"))
         let coordinator = NSPersistentStoreCoordinator(
-            managedObjectModel: try #require(NSManagedObjectModel(contentsOf: url))
+            managedObjectModel: try require(NSManagedObjectModel(contentsOf: url))
         )
         try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         let context = NSManagedObjectContext(.privateQueue)
@@ -42,7 +42,7 @@ struct TestTargetModelTests {
             try context.save()
             context.reset()
 
-            let found = try #require(try context.fetch(NSFetchRequest<Borrower>(entityName: "Borrower")).first)
+            let found = try require(try context.fetch(NSFetchRequest<Borrower>(entityName: "Borrower")).first)
             expect(found.name == "Ada" && found.loans.first?.borrower === found)
         }
     }

@@ -183,7 +183,7 @@ struct StorefrontTests {
             metrics.contains("coredata_operation_seconds_count{kind=\"save\"}") && metrics.contains("coredata_contexts")
         )
         try await running.server.stop()
-        await #expect(throws: HTTPError.self) { try await running.ask("GET", "/health") }
+        await expectThrows(HTTPError.self) { try await running.ask("GET", "/health") }
         expect(!FileManager.default.fileExists(atPath: running.folder.path + "/shop.sqlite-wal"))
     }
 
@@ -193,7 +193,7 @@ struct StorefrontTests {
     @Test(.enabled(if: database != nil, "There is no server of PostgreSQL"))
     func `the shop keeps its objects in PostgreSQL as well`() async throws {
         let schema = "shop_" + UUID().uuidString.prefix(8).lowercased()
-        let url = try #require(Self.database.flatMap { URL(string: "\($0)&schema=\(schema)") })
+        let url = try require(Self.database.flatMap { URL(string: "\($0)&schema=\(schema)") })
         let running = try Running(url)
         try await running.deliver("tea", 100_000)
         try await running.deliver("gin", 100_000)
@@ -228,7 +228,7 @@ struct StorefrontTests {
         )
         let browser = Process()
         let output = Pipe()
-        browser.executableURL = URL(fileURLWithPath: try #require(Self.chromium))
+        browser.executableURL = URL(fileURLWithPath: try require(Self.chromium))
         browser.arguments = [
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             "--user-data-dir=\(running.folder.path)/browser", "--virtual-time-budget=3000", "--dump-dom",
@@ -278,7 +278,7 @@ struct StorefrontTests {
     private func until(_ isTrue: () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(600)
         while !isTrue() {
-            try #require(.now < deadline)
+            try require(.now < deadline)
             try await Task.sleep(for: .milliseconds(20))
         }
     }

@@ -27,7 +27,7 @@ struct AccessorGeneratorTests {
         _ column: Int,
         _ reason: String
     ) throws {
-        let fault = try #require(Self.generate(text).faults.first)
+        let fault = try require(Self.generate(text).faults.first)
 
         expect(fault.line == line && fault.column == column && fault.path == "/App/A.swift")
         expect(fault.message.contains(reason) && fault.message.contains("@Managed"), "\(fault.message)")

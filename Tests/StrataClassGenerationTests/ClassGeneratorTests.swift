@@ -80,7 +80,7 @@ struct ClassGeneratorTests {
                 + Self.entity("Z", "representedClassName=\"Z\" codeGenerationType=\"class\" isAbstract=\"YES\"")
         )
 
-        let (first, second) = (try #require(text.range(of: "class Z:")), try #require(text.range(of: "class A: Z")))
+        let (first, second) = (try require(text.range(of: "class Z:")), try require(text.range(of: "class A: Z")))
         expect(first.lowerBound < second.lowerBound)
         expect(text.contains("extension Z: Identifiable {}") && !text.contains("extension A: Identifiable"))
     }
@@ -233,7 +233,7 @@ struct ClassGeneratorTests {
         ),
     ])
     func `a fault names its line`(_ lines: String, _ line: Int, _ reason: String) throws {
-        let fault = try #require(try Self.faults(lines, sources: "class Own: NSManagedObject {}").first)
+        let fault = try require(try Self.faults(lines, sources: "class Own: NSManagedObject {}").first)
 
         expect(fault.line == line && fault.sentence.contains(reason), "\(fault)")
     }

@@ -38,7 +38,7 @@ struct CompilerProbeTests {
     @Test(.enabled(if: Compiler.isThere, "needs swiftc"))
     func `the compiler in use handles accessors as expected`() throws {
         let folder = try Folder()
-        let probe = try #require(CompilerProbe.find())
+        let probe = try require(CompilerProbe.find())
 
         expectEqual(probe.complaint(answers: folder.answers), nil)
         // Only a good answer is kept.
@@ -50,7 +50,7 @@ struct CompilerProbeTests {
     {
         let folder = try Folder()
         for probe in [try folder.compiler(links: false), try folder.compiler(program: "kill -ILL $$")] {
-            let complaint = try #require(probe.complaint(answers: folder.answers))
+            let complaint = try require(probe.complaint(answers: folder.answers))
             expect(complaint.contains(folder.url.path) && complaint.contains("@Managed"), "\(complaint)")
             expect(!FileManager.default.fileExists(atPath: folder.answers.path))
         }

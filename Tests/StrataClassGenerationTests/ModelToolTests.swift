@@ -52,7 +52,7 @@ private final class TargetFolder {
         return try Dictionary(
             uniqueKeysWithValues: paths.map { path in
                 let facts = try FileManager.default.attributesOfItem(atPath: file(path).path)
-                return (path, try #require(facts[.modificationDate] as? Date))
+                return (path, try require(facts[.modificationDate] as? Date))
             }
         )
     }

@@ -88,7 +88,7 @@ struct InspectorProgramTests {
     @Test(arguments: ["inspect", "fetch", "model", "schema", "verify"])
     func `each command explains its options`(name: String) throws {
         let result = run(name, "--help")
-        let command = try #require(StrataCommand.commands.first { $0.name == name })
+        let command = try require(StrataCommand.commands.first { $0.name == name })
 
         expectEqual(result.code, .success)
         for option in command.options { expect(result.output.contains(option.help)) }
@@ -141,6 +141,6 @@ struct SortKeyTests {
 
     @Test(arguments: ["", ",", "a,", "-", "a..b", ".a", "a."])
     func `half a key is none`(text: String) {
-        #expect(throws: UsageError.self) { try SortKey.list(text) }
+        expectThrows(UsageError.self) { try SortKey.list(text) }
     }
 }

@@ -19,7 +19,7 @@ struct InspectorFiguresTests {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity()
         try stack.coordinator.remove(stack.coordinator.persistentStores[0])
-        let size = try #require(
+        let size = try require(
             FileManager.default.attributesOfItem(atPath: stack.storeURL.path)[.size] as? NSNumber
         ).intValue
         let facts = try facts(stack.storeURL)
@@ -39,7 +39,7 @@ struct InspectorFiguresTests {
     @Test func `inspect says how long the history is, and how far its consumers have read`() throws {
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         for name in ["Porto", "Faro", "Braga"] { _ = try stack.storeCity(name) }
-        let uuid = try #require(stack.coordinator.persistentStores.first?.identifier)
+        let uuid = try require(stack.coordinator.persistentStores.first?.identifier)
         try stack.coordinator.setPersistentHistoryToken(
             NSPersistentHistoryToken(transactionNumbers: [uuid: 2]),
             forConsumer: "index"

@@ -36,7 +36,7 @@ struct InspectorStoreTests {
         ("DELETE FROM ATRANSACTION", "of no transaction"),
     ])
     func `verify names what a damaged history does not lead to`(damage: String, problem: String) throws {
-        let copy = try StoreCopy(try #require(AppleStores.pairs.first { $0.store.contains("history") }))
+        let copy = try StoreCopy(try require(AppleStores.pairs.first { $0.store.contains("history") }))
         try Connection(path: copy.store.path, access: .readWrite).execute(damage)
 
         let result = copy.run("verify")
@@ -53,7 +53,7 @@ struct InspectorStoreTests {
 
         expectEqual(result.code, .success)
         for entity in try AppleStores.model(pair).entities where !entity.isAbstract {
-            let name = try #require(entity.name)
+            let name = try require(entity.name)
             let count = try copy.countRows(of: entity, in: pair)
             let line = result.lines.first { $0.split(separator: " ").first == name[...] }
             expectEqual(line?.split(separator: " ").contains("\(count)"), true, "\(name) has \(count) rows")
@@ -67,15 +67,15 @@ struct InspectorStoreTests {
         let model = try AppleStores.model(pair)
 
         for entity in model.entities where entity.superentity == nil {
-            let name = try #require(entity.name)
+            let name = try require(entity.name)
             let result = copy.run("fetch", "--entity", name, "--json")
 
             expectEqual(result.code, .success, "\(name): \(result.complaints)")
             expectEqual(result.lines.count, (try copy.countRows(of: entity, in: pair, withSubentities: true)))
             for line in result.lines {
-                let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
-                let entityName = try #require(object["@entity"] as? String)
-                let concrete = try #require(model.entitiesByName[entityName])
+                let object = try require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+                let entityName = try require(object["@entity"] as? String)
+                let concrete = try require(model.entitiesByName[entityName])
                 expectEqual(Set(object.keys), Set(Self.keys(of: concrete) + ["@id", "@entity"]))
             }
         }
@@ -83,16 +83,16 @@ struct InspectorStoreTests {
     }
 
     @Test func `fetch sorts, filters and limits`() throws {
-        let cars = try #require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
+        let cars = try require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
         let copy = try StoreCopy(cars)
         let arguments = ["fetch", "--entity", "Car", "--sort", "-numberPlate", "--limit", "3", "--json"]
 
         let result = copy.run(arguments + ["--predicate", "maker == 'FIAT'"])
 
         let plates = try result.lines.map { line in
-            let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            let object = try require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
             expectEqual(object["maker"] as? String, "FIAT")
-            return try #require(object["numberPlate"] as? String)
+            return try require(object["numberPlate"] as? String)
         }
         expectEqual(plates.count, 3)
         expectEqual(plates, plates.sorted(by: >))
@@ -159,12 +159,12 @@ struct InspectorStoreTests {
     @Test(arguments: predicates.indices)
     func `fetch answers predicates on stores of each kind`(_ index: Int) throws {
         let (store, entity, predicate, query) = Self.predicates[index]
-        let pair = try #require(AppleStores.pairs.first { $0.store.hasPrefix(store) })
+        let pair = try require(AppleStores.pairs.first { $0.store.hasPrefix(store) })
         let copy = try StoreCopy(pair)
 
         let result = copy.run("fetch", "--entity", entity, "--predicate", predicate, "--json")
 
-        let expected = try #require(
+        let expected = try require(
             try AppleStores.rows("SELECT COUNT(*) FROM \(query)", in: pair).first?.first as? Int64
         )
         expect(expected > 0)
@@ -180,7 +180,7 @@ struct InspectorStoreTests {
         (["--entity", "Car", "--predicate", "wings == 2"], .failure),
     ])
     func `a request that makes no sense for the model is refused`(arguments: [String], code: ExitCode) throws {
-        let cars = try #require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
+        let cars = try require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
 
         let result = try StoreCopy(cars).run(["fetch"] + arguments)
 
@@ -190,8 +190,8 @@ struct InspectorStoreTests {
     }
 
     @Test func `a store and a model that do not fit are told apart`() throws {
-        let cars = try #require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
-        let posts = try #require(AppleStores.pairs.first { $0.store.hasPrefix("posts") })
+        let cars = try require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
+        let posts = try require(AppleStores.pairs.first { $0.store.hasPrefix("posts") })
         let copy = try StoreCopy(cars, model: posts)
 
         expectEqual(copy.run("fetch", "--entity", "Post").code, .failure)

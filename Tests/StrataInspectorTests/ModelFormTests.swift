@@ -94,18 +94,18 @@ struct ModelFormTests {
 
         let text = try ModelForm.json.lines(of: NamedModel(name: "m", model: model)).joined()
 
-        let read = try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
-        let entities = try #require(read["entities"] as? [[String: Any]])
+        let read = try require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+        let entities = try require(read["entities"] as? [[String: Any]])
         expectEqual(entities.compactMap { $0["name"] as? String }, ["Bar", "City", "Place"])
-        let place = try #require(entities.last)
-        let attributes = try #require(place["attributes"] as? [[String: Any]])
-        let name = try #require(attributes.first { $0["name"] as? String == "name" })
+        let place = try require(entities.last)
+        let attributes = try require(place["attributes"] as? [[String: Any]])
+        let name = try require(attributes.first { $0["name"] as? String == "name" })
         expect(name["default"] as? String == "a <b> & \"c\"\n" && name["isOptional"] as? Bool == false)
         expectEqual((name["validation"] as? [String])?.count, 3)
-        let relationships = try #require(place["relationships"] as? [[String: Any]])
+        let relationships = try require(place["relationships"] as? [[String: Any]])
         expectEqual(relationships.first?["deleteRule"] as? String, "deny")
         expectEqual(place["uniquenessConstraints"] as? [[String]], [["token"], ["name", "city"]])
-        let hash = try #require(model.entityVersionHashesByName["Place"])
+        let hash = try require(model.entityVersionHashesByName["Place"])
         expectEqual(place["versionHash"] as? String, hash.base64EncodedString())
     }
 
@@ -266,7 +266,7 @@ struct ModelFormTests {
     }
 
     static func schema(_ model: NSManagedObjectModel) throws -> [String] {
-        let copy = try #require(NSManagedObjectModel(byMerging: [model]))
+        let copy = try require(NSManagedObjectModel(byMerging: [model]))
         for entity in copy.entities { entity.managedObjectClassName = "NSManagedObject" }
         return try SQLiteSchema(for: copy).statements
     }

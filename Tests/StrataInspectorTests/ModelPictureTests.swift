@@ -56,9 +56,9 @@ struct ModelPictureTests {
     func ownInverse() throws {
         let edges = ModelPicture(try ModelFixtures.everythingModel()).edges
 
-        let near = try #require(edges.first { $0.title == "Place.near" })
+        let near = try require(edges.first { $0.title == "Place.near" })
         expect(near.from.cardinality == "*" && near.to.cardinality == "*")
-        let twin = try #require(edges.first { $0.title == "City.twin" })
+        let twin = try require(edges.first { $0.title == "City.twin" })
         expect(twin.from.cardinality == nil && twin.to.cardinality != nil)
     }
 

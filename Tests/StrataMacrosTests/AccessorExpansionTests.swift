@@ -41,7 +41,7 @@ struct AccessorExpansionTests {
         _ place: String
     ) throws {
         let expansion = expand(source)
-        let diagnostic = try #require(expansion.diagnostics.first)
+        let diagnostic = try require(expansion.diagnostics.first)
         expect(expansion.source == nil && diagnostic.message.contains(message))
         let rest = String(decoding: Array(source.utf8)[diagnostic.range.lowerBound...], as: UTF8.self)
         expect(rest.hasPrefix(place))

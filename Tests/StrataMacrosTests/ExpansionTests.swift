@@ -158,7 +158,7 @@ struct ExpansionTests {
         let accessors = expand(example.source, role: "accessor", in: example.surroundings)
         let peer = expand(example.source, role: "peer", in: example.surroundings)
 
-        let diagnostic = try #require(accessors.diagnostics.first)
+        let diagnostic = try require(accessors.diagnostics.first)
         let rest = String(decoding: Array(example.source.utf8)[diagnostic.range.lowerBound...], as: UTF8.self)
         expectEqual(accessors.source, nil)
         expect(diagnostic.message.contains(example.message))

@@ -7,7 +7,7 @@ import Testing
 struct ManagedScalarAccessExpansionTests {
     @Test func `the functions are those of the type itself`() throws {
         let request = ExpansionRequest.sample("ManagedScalarAccessMacro", role: "member", "extension Int {}")
-        let source = try #require(ManagedScalarAccessMacro.expand(request).source)
+        let source = try require(ManagedScalarAccessMacro.expand(request).source)
 
         let names = ["managedRead", "managedWrite", "managedReadOptional", "managedWriteOptional"]
         expect(

@@ -20,7 +20,7 @@ struct PluginServerTests {
         expectEqual(replies.count, 2)
         expectEqual(replies.first, #"{"getCapabilityResult":{"capability":{"protocolVersion":7}}}"#)
         let reply = try JSONDecoder().decode(Reply.self, from: Data(replies[1].utf8)).expandMacroResult
-        let diagnostic = try #require(reply.diagnostics.first)
+        let diagnostic = try require(reply.diagnostics.first)
         expectEqual(reply.expandedSource, nil)
         expectEqual(diagnostic.severity, "error")
         expectEqual(diagnostic.position, .init(fileName: "/tmp/B \"q\".swift", offset: 124))
@@ -126,7 +126,7 @@ private struct RunResult {
         while !rest.isEmpty {
             let length = Int(rest.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
             let body = rest.dropFirst(8).prefix(length)
-            try #require(body.count == length)
+            try require(body.count == length)
             replies.append(String(decoding: body, as: UTF8.self))
             rest = rest.dropFirst(8 + length)
         }
@@ -136,7 +136,7 @@ private struct RunResult {
 
 /// Runs the plugin that the build put beside the tests.
 private func run(_ input: Data) throws -> RunResult {
-    let directory = try #require(Bundle.main.executableURL).deletingLastPathComponent()
+    let directory = try require(Bundle.main.executableURL).deletingLastPathComponent()
     let folder = FileManager.default.temporaryDirectory.appending(path: "StrataMacros-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }

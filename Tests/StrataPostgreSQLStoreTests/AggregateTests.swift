@@ -62,7 +62,7 @@ struct AggregateTests {
         specification.entity = stack.coordinator.managedObjectModel.entitiesByName["Order"]
         specification.predicate = predicate
         let plan = try FetchPlanner(model: stack.context().model).plan(specification)
-        let resolved = try #require(plan.predicate)
+        let resolved = try require(plan.predicate)
         var layouts = [EntityLayout?](repeating: nil, count: resolved.variableCount)
         layouts[0] = plan.layout
         return SQLReach.all.saysAll(resolved.condition, layouts)
@@ -130,7 +130,7 @@ struct AggregateTests {
             ]
             specification.havingPredicate = NSPredicate(format: "$sum < 6")
             specification.sortDescriptors = [NSSortDescriptor(key: "sum", ascending: false)]
-            let store = try #require(stack.coordinator.openStores.first)
+            let store = try require(stack.coordinator.openStores.first)
             let plan = try FetchPlanner(model: context.model).dictionaryPlan(specification).asked(ofStore: store.number)
             expect(SQLReach.all.says(plan))
             let results = try store.rows.values(for: plan)

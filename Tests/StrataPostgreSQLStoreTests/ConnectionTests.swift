@@ -11,7 +11,7 @@ struct ConnectionTests {
         "99999999999999999999999999999999999999",
     ])
     func `a decimal comes back as it went`(_ text: String) throws {
-        let number = try #require(Decimal(string: text))
+        let number = try require(Decimal(string: text))
         let result = try Server.connection().query("SELECT $1, $1::text::numeric = $1", [.numeric(number)])
         expectEqual(result[0].decimal(0), number)
         expectEqual(result[0].int64(1), 1)
@@ -47,7 +47,7 @@ struct ConnectionTests {
         let connection = try Server.connection()
         try connection.command("CREATE TEMPORARY TABLE secrets (word text PRIMARY KEY)")
         try connection.query("INSERT INTO secrets VALUES ($1)", [.text("xyzzy")])
-        let error = #expect(throws: PostgreSQLError.self) {
+        let error = expectThrows(PostgreSQLError.self) {
             try connection.query("INSERT INTO secrets VALUES ($1)", [.text("xyzzy")])
         }
         expectEqual(error?.sqlState, "23505")
@@ -60,7 +60,7 @@ struct ConnectionTests {
     @Test func `nobody waits for a server that is silent`() throws {
         let connection = try Server.connection()
         connection.patience = 0.2
-        let error = #expect(throws: PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
+        let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
         expectEqual(error?.kind, .deadline)
         expect(connection.isBroken)
     }
@@ -69,7 +69,7 @@ struct ConnectionTests {
         let connection = try Server.connection()
         let canceller = connection.canceller
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
-        let error = #expect(throws: PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
+        let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
         expectEqual(error?.sqlState, "57014")
         connection.settleCancel()
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
@@ -98,7 +98,7 @@ struct ConnectionTests {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 0.2) { _ in nil }
         let taken = try pool.take()
         defer { pool.give(back: taken) }
-        let error = #expect(throws: PostgreSQLError.self) { try pool.take() }
+        let error = expectThrows(PostgreSQLError.self) { try pool.take() }
         expectEqual(error?.kind, .deadline)
         expectEqual(error?.message.contains("pool"), true)
     }
@@ -108,14 +108,14 @@ struct ConnectionTests {
 struct ConnectionTargetTests {
     @Test(arguments: ["postgresql://me:secret@host/db", "postgresql://host/db?password=secret"])
     func `a password in the URL is refused, and not repeated`(_ text: String) throws {
-        let url = try #require(URL(string: text))
-        let error = #expect(throws: PostgreSQLError.self) { try ConnectionTarget(url) }
+        let url = try require(URL(string: text))
+        let error = expectThrows(PostgreSQLError.self) { try ConnectionTarget(url) }
         expectEqual(error?.description.contains("secret"), false)
     }
 
     @Test func `a server far away has to prove who it is`() throws {
         func verifies(_ text: String) throws -> Bool {
-            try ConnectionTarget(#require(URL(string: text))).verifiesServer
+            try ConnectionTarget(require(URL(string: text))).verifiesServer
         }
         try expect(verifies("postgresql://db.example.org/shop"))
         try expect(!verifies("postgresql://localhost/shop"))
@@ -124,7 +124,7 @@ struct ConnectionTargetTests {
     }
 
     @Test func `messages call the database by its place`() throws {
-        let url = try #require(URL(string: "postgresql://me@db.example.org:5433/shop?schema=guide&sslmode=require"))
+        let url = try require(URL(string: "postgresql://me@db.example.org:5433/shop?schema=guide&sslmode=require"))
         try expectEqual(ConnectionTarget(url).place, "postgresql://me@db.example.org:5433/shop?schema=guide")
     }
 }

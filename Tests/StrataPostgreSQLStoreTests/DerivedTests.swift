@@ -120,7 +120,7 @@ struct DerivedTests {
     @Test func `a saver that copies a value which another one is about to change waits for that`() async throws {
         // A customer that counts nothing, so that nobody else waits for it.
         let model = Self.model()
-        let plain = try #require(model.entitiesByName["Customer"])
+        let plain = try require(model.entitiesByName["Customer"])
         plain.properties.removeAll { ["orderCount", "total"].contains($0.name) }
         let stack = try Stack(.postgreSQL, model: model)
         let id = try customer(stack, "old")

@@ -11,7 +11,7 @@ extension PrivateServer {
     fileprivate func setFull(_ isFull: Bool) throws {
         let file = folder + "/full"
         if isFull {
-            try #require(FileManager.default.createFile(atPath: file, contents: nil))
+            try require(FileManager.default.createFile(atPath: file, contents: nil))
         } else {
             try FileManager.default.removeItem(atPath: file)
         }
@@ -49,7 +49,7 @@ struct DiskTests {
             try context.save()
             try server.setFull(true)
             insert(2_000, context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .fileWriteOutOfSpace)
             expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "53100")
             expectEqual(context.insertedObjects.count, 2_000)
@@ -58,7 +58,7 @@ struct DiskTests {
             reader.persistentStoreCoordinator = coordinator
             try expectEqual(reader.performAndWait { try count(reader) }, 10)
             let rows = (0..<2_000).map { ["name": String(repeating: "y\($0)", count: 200)] }
-            let batchError = #expect(throws: CocoaError.self) {
+            let batchError = expectThrows(CocoaError.self) {
                 try reader.performAndWait {
                     try reader.execute(NSBatchInsertRequest(entityName: "City", objects: rows))
                 }

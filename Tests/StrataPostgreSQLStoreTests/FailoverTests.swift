@@ -11,7 +11,7 @@ import Testing
 struct FailoverTests {
     /// A URL that names several hosts.
     private func url(_ hosts: [String]) throws -> URL {
-        try #require(URL(string: "postgresql:///strata?host=\(hosts.joined(separator: ","))&user=strata&schema=shop"))
+        try require(URL(string: "postgresql:///strata?host=\(hosts.joined(separator: ","))&user=strata&schema=shop"))
     }
 
     /// A primary that acknowledges what its replica has as well, and that replica.
@@ -31,7 +31,7 @@ struct FailoverTests {
     private func wait(_ condition: () -> Bool) throws {
         let end = ContinuousClock.now + .seconds(120)
         while !condition() {
-            try #require(ContinuousClock.now < end, "nothing has happened for two minutes")
+            try require(ContinuousClock.now < end, "nothing has happened for two minutes")
             usleep(1_000)
         }
     }

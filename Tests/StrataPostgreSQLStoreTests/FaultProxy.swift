@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Synchronization
 import TestSupport
@@ -35,19 +36,19 @@ final class FaultProxy: @unchecked Sendable {
 
     /// Stands before the tests' server, or before another one.
     init(to other: URL? = nil) throws {
-        let direct = try other ?? #require(TestDatabase.url)
-        var parts = try #require(URLComponents(url: direct, resolvingAgainstBaseURL: true))
+        let direct = try other ?? require(TestDatabase.url)
+        var parts = try require(URLComponents(url: direct, resolvingAgainstBaseURL: true))
         let items = parts.queryItems ?? []
-        let host = try #require(items.first { $0.name == "host" }?.value)
+        let host = try require(items.first { $0.name == "host" }?.value)
         server = host + "/.s.PGSQL.5432"
         // A short path: a socket's has 107 bytes at most.
         place = URL(fileURLWithPath: "/tmp/strata-proxy-\(UInt32.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: place.path)]
-        url = try #require(parts.url)
+        url = try require(parts.url)
         door = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         let isBound = Self.withAddress(place.path + "/.s.PGSQL.5432") { bind(door, $0, $1) == 0 }
-        try #require(isBound && listen(door, 64) == 0)
+        try require(isBound && listen(door, 64) == 0)
         start { [self] in accept() }
     }
 

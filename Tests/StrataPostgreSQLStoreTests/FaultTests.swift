@@ -17,7 +17,7 @@ private final class FaultyStack {
 
     init(timeout: Double = 5, history: Bool = false) throws {
         proxy = try FaultProxy()
-        url = try #require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
+        url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         try coordinator.addPersistentStore(
             type: .postgreSQL,
@@ -37,8 +37,8 @@ private final class FaultyStack {
 
     /// A connection that goes past the proxy.
     func direct() throws -> Connection {
-        let url = try #require(TestDatabase.url)
-        let target = try ConnectionTarget(#require(URL(string: "\(url.absoluteString)&schema=\(schema)")))
+        let url = try require(TestDatabase.url)
+        let target = try ConnectionTarget(require(URL(string: "\(url.absoluteString)&schema=\(schema)")))
         let connection = try Connection.open(target, timeout: 30)
         try connection.command("SET search_path TO \"\(schema)\"")
         return connection
@@ -105,8 +105,8 @@ struct FaultTests {
         stack.insert("Rome")
         stack.proxy.closesWithFault.withLock { $0 = true }
         stack.proxy.arm(.cutAfter)
-        let error = #expect(throws: CocoaError.self) { try stack.save() }
-        let identifier = try #require(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
+        let error = expectThrows(CocoaError.self) { try stack.save() }
+        let identifier = try require(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
         // Whoever reaches the server again finds out by the identifier.
         let found = try stack.direct().query(
             "SELECT count(*) FROM strata_transaction WHERE id = $1",
@@ -147,7 +147,7 @@ struct FaultTests {
         expect(!processes.isEmpty)
         for process in processes { kill(process, SIGSTOP) }
         defer { for process in processes { kill(process, SIGCONT) } }
-        let error = #expect(throws: CocoaError.self) { for _ in processes { _ = try stack.names() } }
+        let error = expectThrows(CocoaError.self) { for _ in processes { _ = try stack.names() } }
         expectEqual(error?.code, .persistentStoreTimeout)
         try expectEqual(stack.names(), ["Rome"])
     }
@@ -156,7 +156,7 @@ struct FaultTests {
         let stack = try FaultyStack(timeout: 1)
         stack.proxy.setOpen(false)
         stack.insert("Rome")
-        let error = #expect(throws: CocoaError.self) { try stack.save() }
+        let error = expectThrows(CocoaError.self) { try stack.save() }
         expectEqual(error?.code, .persistentStoreSave)
         stack.proxy.setOpen(true)
         try stack.save()

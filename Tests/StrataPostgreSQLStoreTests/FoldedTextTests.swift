@@ -53,7 +53,7 @@ struct FoldedTextTests {
         specification.entity = stack.coordinator.managedObjectModel.entitiesByName["Person"]
         specification.predicate = predicate
         let plan = try FetchPlanner(model: stack.context().model).plan(specification)
-        let rewritten = FoldedText.rewritten(try #require(plan.predicate), plan.layout)
+        let rewritten = FoldedText.rewritten(try require(plan.predicate), plan.layout)
         var layouts = [EntityLayout?](repeating: nil, count: rewritten.variableCount)
         layouts[0] = plan.layout
         return SQLReach.all.saysAll(rewritten.condition, layouts)

@@ -123,7 +123,7 @@ struct MigrationTests {
     @Test func `without the option that asks for it a store is refused and stays as it is`() throws {
         let store = ChangingStore()
         try store.fill()
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try store.open(2, [NSMigratePersistentStoresAutomaticallyOption: false])
         }
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
@@ -138,9 +138,9 @@ struct MigrationTests {
         try expectEqual(ChangingStore.values("name", old), ["Bonn", "Ulm"])
         let new = try store.open(2)
         defer { ChangingStore.close(new) }
-        let reading = #expect(throws: CocoaError.self) { _ = try ChangingStore.values("name", old) }
+        let reading = expectThrows(CocoaError.self) { _ = try ChangingStore.values("name", old) }
         expectEqual(reading?.code, .persistentStoreIncompatibleVersionHash)
-        let saving = #expect(throws: CocoaError.self) {
+        let saving = expectThrows(CocoaError.self) {
             try old.performAndWait {
                 _ = NSEntityDescription.insertNewObject(forEntityName: "City", into: old)
                 try old.save()
@@ -180,7 +180,7 @@ struct MigrationTests {
         try store.fill()
         let holder = try store.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")
-        let error = #expect(throws: CocoaError.self) { try store.open(2, [NSPersistentStoreTimeoutOption: 1.5]) }
+        let error = expectThrows(CocoaError.self) { try store.open(2, [NSPersistentStoreTimeoutOption: 1.5]) }
         expectEqual(error?.code, .persistentStoreTimeout)
         try holder.command("ROLLBACK")
         try expectEqual(store.problems(1), [])

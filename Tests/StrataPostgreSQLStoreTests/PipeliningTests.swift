@@ -35,7 +35,7 @@ struct PipeliningTests {
         let proxy = try FaultProxy()
         defer { proxy.close() }
         let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        let url = try #require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
+        let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
         defer {
@@ -69,15 +69,15 @@ struct PipeliningTests {
         try connection.post("INSERT INTO numbers VALUES ($1)", [.int8(1)])
         let late = try connection.post("SELECT 1 / 0")
         let commit = try connection.post("COMMIT", isKept: false)
-        let error = #expect(throws: PostgreSQLError.self) { try connection.answer(commit) }
+        let error = expectThrows(PostgreSQLError.self) { try connection.answer(commit) }
         expectEqual(error?.sqlState, "23505")
-        #expect(throws: PostgreSQLError.self) { try connection.answer(late) }
+        expectThrows(PostgreSQLError.self) { try connection.answer(late) }
         expect(!connection.isBroken && !connection.isIdle)
         try connection.rollback()
         try expectEqual(connection.query("SELECT pg_catalog.count(*) FROM numbers").firstInt64, 0)
         // What could not be prepared since another one failed is prepared the next time.
         try connection.query("INSERT INTO numbers VALUES ($1)", [.int8(1)])
-        #expect(throws: PostgreSQLError.self) { try connection.query("SELECT 1 / 0") }
+        expectThrows(PostgreSQLError.self) { try connection.query("SELECT 1 / 0") }
         try expectEqual(connection.query("SELECT number FROM numbers").firstInt64, 1)
     }
 
@@ -132,7 +132,7 @@ struct PipeliningTests {
         try connection.post("SELECT 1")
         try connection.post("SELECT pg_catalog.pg_sleep(60)")
         let last = try connection.post("SELECT 2")
-        let error = #expect(throws: PostgreSQLError.self) { try connection.answer(last) }
+        let error = expectThrows(PostgreSQLError.self) { try connection.answer(last) }
         expectEqual(error?.kind, .deadline)
         expect(connection.isBroken)
     }
@@ -141,7 +141,7 @@ struct PipeliningTests {
         let connection = try Server.connection()
         connection.patience = 0.2
         let value = PostgreSQLValue.bytea(Data(repeating: 7, count: 4 << 20))
-        let error = #expect(throws: PostgreSQLError.self) {
+        let error = expectThrows(PostgreSQLError.self) {
             try connection.post("SELECT pg_catalog.pg_sleep(60)")
             for _ in 0..<16 { try connection.post("SELECT pg_catalog.length($1)", [value]) }
             try connection.settle()
@@ -156,7 +156,7 @@ struct PipeliningTests {
         try connection.post("SELECT pg_catalog.pg_sleep(60)")
         let last = try connection.post("SELECT 1")
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
-        let error = #expect(throws: PostgreSQLError.self) { try connection.answer(last) }
+        let error = expectThrows(PostgreSQLError.self) { try connection.answer(last) }
         expectEqual(error?.sqlState, "57014")
         connection.settleCancel()
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
@@ -165,7 +165,7 @@ struct PipeliningTests {
     @Test func `a session that ends amid statements breaks its connection, and the pool opens another`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in nil }
         defer { pool.close() }
-        let error = #expect(throws: PostgreSQLError.self) {
+        let error = expectThrows(PostgreSQLError.self) {
             try pool.withConnection { connection in
                 try connection.post("BEGIN")
                 try connection.post("SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())")

@@ -21,11 +21,11 @@ private final class Pooler: Sendable {
     }
 
     init() throws {
-        let direct = try #require(TestDatabase.url)
+        let direct = try require(TestDatabase.url)
         let items = URLComponents(url: direct, resolvingAgainstBaseURL: true)?.queryItems
-        let host = try #require(items?.first { $0.name == "host" }?.value)
+        let host = try require(items?.first { $0.name == "host" }?.value)
         let told = try PrivateServer.run(["pooler", folder, host], [:])
-        url = try #require(URL(string: "\(told)&schema=\(schema)"))
+        url = try require(URL(string: "\(told)&schema=\(schema)"))
     }
 
     deinit {
@@ -36,8 +36,8 @@ private final class Pooler: Sendable {
     /// Leads past the pooler to the same schema.
     var directURL: URL {
         get throws {
-            let direct = try #require(TestDatabase.url)
-            return try #require(URL(string: "\(direct.absoluteString)&schema=\(schema)"))
+            let direct = try require(TestDatabase.url)
+            return try require(URL(string: "\(direct.absoluteString)&schema=\(schema)"))
         }
     }
 
@@ -172,7 +172,7 @@ struct PoolerTests {
         try insert(["Rome"], old)
         try expectEqual(names(old), ["Rome"])
         ChangingStore.close(try open(2, pooler.directURL))
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             if saves { try insert(["Oslo"], old) } else { _ = try names(old) }
         }
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
@@ -183,7 +183,7 @@ struct PoolerTests {
         let pooler = try Pooler()
         let (one, other) = (try ServerStack(pooler.url), try ServerStack(pooler.url))
         try insert(["Rome"], one.context())
-        let store = try #require(other.coordinator.persistentStores.first)
+        let store = try require(other.coordinator.persistentStores.first)
         other.coordinator.setMetadata(["Owner": "somebody"], for: store)
         try insert(["Oslo"], other.context())
         try expectEqual(names(one.context()), ["Oslo", "Rome"])
@@ -221,15 +221,15 @@ struct PoolerTests {
     }
 
     @Test func `a URL may say what stands before the server`() throws {
-        let direct = try #require(TestDatabase.url).absoluteString
+        let direct = try require(TestDatabase.url).absoluteString
         func target(_ word: String) throws -> ConnectionTarget {
-            try ConnectionTarget(#require(URL(string: "\(direct)&pooler=\(word)")))
+            try ConnectionTarget(require(URL(string: "\(direct)&pooler=\(word)")))
         }
         try expectEqual(target("transaction").isPooled, true)
         try expectEqual(target("session").isPooled, false)
         try expectEqual(target("none").isPooled, false)
-        try expectEqual(ConnectionTarget(#require(TestDatabase.url)).isPooled, nil)
-        #expect(throws: PostgreSQLError.self) { try target("statement") }
+        try expectEqual(ConnectionTarget(require(TestDatabase.url)).isPooled, nil)
+        expectThrows(PostgreSQLError.self) { try target("statement") }
         try expect(!target("transaction").url.contains("pooler"))
     }
 }

@@ -23,8 +23,8 @@ struct ReplacementTests {
     private func migrate(_ store: ChangingStore) throws -> Bool {
         let (first, second) = (ChangingStore.model(1), ChangingStore.model(2))
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
-        let cities = try #require(mapping.entityMappings.first { $0.sourceEntityName == "City" })
-        let title = try #require(cities.attributeMappings?.first { $0.name == "title" })
+        let cities = try require(mapping.entityMappings.first { $0.sourceEntityName == "City" })
+        let title = try require(cities.attributeMappings?.first { $0.name == "title" })
         title.valueExpression = NSExpression(format: "uppercase:($source.name)")
         let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
         return try manager.migrateInPlace(
@@ -84,7 +84,7 @@ struct ReplacementTests {
             )
         }
         do {
-            let killed = try #require(try begun())
+            let killed = try require(try begun())
             try killed.copyRows()
         }
         try expect(isLeft(store))
@@ -108,7 +108,7 @@ struct ReplacementTests {
     }
 
     private func rename(_ manager: NSStagedMigrationManager) throws {
-        let context = try #require(manager.container).newBackgroundContext()
+        let context = try require(manager.container).newBackgroundContext()
         try context.performAndWait {
             for city in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")) {
                 city.setValue("new " + (city.value(forKey: "title") as? String ?? ""), forKey: "title")
@@ -126,7 +126,7 @@ struct ReplacementTests {
             try expectEqual(ChangingStore.values("name", old), ["Bonn", "Ulm"])
             old.performAndWait {
                 NSEntityDescription.insertNewObject(forEntityName: "City", into: old).setValue("Kiel", forKey: "name")
-                let error = #expect(throws: CocoaError.self) { try old.save() }
+                let error = expectThrows(CocoaError.self) { try old.save() }
                 expectEqual(error?.code, .persistentStoreTimeout)
             }
         }
@@ -136,7 +136,7 @@ struct ReplacementTests {
         let told = try store.connection().query("SELECT count(*) FROM strata_transaction").firstInt64
         expectEqual(told, 3)
         try expectEqual(store.problems(2), [])
-        let error = #expect(throws: CocoaError.self) { try ChangingStore.values("name", old) }
+        let error = expectThrows(CocoaError.self) { try ChangingStore.values("name", old) }
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
         ChangingStore.close(context)
         ChangingStore.close(old)
@@ -150,7 +150,7 @@ struct ReplacementTests {
             try self.rename(manager)
             throw Stop()
         }
-        #expect(throws: Stop.self) { try store.open(2, options) }
+        expectThrows(Stop.self) { try store.open(2, options) }
         try expect(!isLeft(store))
         let context = try store.open(1)
         try context.performAndWait {
@@ -172,10 +172,10 @@ struct ReplacementTests {
         let place = store.folder.appendingPathComponent("other")
         manager.progressHandler = { _ in manager.cancelMigrationWithError(CocoaError(.migrationCancelled)) }
         let type = TestDatabase.storeType
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try manager.migrateStore(from: store.url, type: type, mapping: mapping, to: place, type: type)
         }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: place)
         }
     }

@@ -117,11 +117,11 @@ struct ReplicaTests {
         try session.command("DELETE FROM city WHERE name <> 'Rome'")
         try session.command("VACUUM city")
         try replica.catchUp(with: primary)
-        let error = #expect(throws: CocoaError.self) { try Cities.fetched(pinned) }
+        let error = expectThrows(CocoaError.self) { try Cities.fetched(pinned) }
         expectEqual(error?.code, .persistentStoreOperation)
         expectEqual(error?.localizedDescription.contains("replica"), true)
         // Rows were handed out already, so nothing else can go on with the loop.
-        let loopError = await #expect(throws: CocoaError.self) { while try await batches.next() != nil {} }
+        let loopError = await expectThrows(CocoaError.self) { while try await batches.next() != nil {} }
         expectEqual(loopError?.code, .persistentStoreOperation)
 
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
@@ -133,14 +133,14 @@ struct ReplicaTests {
         let replica = try PrivateServer(following: primary)
         let stack = try ServerStack(primary.url, following(replica.url))
         for name in ["Rome", "Oslo"] { try stack.insert(name) }
-        let model = try #require(stack.coordinator.frozenModel)
+        let model = try require(stack.coordinator.frozenModel)
         var plan = try FetchPlanner(model: model).plan(
             NSFetchRequest<NSManagedObject>(entityName: "City").specification
         )
         let control = FetchControl()
         control.mayReadReplica = true
         plan.control = control
-        let store = try #require(stack.coordinator.persistentStores.first as? PostgreSQLStore)
+        let store = try require(stack.coordinator.persistentStores.first as? PostgreSQLStore)
         let cursor = try store.engine.cursor(for: plan)
         try replica.halt()
         try expectEqual(cursor.next(10).count, 2)
@@ -191,9 +191,9 @@ struct ReplicaTests {
 
     @Test(arguments: ["postgresql://a:secret@db/shop", "mysql://db/shop"])
     func `an option that names no replicas, or has a password, is refused`(_ text: String) throws {
-        let server = try #require(TestDatabase.url)
-        let url = try #require(URL(string: "\(server)&schema=never"))
-        let error = #expect(throws: CocoaError.self) {
+        let server = try require(TestDatabase.url)
+        let url = try require(URL(string: "\(server)&schema=never"))
+        let error = expectThrows(CocoaError.self) {
             _ = try ServerStack(url, [NSPostgreSQLReplicasOption: [text]])
         }
         expectEqual(error?.code, .persistentStoreOpen)

@@ -1,5 +1,6 @@
 import CoreData
 import CoreDataPostgreSQL
+import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
@@ -12,8 +13,8 @@ enum Server {
     static var isThere: Bool { TestDatabase.isThere }
 
     static func target(schema: String = "public") throws -> ConnectionTarget {
-        let url = try #require(TestDatabase.url)
-        return try ConnectionTarget(#require(URL(string: "\(url.absoluteString)&schema=\(schema)")))
+        let url = try require(TestDatabase.url)
+        return try ConnectionTarget(require(URL(string: "\(url.absoluteString)&schema=\(schema)")))
     }
 
     static func connection(timeout: Double = 30) throws -> Connection {

@@ -70,11 +70,11 @@ struct SharedDatabaseTests {
         let (one, other) = (pair.first.context(), pair.secondContext())
         try insert("Rome", one)
         func city(_ context: NSManagedObjectContext) throws -> NSManagedObject {
-            let city = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+            let city = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
             _ = city.value(forKey: "name")
             return city
         }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try other.performAndWait {
                 let read = try city(other)
                 try one.performAndWait {
@@ -116,7 +116,7 @@ struct SharedDatabaseTests {
                             isSaved = try await context.perform {
                                 context.reset()
                                 let request = NSFetchRequest<NSManagedObject>(entityName: "City")
-                                let city = try #require(try context.fetch(request).first)
+                                let city = try require(try context.fetch(request).first)
                                 context.refresh(city, mergeChanges: false)
                                 let count = Int(city.value(forKey: "name") as? String ?? "") ?? 0
                                 city.setValue("\(count + 1)", forKey: "name")
@@ -144,7 +144,7 @@ struct SharedDatabaseTests {
     @Test func `a store with another model is refused by its hashes`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         let other = NSPersistentStoreCoordinator(managedObjectModel: EveryKindModel.make())
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try other.addPersistentStore(type: .postgreSQL, configuration: nil, at: stack.storeURL, options: nil)
         }
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
@@ -177,7 +177,7 @@ struct SharedDatabaseTests {
     @Test func `a text that PostgreSQL cannot keep is refused by name`() throws {
         let stack = try Stack(.postgreSQL)
         let context = stack.context()
-        let error = #expect(throws: CocoaError.self) { try insert("a\u{0}b", context) }
+        let error = expectThrows(CocoaError.self) { try insert("a\u{0}b", context) }
         expectEqual(error?.code, .persistentStoreSave)
         expectEqual(error?.localizedDescription.contains("\"name\" of City"), true)
     }

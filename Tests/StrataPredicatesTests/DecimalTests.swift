@@ -12,7 +12,7 @@ struct DecimalTests {
             for part in 0..<100 { texts.append("\(whole).\(part < 10 ? "0" : "")\(part)") }
         }
         for text in texts {
-            let decimal = try #require(Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")))
+            let decimal = try require(Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")))
             expectEqual(decimal.nearestDouble, Double(text), "\(text)")
         }
         expect(Decimal.nan.nearestDouble.isNaN)

@@ -109,7 +109,7 @@ struct ExpressionFunctionTests {
     @Test func `what a function throws ends the evaluation`() throws {
         let expression = try NSExpression(validating: "FUNCTION($rates, 'refuse')")
 
-        #expect(throws: Refused.self) { try expression.valueOrThrow(with: nil, context: context()) }
+        expectThrows(Refused.self) { try expression.valueOrThrow(with: nil, context: context()) }
         expect(expression.expressionValue(with: nil, context: context()) == nil)
         let predicate = try NSPredicate(validating: "FUNCTION($rates, 'refuse') == nil")
         expect(!predicate.evaluate(with: nil, substitutionVariables: ["rates": Rates(factor: 2)]))

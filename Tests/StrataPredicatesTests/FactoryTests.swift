@@ -7,7 +7,7 @@ struct FactoryTests {
     @Test func `a format that is one comparison gives a comparison predicate`() throws {
         let predicate = NSPredicate(format: "name ==[cd] %@", "x")
 
-        let comparison = try #require(predicate as? NSComparisonPredicate)
+        let comparison = try require(predicate as? NSComparisonPredicate)
         expectEqual(comparison.leftExpression.keyPath, "name")
         expectEqual(comparison.rightExpression.constantValue as? String, "x")
         expectEqual(comparison.predicateOperatorType, .equalTo)
@@ -18,7 +18,7 @@ struct FactoryTests {
     @Test func `a format with AND gives a flat compound predicate`() throws {
         let predicate = NSPredicate(format: "a == 1 AND b == 2 && c == 3")
 
-        let compound = try #require(predicate as? NSCompoundPredicate)
+        let compound = try require(predicate as? NSCompoundPredicate)
         expectEqual(compound.compoundPredicateType, .and)
         expectEqual(compound.subpredicates.count, 3)
     }
@@ -37,15 +37,15 @@ struct FactoryTests {
     }
 
     @Test func `text from outside that does not parse throws`() {
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name ==") }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "a == %@") }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "a == 1", arguments: [1]) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "name ==") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "a == %@") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "a == 1", arguments: [1]) }
     }
 
     @Test func `an expression parses and evaluates`() throws {
         expectEqual(NSExpression(format: "2 + 3 * 4").expressionValue(with: nil, context: nil) as? Int, 14)
         expectEqual(NSExpression(format: "2 + 3 * 4").expressionValue(with: nil, context: nil) as? Double, 14)
-        #expect(throws: PredicateFormatError.self) { try NSExpression(validating: "2 +") }
+        expectThrows(PredicateFormatError.self) { try NSExpression(validating: "2 +") }
     }
 
     @Test func `sort descriptors know their key and selector, and sort`() {

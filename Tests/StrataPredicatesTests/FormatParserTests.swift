@@ -89,7 +89,7 @@ struct FormatParserTests {
 
     @Test(arguments: refused)
     func `a text that is no predicate is refused at the right place`(_ text: String, _ position: Int) throws {
-        let error = #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: text) }
+        let error = expectThrows(PredicateFormatError.self) { try NSPredicate(validating: text) }
 
         expectEqual(error?.position, position)
         expectEqual(error?.description.contains("Unable to parse the format string"), true)
@@ -106,10 +106,10 @@ struct FormatParserTests {
     }
 
     @Test func `a placeholder refuses an argument of the wrong kind`() {
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "a == %d", arguments: ["1"]) }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: [1]) }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: [nil]) }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: ["a..b"]) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "a == %d", arguments: ["1"]) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: [1]) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: [nil]) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: ["a..b"]) }
     }
 
     @Test func `values never become part of the text`() {
@@ -134,14 +134,14 @@ struct FormatParserTests {
             "a == " + String(repeating: "1 + (", count: 10_000),
         ]
         for text in deep {
-            #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: text) }
+            expectThrows(PredicateFormatError.self) { try NSPredicate(validating: text) }
         }
 
         let wide = Array(repeating: "a == 1", count: 20_000).joined(separator: " OR ")
         expectEqual((try NSPredicate(validating: wide) as? NSCompoundPredicate)?.subpredicates.count, 20_000)
         let literal = String(repeating: "x", count: 4_000_000)
         try expect(NSPredicate(validating: "a == '\(literal)'").evaluate(with: ["a": literal]))
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: literal) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: literal) }
     }
 
     @Test func `the deepest allowed tree can be printed, compared, evaluated and freed`() throws {

@@ -14,7 +14,7 @@ struct HostileTests {
 
         expect(predicate.evaluate(with: 3))
         try expectEqual(NSPredicate(validating: predicate.formatText), predicate)
-        #expect(throws: PredicateResolutionError.self) {
+        expectThrows(PredicateResolutionError.self) {
             try PredicateResolver.resolve(predicate, schema: ToySchema.person)
         }
     }
@@ -33,8 +33,8 @@ struct HostileTests {
     func `ten thousand of anything are an error`(_ piece: String) {
         let text = String(repeating: piece, count: 10_000)
 
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: text) }
-        #expect(throws: PredicateFormatError.self) { try NSExpression(validating: text) }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: text) }
+        expectThrows(PredicateFormatError.self) { try NSExpression(validating: text) }
     }
 
     @Test func `literals of a megabyte are values like any other`() throws {
@@ -45,7 +45,7 @@ struct HostileTests {
         expect(predicate.evaluate(with: ["a": text]))
         try expectEqual(NSPredicate(validating: predicate.formatText), predicate)
         try expect(NSPredicate(validating: "a < \(number)4").evaluate(with: ["a": 0.3]))
-        #expect(throws: PredicateFormatError.self) {
+        expectThrows(PredicateFormatError.self) {
             try NSPredicate(validating: "a == 0x" + String(repeating: "F", count: 1_000_000))
         }
         let name = String(repeating: "n", count: 1_000_000)
@@ -118,7 +118,7 @@ struct HostileTests {
         expectEqual(deep.description, "<an expression 100001 levels deep>")
         expect(!predicate.evaluate(with: ["a": 1]))
         expectEqual(predicate.predicateFormat, "<a predicate 100003 levels deep>")
-        #expect(throws: PredicateResolutionError.self) {
+        expectThrows(PredicateResolutionError.self) {
             try PredicateResolver.resolve(predicate, schema: ToySchema.person)
         }
         expectEqual(sum(900).expressionValue(with: ["a": 1], context: nil) as? Int, 901)
@@ -159,8 +159,8 @@ struct HostileTests {
         expect(predicatesAreEqual(deep, nots(4_000)))
         expect(!predicatesAreEqual(deep, nots(4_001)))
         expect(!parent.evaluate(with: ["a": 1]))
-        #expect(throws: PredicateResolutionError.self) { try PredicateResolver.resolve(deep, schema: ToySchema.person) }
-        #expect(throws: PredicateResolutionError.self) {
+        expectThrows(PredicateResolutionError.self) { try PredicateResolver.resolve(deep, schema: ToySchema.person) }
+        expectThrows(PredicateResolutionError.self) {
             try PredicateResolver.resolve(parent, schema: ToySchema.person)
         }
     }
@@ -182,7 +182,7 @@ struct HostileTests {
         let predicate = NSPredicate(format: "name MATCHES %@", pattern)
 
         expect(!predicate.evaluate(with: ["name": "a"]))
-        #expect(throws: PredicateResolutionError.self) {
+        expectThrows(PredicateResolutionError.self) {
             try PredicateResolver.resolve(predicate, schema: ToySchema.person)
         }
     }

@@ -37,7 +37,7 @@ struct ResolutionTests {
     ) throws {
         let predicate = try NSPredicate(validating: text)
 
-        let error = #expect(throws: PredicateResolutionError.self) {
+        let error = expectThrows(PredicateResolutionError.self) {
             try PredicateResolver.resolve(predicate, schema: ToySchema.person)
         }
         expectEqual(error?.reason, reason)
@@ -59,7 +59,7 @@ struct ResolutionTests {
         )
 
         for predicate in [NSPredicate { _, _ in true }, comparison, custom] {
-            #expect(throws: PredicateResolutionError.self) {
+            expectThrows(PredicateResolutionError.self) {
                 try PredicateResolver.resolve(predicate, schema: ToySchema.person)
             }
         }
@@ -134,7 +134,7 @@ struct ResolutionTests {
     @Test func `aggregates over rows are for the results of a fetch only`() throws {
         let expression = NSExpression(forFunction: "max:", arguments: [NSExpression(forKeyPath: "age")])
 
-        #expect(throws: PredicateResolutionError.self) {
+        expectThrows(PredicateResolutionError.self) {
             try PredicateResolver.resolve(expression, schema: ToySchema.person)
         }
         let resolved = try PredicateResolver.resolve(expression, schema: ToySchema.person, allowsRowAggregates: true)
@@ -147,7 +147,7 @@ struct ResolutionTests {
         for _ in 0..<5_000 { predicate = NSCompoundPredicate(notPredicateWithSubpredicate: predicate) }
         let deep = predicate
 
-        #expect(throws: PredicateResolutionError.self) { try PredicateResolver.resolve(deep, schema: ToySchema.person) }
+        expectThrows(PredicateResolutionError.self) { try PredicateResolver.resolve(deep, schema: ToySchema.person) }
     }
 
     @Test func `sort descriptors resolve through to-one keys and sort with nil first`() throws {
@@ -166,7 +166,7 @@ struct ResolutionTests {
 
     @Test(arguments: ["nosuch", "items.price", "items.@count", "blob", "secret", "items"])
     func `a sort key that has no order is refused`(_ key: String) {
-        #expect(throws: PredicateResolutionError.self) {
+        expectThrows(PredicateResolutionError.self) {
             try ResolvedSort([NSSortDescriptor(key: key, ascending: true)], schema: ToySchema.person)
         }
     }
@@ -177,7 +177,7 @@ struct ResolutionTests {
         let byNumber = NSSortDescriptor(key: "age", ascending: true, selector: .localizedCompare)
 
         for descriptor in [byCode, byOther, byNumber] {
-            #expect(throws: PredicateResolutionError.self) { try ResolvedSort([descriptor], schema: ToySchema.person) }
+            expectThrows(PredicateResolutionError.self) { try ResolvedSort([descriptor], schema: ToySchema.person) }
         }
     }
 }

@@ -6,8 +6,8 @@ import Testing
 @Suite("A schema")
 struct SchemaTests {
     @Test func `a sub-entity has what its super-entity has at the same place`() throws {
-        let animal = try #require(Schemas.pets.entitiesByName["Animal"])
-        let cat = try #require(Schemas.pets.entitiesByName["Cat"])
+        let animal = try require(Schemas.pets.entitiesByName["Animal"])
+        let cat = try require(Schemas.pets.entitiesByName["Cat"])
 
         expectEqual(cat.slots.prefix(animal.slots.count).map(\.name), animal.slots.map(\.name))
         expectEqual(cat.slots.prefix(animal.slots.count).map(\.word), animal.slots.map(\.word))
@@ -18,11 +18,11 @@ struct SchemaTests {
     }
 
     @Test func `relationships know their ends, and one object stands for a relationship in all entities`() throws {
-        let cat = try #require(Schemas.pets.entitiesByName["Cat"])
-        let person = try #require(Schemas.pets.entitiesByName["Person"])
+        let cat = try require(Schemas.pets.entitiesByName["Cat"])
+        let person = try require(Schemas.pets.entitiesByName["Person"])
 
-        let owner = try #require(cat.relationships["owner"])
-        let pets = try #require(person.relationships["pets"])
+        let owner = try require(cat.relationships["owner"])
+        let pets = try require(person.relationships["pets"])
 
         expect(owner === Schemas.pets.entitiesByName["Animal"]?.relationships["owner"])
         expectEqual(owner.entity.name, "Animal")
@@ -33,8 +33,8 @@ struct SchemaTests {
     }
 
     @Test func `a row of defaults has the default values and nothing else`() throws {
-        let cat = try #require(Schemas.pets.entitiesByName["Cat"])
-        let lives = try #require(cat.slot(named: "lives"))
+        let cat = try require(Schemas.pets.entitiesByName["Cat"])
+        let lives = try require(cat.slot(named: "lives"))
 
         expectEqual(cat.defaults.int(lives.word), 9)
         expectEqual(cat.slots.filter { !cat.defaults.isNull($0.index) }.map(\.name), ["lives"])

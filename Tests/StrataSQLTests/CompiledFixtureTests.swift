@@ -18,7 +18,7 @@ struct CompiledFixtureTests {
         let tables = try AppleStores.rows("SELECT name FROM sqlite_master WHERE name = 'Z_MODELCACHE'", in: pair)
         guard !tables.isEmpty else { return nil }
         let content = try AppleStores.rows("SELECT Z_CONTENT FROM Z_MODELCACHE", in: pair).first?.first
-        return try NSManagedObjectModel(cachedModelData: try #require(content as? Data))
+        return try NSManagedObjectModel(cachedModelData: try require(content as? Data))
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
@@ -34,8 +34,8 @@ struct CompiledFixtureTests {
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
     func `where a compiled model lists fetch indexes, older lists of indexes beside them make none`() throws {
         // It has two compound indexes besides, which the compiler has made fetch indexes of.
-        let pair = try #require(AppleStores.pairs.first { $0.store.contains("bookmarks-ordered") })
-        let model = try #require(try cachedModel(pair))
+        let pair = try require(AppleStores.pairs.first { $0.store.contains("bookmarks-ordered") })
+        let model = try require(try cachedModel(pair))
         let indexes = try SQLiteSchema(for: model).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }
 
         expectEqual(indexes.count, 4)
@@ -46,9 +46,9 @@ struct CompiledFixtureTests {
             ]
         )
         // What is asked for afterwards counts, and a copy is the same.
-        let copy = try #require(model.copy() as? NSManagedObjectModel)
+        let copy = try require(model.copy() as? NSManagedObjectModel)
         try expectEqual(SQLiteSchema(for: copy).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }, indexes)
-        let changed = try #require(model.copy() as? NSManagedObjectModel)
+        let changed = try require(model.copy() as? NSManagedObjectModel)
         changed.entitiesByName["BookmarkEntity"]?.attributesByName["title"]?.isIndexed = true
         try expect(SQLiteSchema(for: changed).statements.contains { $0.contains("INDEX Z_BookmarkEntity_title") })
     }
@@ -63,10 +63,10 @@ struct CompiledFixtureTests {
             from: Data(contentsOf: package.appendingPathComponent("VersionInfo.plist")),
             format: nil
         )
-        let info = try #require(list as? [String: Any])
-        let versions = try #require(info["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
+        let info = try require(list as? [String: Any])
+        let versions = try require(info["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
         let current = info["NSManagedObjectModel_CurrentVersionName"] as? String
-        let model = try #require(NSManagedObjectModel(contentsOf: package))
+        let model = try require(NSManagedObjectModel(contentsOf: package))
 
         expectEqual((current == nil), (versions.count == 1))
         expectEqual(model.entityVersionHashesByName, versions[current ?? name])

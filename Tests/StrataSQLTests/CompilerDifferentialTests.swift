@@ -35,7 +35,7 @@ struct CompilerDifferentialTests {
             let objects = RandomData.populate(context, model, count: 5, &generator.random)
             try context.save()
             generator.objects = objects.map(\.objectID)
-            let store = try #require(stack.coordinator.openStores.first)
+            let store = try require(stack.coordinator.openStores.first)
             let planner = FetchPlanner(model: context.model)
             let replica = try SQLReplica(copying: store.rows, context.model)
             try replica.finish()
@@ -68,7 +68,7 @@ struct CompilerDifferentialTests {
                     run.fail("SQL \(inSQL), memory \(inMemory)", specification, try? replica.text(for: plan))
                 }
                 // Once the objects have been asked too, without which no predicate counts.
-                let predicate = try #require(specification.predicate)
+                let predicate = try require(specification.predicate)
                 let all =
                     plan.isWindowed ? try store.rows.references(for: plan.unordered).map(\.key) : inMemory
                 let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }

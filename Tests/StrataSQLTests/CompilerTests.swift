@@ -19,7 +19,7 @@ struct CompilerTests {
     init() throws {
         stack = try Stack(.sqlite, model: EveryKindModel.make())
         context = stack.context()
-        store = try #require(stack.coordinator.openStores.first)
+        store = try require(stack.coordinator.openStores.first)
         replica = try SQLReplica(copying: store.rows, context.model)
     }
 
@@ -39,7 +39,7 @@ struct CompilerTests {
     }
 
     private func compiled(_ plan: FetchPlan) throws -> CompiledQuery {
-        let entity = try #require(replica.mapping.entity(plan.layout))
+        let entity = try require(replica.mapping.entity(plan.layout))
         return try QueryCompiler.compile(plan, entity, replica.mapping)
     }
 
@@ -101,7 +101,7 @@ struct CompilerTests {
         _ text: String
     ) throws {
         let plan = try plan(text)
-        let approximation = ConditionApproximation(try #require(plan.predicate), layout: plan.layout) { condition, _ in
+        let approximation = ConditionApproximation(try require(plan.predicate), layout: plan.layout) { condition, _ in
             if case .string = condition { return false }
             return true
         }
@@ -168,7 +168,7 @@ struct CompilerTests {
         let otherContext = other.context()
         let foreign = try otherContext.performAndWait {
             let person = NSManagedObject(
-                entity: try #require(otherContext.model.entitiesByName["Person"]),
+                entity: try require(otherContext.model.entitiesByName["Person"]),
                 insertInto: otherContext
             )
             try otherContext.save()
@@ -197,7 +197,7 @@ struct CompilerTests {
     }
 
     private func entity(_ name: String) throws -> NSEntityDescription {
-        try #require(context.model.entitiesByName[name])
+        try require(context.model.entitiesByName[name])
     }
 
     // MARK: - Indexes
@@ -223,7 +223,7 @@ struct CompilerTests {
     }
 
     private func details(of plan: FetchPlan) throws -> [String] {
-        let query = try #require(try replica.text(for: plan))
+        let query = try require(try replica.text(for: plan))
         let statement = try replica.connection.statement(SQL("EXPLAIN QUERY PLAN " + query.text))
         var details: [String] = []
         while try statement.step() { details.append(statement[3].string) }
@@ -260,7 +260,7 @@ struct CompilerTests {
         if depth == 60 {
             try expectEqual(store.rows.count(for: planner.plan(specification).asked(ofStore: store.number)), 0)
         } else {
-            #expect(throws: CocoaError.self) { try planner.plan(specification) }
+            expectThrows(CocoaError.self) { try planner.plan(specification) }
         }
     }
 
@@ -268,12 +268,12 @@ struct CompilerTests {
         var text = "small"
         for _ in 0..<60 { text = "(1 + \(text))" }
 
-        let error = #expect(throws: CocoaError.self) { try store.rows.rows(for: plan("\(text) > 1")) }
+        let error = expectThrows(CocoaError.self) { try store.rows.rows(for: plan("\(text) > 1")) }
         expectEqual(error?.code, .persistentStoreOperation)
         expectEqual(error?.localizedDescription.contains("SQLite"), true)
 
         let sort = Array(repeating: NSSortDescriptor(key: "small", ascending: true), count: 2_500)
-        let sorted = #expect(throws: CocoaError.self) { try store.rows.rows(for: plan("small >= 0", sort: sort)) }
+        let sorted = expectThrows(CocoaError.self) { try store.rows.rows(for: plan("small >= 0", sort: sort)) }
         expectEqual(sorted?.code, .persistentStoreUnsupportedRequestType)
         expectEqual(sorted?.localizedDescription.contains("too many"), true)
     }
@@ -281,7 +281,7 @@ struct CompilerTests {
     @Test func `data that may lie in a file can only be compared with nil`() throws {
         try expectEqual(store.rows.count(for: plan("scan == nil")), 0)
 
-        let error = #expect(throws: CocoaError.self) { try store.rows.count(for: plan("scan == %@", Data([1]))) }
+        let error = expectThrows(CocoaError.self) { try store.rows.count(for: plan("scan == %@", Data([1]))) }
         expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
         expectEqual(error?.localizedDescription.contains("\"scan\" of Person"), true)
     }

@@ -42,8 +42,8 @@ struct EntityPredicateTests {
     @Test(arguments: StoreKind.allCases, [true, false])
     func `an object's entity is compared with others`(_ kind: StoreKind, _ isSaved: Bool) throws {
         let context = try context(kind, isSaved: isSaved)
-        let entities = try #require(context.persistentStoreCoordinator?.managedObjectModel.entitiesByName)
-        let (venue, bar) = (try #require(entities["Venue"]), try #require(entities["Bar"]))
+        let entities = try require(context.persistentStoreCoordinator?.managedObjectModel.entitiesByName)
+        let (venue, bar) = (try require(entities["Venue"]), try require(entities["Bar"]))
 
         try expectEqual(names(context, "entity == %@", bar), ["1", "2"])
         try expectEqual(names(context, "entity == %@", venue), ["0"])
@@ -52,7 +52,7 @@ struct EntityPredicateTests {
         try expectEqual(names(context, "entity IN %@", [bar]), ["1", "2"])
         try expectEqual(names(context, "entity == nil"), [])
         try expect(
-            names(context, "licence.entity == nil AND city.entity == %@", try #require(entities["City"])).count == 3
+            names(context, "licence.entity == nil AND city.entity == %@", try require(entities["City"])).count == 3
         )
         try expect(
             names(context, "SUBQUERY(city.venues, $v, $v.entity == %@ AND $v.price == 1).@count == 1", bar).count
@@ -60,7 +60,7 @@ struct EntityPredicateTests {
         )
         try expectEqual(names(context, "ANY city.venues.entity == %@", bar).count, 3)
         // An entity of a copy of the model is the one of its name.
-        let copy = try #require(GuideModel.make().entitiesByName["Bar"])
+        let copy = try require(GuideModel.make().entitiesByName["Bar"])
         try expectEqual(names(context, "entity == %@", copy), ["1", "2"])
     }
 
@@ -90,12 +90,12 @@ struct EntityPredicateTests {
     ])
     func `what makes no sense is an error of the fetch`(_ text: String, _ reason: String) throws {
         let context = try context(.memory)
-        let bar = try #require(context.persistentStoreCoordinator?.managedObjectModel.entitiesByName["Bar"])
+        let bar = try require(context.persistentStoreCoordinator?.managedObjectModel.entitiesByName["Bar"])
 
         try context.performAndWait {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: text, argumentArray: text.contains("%@") ? [bar] : [])
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.localizedDescription.contains(reason), true, "\(error?.localizedDescription ?? "")")
             let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             for venue in all { _ = request.predicate?.evaluate(with: venue) }
@@ -114,7 +114,7 @@ struct EntityPredicateTests {
                 let predicate = NSPredicate(format: text)
                 request.predicate = predicate
                 expect(!all.contains { predicate.evaluate(with: $0) })
-                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.localizedDescription.contains("nothing"), true)
             }
         }
@@ -131,7 +131,7 @@ struct EntityPredicateTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "name MATCHES '(a+)+b'")
 
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
 
             let reason = "\(error?.localizedDescription ?? "") \(error?.userInfo[NSUnderlyingErrorKey] ?? "")"
             expect(reason.contains("takes too long"))

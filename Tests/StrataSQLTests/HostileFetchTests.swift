@@ -15,7 +15,7 @@ struct HostileFetchTests {
             var random = SeededRandom(seed: 1)
             RandomData.populate(
                 context,
-                try #require(context.model.entities.first?.managedObjectModel),
+                try require(context.model.entities.first?.managedObjectModel),
                 count: 2,
                 &random
             )
@@ -83,9 +83,9 @@ struct HostileFetchTests {
         let context = try context(kind)
 
         context.performAndWait {
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request(predicate)) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request(predicate)) }
             expectEqual(error?.localizedDescription.contains("levels deep"), true)
-            #expect(throws: CocoaError.self) { try context.count(for: request(predicate)) }
+            expectThrows(CocoaError.self) { try context.count(for: request(predicate)) }
         }
     }
 
@@ -102,7 +102,7 @@ struct HostileFetchTests {
 
         context.performAndWait {
             let sort = [NSSortDescriptor(key: key, ascending: true)]
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request(nil, sort: sort)) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request(nil, sort: sort)) }
             expectEqual(error?.localizedDescription.contains("Person"), true, "\(error?.localizedDescription ?? "")")
         }
     }
@@ -129,7 +129,7 @@ struct HostileFetchTests {
                 }
                 // PostgreSQL refuses to keep this one.
                 if kind == .postgreSQL, value.utf8.contains(0) { continue }
-                let person = try #require(try context.fetch(request(nil)).first)
+                let person = try require(try context.fetch(request(nil)).first)
                 person.setValue(value, forKey: "name")
                 try context.save()
                 try expect(context.fetch(request(NSPredicate(format: "name == %@", value))).contains(person))

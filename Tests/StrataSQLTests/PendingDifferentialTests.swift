@@ -23,7 +23,7 @@ struct PendingDifferentialTests {
             let objects = RandomData.populate(context, model, count: 5, &generator.random)
             try context.save()
             generator.objects = objects.map(\.objectID)
-            let open = try #require(stack.coordinator.openStores.first)
+            let open = try require(stack.coordinator.openStores.first)
             let store = open.rows
             let planner = FetchPlanner(model: context.model)
             var run = DifferentialRun(seed: seed)

@@ -89,6 +89,6 @@ struct SchemaTests {
         let model = NSManagedObjectModel()
         model.entities = ["Foo", "FOO"].map { StoreModels.entity($0) }
 
-        #expect(throws: CocoaError.self) { try SQLiteSchema(for: model) }
+        expectThrows(CocoaError.self) { try SQLiteSchema(for: model) }
     }
 }

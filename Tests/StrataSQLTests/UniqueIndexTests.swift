@@ -49,7 +49,7 @@ struct UniqueIndexTests {
     @Test(arguments: StoreKind.allCases, Clash.allCases)
     func `are all enforced`(_ kind: StoreKind, _ clash: Clash) throws {
         let stack = try Stack(kind, model: clash.model())
-        let entity = try #require(stack.coordinator.managedObjectModel.entitiesByName["E"])
+        let entity = try require(stack.coordinator.managedObjectModel.entitiesByName["E"])
         for constraint in clash.constraints {
             let context = stack.context()
             try context.performAndWait { () throws in
@@ -106,7 +106,7 @@ struct UniqueIndexTests {
             let context = stack.context()
             return try context.performAndWait {
                 for name in pair {
-                    let object = NSManagedObject(entity: try #require(entities[name]), insertInto: context)
+                    let object = NSManagedObject(entity: try require(entities[name]), insertInto: context)
                     object.setValue("same", forKey: key)
                 }
                 do { try context.save() } catch let error as CocoaError { return error.code }

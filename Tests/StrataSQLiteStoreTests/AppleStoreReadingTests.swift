@@ -25,7 +25,7 @@ struct AppleStoreReadingTests {
                 expectEqual(objects.count, rows.count, "\(entity.layout.entity.name ?? "")")
                 objectCount += objects.count
                 for object in objects {
-                    let row = try #require(rows[object.key])
+                    let row = try require(rows[object.key])
                     copy.compare(object, row, entity)
                     try copy.compareToMany(object, entity)
                 }

@@ -30,17 +30,17 @@ struct AppleStoreTests {
     func `give every value of every row`(_ pair: AppleStores.Pair) throws {
         let harness = try harness(pair)
         for entity in harness.coordinator.frozenModel.entities where !entity.isAbstract {
-            let name = try #require(entity.name)
+            let name = try require(entity.name)
             let plan = try harness.plan(name, withSubentities: false)
             let rows = try harness.rows.rows(for: plan)
             try expectEqual(harness.rows.count(for: plan), rows.count)
             try expectEqual(harness.rows.references(for: plan).map(\.key), rows.map(\.key))
-            let mapping = try #require(try harness.sqlite.openFile().mapping.entity(entity.layout))
+            let mapping = try require(try harness.sqlite.openFile().mapping.entity(entity.layout))
 
             for row in rows {
                 expect(row.layout === entity.layout)
                 for slot in row.layout.slots {
-                    let column = try #require(mapping.columns[slot.index].name)
+                    let column = try require(mapping.columns[slot.index].name)
                     let value = try harness.value("SELECT \(column) FROM \(mapping.table) WHERE Z_PK = \(row.key)")
                     expectEqual(text(row, slot), text(value, slot, mapping.columns[slot.index]), "\(name).\(slot.name)")
                 }
@@ -55,17 +55,17 @@ struct AppleStoreTests {
     func `give the members of every relationship from both ends`(_ pair: AppleStores.Pair) throws {
         let harness = try harness(pair)
         for entity in harness.coordinator.frozenModel.entities where !entity.isAbstract {
-            let plan = try harness.plan(try #require(entity.name), withSubentities: false)
+            let plan = try harness.plan(try require(entity.name), withSubentities: false)
             for owner in try harness.rows.references(for: plan) {
                 for slot in entity.layout.toMany where !slot.isTransient {
                     for member in try harness.rows.members(of: slot, ownedBy: owner) {
-                        let inverse = try #require(slot.inverse)
+                        let inverse = try require(slot.inverse)
                         let layout = harness.coordinator.frozenModel.layouts[member.entity - 1]
                         if let back = layout.toMany(named: inverse.name) {
                             try expect(harness.rows.members(of: back, ownedBy: member).contains(owner))
                         } else {
-                            let row = try #require(try harness.rows.row(forKey: member.key, in: layout))
-                            expectEqual(row.reference(try #require(layout.slot(named: inverse.name))), owner)
+                            let row = try require(try harness.rows.row(forKey: member.key, in: layout))
+                            expectEqual(row.reference(try require(layout.slot(named: inverse.name))), owner)
                         }
                     }
                 }
@@ -79,7 +79,7 @@ struct AppleStoreTests {
         let before = try harness.sql("SELECT Z_PLIST FROM Z_METADATA")
         var changes = StoreChanges()
         for entity in harness.coordinator.frozenModel.entities where !entity.isAbstract {
-            let rows = try harness.rows.rows(for: harness.plan(try #require(entity.name), withSubentities: false))
+            let rows = try harness.rows.rows(for: harness.plan(try require(entity.name), withSubentities: false))
             for row in rows.prefix(200) {
                 let row = row.copy()
                 var changed = SlotSet()
@@ -96,7 +96,7 @@ struct AppleStoreTests {
 
         try expectEqual(harness.sql("SELECT Z_PLIST FROM Z_METADATA"), before)
         for update in changes.updated {
-            let stored = try #require(try harness.rows.row(forKey: update.row.key, in: update.row.layout))
+            let stored = try require(try harness.rows.row(forKey: update.row.key, in: update.row.layout))
             expectEqual(stored.version, update.baseVersion + 1)
             for slot in stored.layout.slots where !(slot.property is NSDerivedAttributeDescription) {
                 expect(stored.hasSameValue(as: update.row, in: slot), "\(slot.name)")
@@ -108,16 +108,16 @@ struct AppleStoreTests {
     }
 
     @Test func `have their derived counts kept by their own triggers`() throws {
-        let pair = try #require(AppleStores.pairs.first { $0.store.hasPrefix("books") })
+        let pair = try require(AppleStores.pairs.first { $0.store.hasPrefix("books") })
         let harness = try harness(pair)
         let counts = try harness.sql("SELECT Z_PK, ZPAGESCOUNT FROM ZBOOK")
         let page = try harness.row("Page", -1, to: ["book": harness.reference("Book", 1)])
 
         let result = try harness.save(StoreChanges(inserted: [page]))
 
-        let book = try #require(result.reread.first)
+        let book = try require(result.reread.first)
         expectEqual(result.reread.count, 1)
-        let slot = try #require(book.layout.slot(named: "pagesCount"))
+        let slot = try require(book.layout.slot(named: "pagesCount"))
         expect(counts.contains("1|\(book.int(slot.word) - 1)"))
         expectEqual(book.key, 1)
     }

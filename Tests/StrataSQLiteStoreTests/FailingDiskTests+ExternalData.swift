@@ -8,7 +8,7 @@ import Testing
 extension FailingDiskTests {
     private func model() throws -> NSManagedObjectModel {
         let model = GuideModel.make()
-        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        let map = try require(model.entitiesByName["Venue"]?.attributesByName["map"])
         map.allowsExternalBinaryDataStorage = true
         return model
     }
@@ -67,7 +67,7 @@ extension FailingDiskTests {
                     let expected = found["new"] == nil ? ["changed": data(1)] : ["changed": data(2), "new": data(3)]
                     expectEqual(found, expected, "from operation \(point) on")
                     try context.save()
-                    let store = try #require(coordinator.persistentStores.first as? SQLiteStore)
+                    let store = try require(coordinator.persistentStores.first as? SQLiteStore)
                     try expectEqual(store.openFile().external.names().count, 2, "from operation \(point) on")
                 }
                 try close(coordinator)
@@ -109,9 +109,9 @@ extension FailingDiskTests {
         let external = events.map { $0.path.contains("_EXTERNAL_DATA") }
         let log = events.map { $0.path.hasSuffix("-wal") }
         let places = Array(events.indices)
-        let written = try #require(places.first { external[$0] && events[$0].kind == .write })
-        let committed = try #require(places.last { log[$0] && events[$0].kind == .write })
-        let deleted = try #require(places.first { external[$0] && events[$0].kind == .delete })
+        let written = try require(places.first { external[$0] && events[$0].kind == .write })
+        let committed = try require(places.last { log[$0] && events[$0].kind == .write })
+        let deleted = try require(places.first { external[$0] && events[$0].kind == .delete })
         expect(written < committed)
         expect(committed < deleted)
         let name = events[written].path
@@ -134,13 +134,13 @@ extension FailingDiskTests {
                 let coordinator = try open(url, model: model())
                 let context = NSManagedObjectContext(.privateQueue)
                 context.persistentStoreCoordinator = coordinator
-                let store = try #require(coordinator.persistentStores.first as? SQLiteStore)
+                let store = try require(coordinator.persistentStores.first as? SQLiteStore)
                 try context.performAndWait {
                     let venue = Venue(context: context)
                     (venue.name, venue.map) = ("new", data(1))
                     let files = folder.appendingPathComponent(".store_SUPPORT").path
                     FailingDisk.fail(files, at: point)
-                    let error = #expect(throws: CocoaError.self) { try context.save() }
+                    let error = expectThrows(CocoaError.self) { try context.save() }
                     operations = FailingDisk.operations
                     FailingDisk.fail("", at: 0)
                     expectEqual(error?.code, .sqlite)

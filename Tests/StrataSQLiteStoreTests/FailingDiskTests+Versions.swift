@@ -37,7 +37,7 @@ extension FailingDiskTests {
                 _ = try pinned.count(for: NSFetchRequest<City>(entityName: "City"))
             }
             FailingDisk.fail(url.path, at: 1)
-            #expect(throws: CocoaError.self) { try names(pinned) }
+            expectThrows(CocoaError.self) { try names(pinned) }
             FailingDisk.fail(url.path, at: 0)
             let token = pinned.performAndWait { pinned.queryGenerationToken }
             try sharing.performAndWait { try sharing.setQueryGenerationFrom(token) }
@@ -47,7 +47,7 @@ extension FailingDiskTests {
             try expectEqual(names(late), ["old"])
             try store("new", coordinator)
             for context in [pinned, sharing] {
-                let error = #expect(throws: CocoaError.self) { try names(context) }
+                let error = expectThrows(CocoaError.self) { try names(context) }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(error?.localizedDescription.contains("lost"), true)
             }

@@ -43,7 +43,7 @@ struct FailingDiskTests {
             operations = FailingDisk.operations
             try close(coordinator)
         }
-        try #require(operations > 10)
+        try require(operations > 10)
         for point in 1...operations {
             try withStore { url in
                 FailingDisk.fail(url.path, at: point)
@@ -51,7 +51,7 @@ struct FailingDiskTests {
                 FailingDisk.fail(url.path, at: 0)
                 guard let coordinator else { return }
                 // The file says so itself, in its 19th byte: 2 stands for a log.
-                let header = try #require(try FileHandle(forReadingFrom: url).read(upToCount: 20))
+                let header = try require(try FileHandle(forReadingFrom: url).read(upToCount: 20))
                 expectEqual(header[18], 2, "operation \(point) failed")
                 try close(coordinator)
             }

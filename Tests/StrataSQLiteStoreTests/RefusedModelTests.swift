@@ -26,7 +26,7 @@ struct RefusedModelTests {
         let folder = try StoreFolder()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: kind.model())
 
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(type: .sqlite, at: folder.file())
         }
 

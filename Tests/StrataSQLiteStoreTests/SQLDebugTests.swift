@@ -31,7 +31,7 @@ struct SQLDebugTests {
             try context.save()
         }
         let log = Log()
-        let store = try #require(stack.coordinator.openStores.first?.store as? SQLiteStore)
+        let store = try require(stack.coordinator.openStores.first?.store as? SQLiteStore)
         try SQLDebug(level: level, sink: { log.add($0) }).follow(store.openFile().pool)
         return (context, log)
     }

@@ -60,7 +60,7 @@ struct SQLiteFilesTests {
         let harness = try StoreHarness(StoreModels.pets())
         harness.store.metadata = ["object": NSObject()]
 
-        let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
+        let error = expectThrows(CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
         expectEqual(error?.code, .persistentStoreSave)
         try expectEqual(harness.sql("SELECT COUNT(*) FROM ZANIMAL"), ["0"])
@@ -101,7 +101,7 @@ struct SQLiteFilesTests {
 
         try expectEqual(target.rows.rows(for: target.plan("Photo")).count, 2)
         try expect(
-            target.stored("Photo", 1).data(#require(target.layout("Photo").slot(named: "pixels")).word) == large
+            target.stored("Photo", 1).data(require(target.layout("Photo").slot(named: "pixels")).word) == large
         )
         try expectEqual(source.rows.count(for: source.plan("Photo")), 2)
         try expectEqual(StoreVerifier(storeURL: target.url, model: model).problems(), [])
@@ -122,12 +122,12 @@ struct SQLiteFilesTests {
             )
         }
 
-        let refused = #expect(throws: CocoaError.self) { try replace([NSReadOnlyPersistentStoreOption: true]) }
+        let refused = expectThrows(CocoaError.self) { try replace([NSReadOnlyPersistentStoreOption: true]) }
         expectEqual(refused?.code, .persistentStoreOperation)
 
         let other = try Connection(path: target.url.path, access: .readWrite)
         try other.execute("BEGIN IMMEDIATE")
-        let timedOut = #expect(throws: CocoaError.self) { try replace([NSPersistentStoreTimeoutOption: 0.01]) }
+        let timedOut = expectThrows(CocoaError.self) { try replace([NSPersistentStoreTimeoutOption: 0.01]) }
         expectEqual(timedOut?.code, .persistentStoreTimeout)
         try other.execute("ROLLBACK")
         try expectEqual(target.rows.count(for: target.plan("Animal")), 0)
@@ -147,7 +147,7 @@ struct SQLiteFilesTests {
             let copy = try StoreHarness(StoreModels.pets(), at: folder.file(name), in: folder)
             try expectEqual(copy.rows.count(for: copy.plan("Animal")), 1)
         }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try replace(at: source.url, with: folder.file("missing.sqlite"))
         }
         expectEqual(error?.code, .fileReadNoSuchFile)
@@ -174,7 +174,7 @@ struct SQLiteFilesTests {
             type: .sqlite
         )
 
-        let error = #expect(throws: CocoaError.self) { try harness.rows.rows(for: harness.plan("Photo")) }
+        let error = expectThrows(CocoaError.self) { try harness.rows.rows(for: harness.plan("Photo")) }
         expectEqual(error?.code, .sqlite)
         try expect(
             FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy {
@@ -190,7 +190,7 @@ struct SQLiteFilesTests {
         let folder = try StoreFolder()
         try Data(repeating: 65, count: 5000).write(to: folder.file())
 
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false)
         }
         expect(FileManager.default.fileExists(atPath: folder.file().path))
@@ -204,7 +204,7 @@ struct SQLiteFilesTests {
         let plan = try harness.plan("Animal")
         try harness.coordinator.remove(harness.store)
 
-        let error = #expect(throws: CocoaError.self) { try harness.rows.rows(for: plan) }
+        let error = expectThrows(CocoaError.self) { try harness.rows.rows(for: plan) }
 
         expectEqual(error?.code, .persistentStoreOperation)
         expectEqual(error?.localizedDescription.contains(harness.url.path), true)
@@ -235,16 +235,16 @@ struct SQLiteFilesTests {
     func `numbers that cannot be counted on are an error of the save`(_ damage: String, _ inserts: Bool) throws {
         let stack = try Stack(.sqlite)
         try stack.storeCity("Porto")
-        let store = try #require(stack.coordinator.persistentStores.first)
-        let url = try #require(store.url)
+        let store = try require(stack.coordinator.persistentStores.first)
+        let url = try require(store.url)
         try stack.coordinator.remove(store)
         try Connection(path: url.path, access: .readWrite).execute(damage)
         try stack.coordinator.addPersistentStore(type: .sqlite, at: url)
         let context = stack.context()
         try context.performAndWait {
-            let city = try inserts ? City(context: context) : #require(try context.all(City.self).first)
+            let city = try inserts ? City(context: context) : require(try context.all(City.self).first)
             city.name = "Braga"
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .fileReadCorruptFile, "\(String(describing: error))")
             expect(city.hasChanges)
         }
@@ -330,7 +330,7 @@ struct SQLiteFilesTests {
     @Test func `verify tells a model that does not fit`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let model = StoreModels.pets()
-        try #require(model.entitiesByName["Club"]).properties += [StoreModels.attribute("street", .string)]
+        try require(model.entitiesByName["Club"]).properties += [StoreModels.attribute("street", .string)]
 
         let problems = try StoreVerifier(storeURL: harness.url, model: model).problems()
 

@@ -15,11 +15,11 @@ struct SQLiteOpeningTests {
         model: NSManagedObjectModel = StoreModels.pets()
     ) throws -> CocoaError {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
         }
         expect(coordinator.persistentStores.isEmpty)
-        return try #require(error)
+        return try require(error)
     }
 
     /// A closed store with one cat.
@@ -120,7 +120,7 @@ struct SQLiteOpeningTests {
         let url = try makeStore(folder)
         let before = try Data(contentsOf: url)
         let model = StoreModels.pets()
-        let dog = try #require(model.entitiesByName["Dog"])
+        let dog = try require(model.entitiesByName["Dog"])
         dog.properties += [StoreModels.attribute("breed", .string)]
 
         let error = try failure(url, model: model)
@@ -135,7 +135,7 @@ struct SQLiteOpeningTests {
         let folder = try StoreFolder()
         let url = try makeStore(folder)
         let model = StoreModels.pets()
-        try #require(model.entitiesByName["Dog"]).versionHashModifier = "2"
+        try require(model.entitiesByName["Dog"]).versionHashModifier = "2"
         try expectEqual(failure(url, model: model).code, .persistentStoreIncompatibleVersionHash)
 
         let harness = try StoreHarness(
@@ -155,7 +155,7 @@ struct SQLiteOpeningTests {
         try expect(
             failure(folder.file(), options: [NSReadOnlyPersistentStoreOption: true]).code == .fileReadNoSuchFile
         )
-        try expectEqual(failure(try #require(URL(string: "https://example.org/store"))).code, .persistentStoreOpen)
+        try expectEqual(failure(try require(URL(string: "https://example.org/store"))).code, .persistentStoreOpen)
         try expect(
             failure(folder.file(), options: [NSSQLitePragmasOption: ["locking_mode": "EXCLUSIVE"]]).code
                 == .persistentStoreOpen
@@ -201,7 +201,7 @@ struct SQLiteOpeningTests {
         )
 
         try expectEqual(harness.rows.rows(for: harness.plan("Animal")).count, 1)
-        let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
+        let error = expectThrows(CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
         expectEqual(error?.code, .persistentStoreSave)
         try expectEqual(Data(contentsOf: url), before)
@@ -278,7 +278,7 @@ struct SQLiteOpeningTests {
         let harness = try StoreHarness(StoreModels.pets())
         try harness.coordinator.remove(harness.store)
 
-        let error = #expect(throws: CocoaError.self) { try harness.rows.count(for: harness.plan("Animal")) }
+        let error = expectThrows(CocoaError.self) { try harness.rows.count(for: harness.plan("Animal")) }
 
         expectEqual(error?.code, .persistentStoreOperation)
     }
@@ -292,7 +292,7 @@ struct SQLiteOpeningTests {
             { _ = try harness.rows.rows(for: harness.plan("Animal")) }, { _ = try harness.stored("Cat", 1) },
             { _ = try harness.rows.references(for: harness.plan("Animal")) },
         ] as [() throws -> Void] {
-            let error = #expect(throws: CocoaError.self) { try body() }
+            let error = expectThrows(CocoaError.self) { try body() }
             expectEqual(error?.code, .fileReadCorruptFile)
             expectEqual(error?.localizedDescription.contains("row 1 of table ZANIMAL has entity number 99"), true)
         }
@@ -311,10 +311,10 @@ struct SQLiteOpeningTests {
         let cat = try harness.stored("Cat", 1)
         let person = try harness.stored("Person", 1)
 
-        try expectEqual(cat.anyValue(#require(cat.layout.slot(named: "name"))) as? String, "AB\u{FFFD}")
-        try expectEqual(cat.int(#require(cat.layout.slot(named: "lives")).word), 0)
-        try expectEqual(cat.reference(#require(cat.layout.slot(named: "owner")))?.key, 1)
-        try expect(person.isNull(#require(person.layout.slot(named: "id")).index))
-        try expectEqual(person.double(#require(person.layout.slot(named: "born")).word), 0)
+        try expectEqual(cat.anyValue(require(cat.layout.slot(named: "name"))) as? String, "AB\u{FFFD}")
+        try expectEqual(cat.int(require(cat.layout.slot(named: "lives")).word), 0)
+        try expectEqual(cat.reference(require(cat.layout.slot(named: "owner")))?.key, 1)
+        try expect(person.isNull(require(person.layout.slot(named: "id")).index))
+        try expectEqual(person.double(require(person.layout.slot(named: "born")).word), 0)
     }
 }

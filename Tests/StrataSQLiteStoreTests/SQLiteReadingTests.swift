@@ -94,8 +94,8 @@ struct SQLiteReadingTests {
         let values: [String: Any] = [
             "int16": Int16.min, "int32": Int32.max, "int64": Int64.min, "bool": true, "double": Double.pi,
             "float": Float(1.1), "date": Date(timeIntervalSinceReferenceDate: 1234.5678),
-            "decimal": try #require(Decimal(string: "10.11")), "string": "Grüße \u{0} 👋🏽",
-            "uri": try #require(URL(string: "https://example.org/a?b#c")), "uuid": UUID(), "data": Data([0, 255, 7]),
+            "decimal": try require(Decimal(string: "10.11")), "string": "Grüße \u{0} 👋🏽",
+            "uri": try require(URL(string: "https://example.org/a?b#c")), "uuid": UUID(), "data": Data([0, 255, 7]),
             "archive": Data(repeating: 3, count: 5000),
         ]
         let row = try harness.row("Thing", -1, values)
@@ -118,7 +118,7 @@ struct SQLiteReadingTests {
 
     @Test func `a value that cannot be stored exactly is read again`() throws {
         let harness = try StoreHarness(Self.everyType())
-        let precise = try #require(Decimal(string: "1234567890123456789.0123456789"))
+        let precise = try require(Decimal(string: "1234567890123456789.0123456789"))
         let rows = try [
             harness.row("Thing", -1, ["decimal": precise]), harness.row("Thing", -2, ["double": Double.nan]),
             harness.row("Thing", -3, ["decimal": Decimal(1) / 3 * 3]),
@@ -127,7 +127,7 @@ struct SQLiteReadingTests {
 
         let result = try harness.save(StoreChanges(inserted: rows))
 
-        let decimal = try #require(try harness.layout("Thing").slot(named: "decimal"))
+        let decimal = try require(try harness.layout("Thing").slot(named: "decimal"))
         let again = Dictionary(uniqueKeysWithValues: result.reread.map { ($0.key, $0) })
         expect(again.keys.contains(1) && again.keys.contains(2) && !again.keys.contains(4))
         expectEqual(again[1]?.decimal(decimal.word), Decimal(1_234_567_890_123_456_768))
@@ -154,10 +154,10 @@ struct SQLiteReadingTests {
         let names = try files(harness)
         expectEqual(names.count, 1)
         let folder = harness.folder.url.appendingPathComponent(".store_SUPPORT/_EXTERNAL_DATA")
-        try expectEqual(Data(contentsOf: folder.appendingPathComponent(try #require(names.first))), large)
-        let name = try #require(names.first).utf8.map { String(format: "%02X", $0) }.joined()
+        try expectEqual(Data(contentsOf: folder.appendingPathComponent(try require(names.first))), large)
+        let name = try require(names.first).utf8.map { String(format: "%02X", $0) }.joined()
         try expectEqual(harness.sql("SELECT hex(ZPIXELS) FROM ZPHOTO"), ["02\(name)00", "01010203", "01"])
-        let word = try #require(try harness.layout("Photo").slot(named: "pixels")).word
+        let word = try require(try harness.layout("Photo").slot(named: "pixels")).word
         try expectEqual(harness.stored("Photo", 1).data(word), large)
         try expectEqual(harness.stored("Photo", 2).data(word), small)
         try expectEqual(harness.stored("Photo", 3).data(word), Data())
@@ -206,8 +206,8 @@ struct SQLiteReadingTests {
         let harness = try StoreHarness(Self.photos())
         try harness.insert(harness.row("Photo", -1, ["pixels": Data(repeating: 9, count: 200_000)]))
         let external = try harness.sqlite.openFile().external
-        let name = try #require(try files(harness).first)
-        let url = try #require(external.folder).appendingPathComponent(name)
+        let name = try require(try files(harness).first)
+        let url = try require(external.folder).appendingPathComponent(name)
         try FileManager.default.removeItem(at: url)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
 

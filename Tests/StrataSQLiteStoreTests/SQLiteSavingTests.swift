@@ -72,7 +72,7 @@ struct SQLiteSavingTests {
 
         try expectEqual(harness.sql("SELECT ZFAVOURITE, Z1_FAVOURITE FROM ZPERSON"), ["1|3"])
         let row = try harness.stored("Person", 1)
-        let slot = try #require(row.layout.slot(named: "favourite"))
+        let slot = try require(row.layout.slot(named: "favourite"))
         expectEqual(row.reference(slot)?.key, 1)
         expectEqual(row.reference(slot)?.entity, (try harness.layout("Dog").number))
     }
@@ -131,9 +131,9 @@ struct SQLiteSavingTests {
             found[key] = .some(persisted)
         }
         expectEqual(found.count, 4)
-        try expectEqual(#require(found[keys[0]])?.version, 5)
-        try expectEqual(#require(found[keys[0]])?.anyValue(harness.layout("Cat").slot(named: "name")!) as? String, "z")
-        try expect(#require(found[keys[3]]) == nil)
+        try expectEqual(require(found[keys[0]])?.version, 5)
+        try expectEqual(require(found[keys[0]])?.anyValue(harness.layout("Cat").slot(named: "name")!) as? String, "z")
+        try expect(require(found[keys[3]]) == nil)
         try expectEqual(harness.sql("SELECT ZNAME FROM ZANIMAL"), ["z", "z", "z"])
     }
 
@@ -153,7 +153,7 @@ struct SQLiteSavingTests {
 
         try harness.save(changes)
 
-        let slot = try #require(try harness.layout("Person").slot(named: "id"))
+        let slot = try require(try harness.layout("Person").slot(named: "id"))
         try expectEqual((1...3).map { try harness.stored("Person", $0).uuid(slot.word) }, [two, three, one])
         try expectEqual(harness.sql("SELECT Z_OPT FROM ZPERSON"), ["2", "2", "2"])
     }
@@ -391,7 +391,7 @@ struct SQLiteSavingTests {
             try harness.row("Cat", Int64(-$0), ["name": String(repeating: "x", count: 1000)])
         }
 
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try harness.insert(rows[0]); try harness.save(StoreChanges(inserted: rows))
         }
 
@@ -407,7 +407,7 @@ struct SQLiteSavingTests {
         let other = try Connection(path: harness.url.path, access: .readWrite)
         try other.execute("BEGIN IMMEDIATE")
 
-        let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
+        let error = expectThrows(CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
         expectEqual(error?.code, .persistentStoreTimeout)
         expectEqual(error?.localizedDescription.contains("another process"), true)

@@ -15,7 +15,7 @@ struct SaveInDoubtTests {
         throws
     {
         let coordinator = try DoubtfulStore.coordinator()
-        let engine = try #require(coordinator.openStores.first?.rows as? DoubtfulEngine)
+        let engine = try require(coordinator.openStores.first?.rows as? DoubtfulEngine)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         let id = try context.performAndWait {
@@ -27,7 +27,7 @@ struct SaveInDoubtTests {
         }
         engine.doubt(afterCommitting: isCommitted)
 
-        let error = context.performAndWait { #expect(throws: CocoaError.self) { try context.save() } }
+        let error = context.performAndWait { expectThrows(CocoaError.self) { try context.save() } }
 
         expectEqual(error?.code, .persistentStoreSave)
         expectEqual(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID, DoubtfulEngine.identifier)
@@ -39,14 +39,14 @@ struct SaveInDoubtTests {
         let reader = NSManagedObjectContext(.privateQueue)
         reader.persistentStoreCoordinator = coordinator
         try reader.performAndWait {
-            let stored = try #require(try reader.existingObject(with: id) as? City)
+            let stored = try require(try reader.existingObject(with: id) as? City)
             expectEqual(stored.name, isCommitted ? "After" : "Before")
         }
     }
 
     @Test func `whoever reads anew after the doubt can save again`() throws {
         let coordinator = try DoubtfulStore.coordinator()
-        let engine = try #require(coordinator.openStores.first?.rows as? DoubtfulEngine)
+        let engine = try require(coordinator.openStores.first?.rows as? DoubtfulEngine)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
@@ -55,7 +55,7 @@ struct SaveInDoubtTests {
             try context.save()
             city.name = "After"
             engine.doubt(afterCommitting: true)
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
 
             context.refresh(city, mergeChanges: true)
             city.population = 7
@@ -72,10 +72,10 @@ private final class DoubtfulStore: NSPersistentStore, EngineStore, @unchecked Se
     // @unchecked Sendable: `opened` is behind its mutex.
     private let opened = StrataLocks.Mutex<DoubtfulEngine?>(nil)
 
-    var engine: any RowStore { get throws { try #require(opened.withLock { $0 }) } }
+    var engine: any RowStore { get throws { try require(opened.withLock { $0 }) } }
 
     override func loadMetadata() throws {
-        let model = try #require(persistentStoreCoordinator?.managedObjectModel)
+        let model = try require(persistentStoreCoordinator?.managedObjectModel)
         opened.withLock { $0 = DoubtfulEngine(model.frozen.schema) }
         metadata = [NSStoreTypeKey: "Doubtful", NSStoreUUIDKey: identifier ?? ""]
     }

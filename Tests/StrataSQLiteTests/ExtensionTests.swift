@@ -30,7 +30,7 @@ struct ExtensionTests {
         let select = try connection.statement(
             "SELECT describe(1), describe(3.0), describe('é'), describe(x'0102'), describe(NULL)"
         )
-        try #require(try select.step())
+        try require(try select.step())
         expectEqual(select[0].int64, 2)
         expectEqual(select[1].double, 1.5)
         expectEqual(select[2].string, "É")
@@ -79,7 +79,7 @@ struct ExtensionTests {
             INSERT INTO a (Z_PK) VALUES (1);
             """
         )
-        #expect(throws: SQLiteError.self) { try connection.run("INSERT INTO b VALUES (1)") }
+        expectThrows(SQLiteError.self) { try connection.run("INSERT INTO b VALUES (1)") }
         for name in names { try connection.register(.noOperation(name, argumentCount: 5)) }
 
         try connection.run("INSERT INTO b VALUES (1)")

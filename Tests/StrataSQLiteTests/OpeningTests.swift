@@ -119,7 +119,7 @@ struct OpeningTests {
     func `a file that was cut off is refused`(length: Int) throws {
         try ConnectionPool.withNumbers(at: folder.file(), Array(0..<5000)).close()
         let whole = try Data(contentsOf: URL(fileURLWithPath: folder.file()))
-        try #require(whole.count > 20_000)
+        try require(whole.count > 20_000)
         try whole.prefix(length).write(to: URL(fileURLWithPath: folder.file()))
 
         let error = try failure { _ = try ConnectionPool(.file(folder.file())) }
@@ -131,7 +131,7 @@ struct OpeningTests {
     @Test func `a garbled schema is refused`() throws {
         try ConnectionPool.withNumbers(at: folder.file(), [1]).close()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.file()))
-        let place = try #require(bytes.range(of: Data("CREATE TABLE".utf8)))
+        let place = try require(bytes.range(of: Data("CREATE TABLE".utf8)))
         bytes.replaceSubrange(place, with: Data("CREMATE TABL".utf8))
         try bytes.write(to: URL(fileURLWithPath: folder.file()))
 
@@ -228,7 +228,7 @@ struct OpeningTests {
     /// tests that run as root.
     private func withoutRights(_ body: () throws -> Void) throws {
         typealias SetFileUser = @convention(c) (UInt32) -> Int32
-        let symbol = try #require(dlsym(nil, "setfsuid"))
+        let symbol = try require(dlsym(nil, "setfsuid"))
         let setFileUser = unsafeBitCast(symbol, to: SetFileUser.self)  // its C declaration
         let user = UInt32(bitPattern: setFileUser(65534))
         defer { _ = setFileUser(user) }
@@ -255,7 +255,7 @@ struct OpeningTests {
 
     @Test func `a store with a log in a folder that may not be written is read from a copy, log and all`() throws {
         let (path, logSize) = try storeWithLog(named: "crashed.sqlite")
-        try #require(logSize > 0)
+        try require(logSize > 0)
         try FileManager.default.removeItem(atPath: folder.file("live.sqlite"))
         var copy: String?
 

@@ -20,7 +20,7 @@ struct PoolTests {
         struct Unrelated: Error {}
         let pool = try ConnectionPool.withNumbers(at: folder.file(), [1])
 
-        #expect(throws: Unrelated.self) {
+        expectThrows(Unrelated.self) {
             try pool.write { connection in
                 try connection.insert([10])
                 throw Unrelated()

@@ -58,7 +58,7 @@ struct ReaderShelfTests {
         expect(usage.most.load(ordering: .relaxed) <= 3)
         expectEqual(shelf.waiterCount, 0)
         let all = try (0..<3).map { _ in try Self.use(shelf, timeout: 0) }
-        #expect(throws: SQLiteError.self) { _ = try Self.use(shelf, timeout: 0) }
+        expectThrows(SQLiteError.self) { _ = try Self.use(shelf, timeout: 0) }
         for connection in all { shelf.putBack(connection) }
     }
 
@@ -81,7 +81,7 @@ struct ReaderShelfTests {
     @Test func `a reader taken away makes room for another`() throws {
         let shelf = ReaderShelf(limit: 1)
         shelf.putBack(try Self.use(shelf, timeout: 0))
-        let taken = try #require(shelf.removeIdle())
+        let taken = try require(shelf.removeIdle())
         let second = try Self.use(shelf, timeout: 0)
         expect(second !== taken)
         expect(shelf.removeIdle() == nil)

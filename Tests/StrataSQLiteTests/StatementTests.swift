@@ -23,7 +23,7 @@ struct StatementTests {
         try insert.run()
 
         let select = try connection.statement("SELECT i, d, s, b, length(b) FROM t")
-        try #require(try select.step())
+        try require(try select.step())
 
         expectEqual(select[0].int64, .min)
         expectEqual(select[1].double, 0.1)
@@ -45,7 +45,7 @@ struct StatementTests {
 
         let select = try connection.statement("SELECT i, s, b FROM t")
         for _ in 0..<2 {
-            try #require(try select.step())
+            try require(try select.step())
             expect(select[0].isNull && select[0].optionalString == nil && select[0].optionalInt64 == nil)
             expectEqual(select[1].optionalString, "")
             expectEqual(select[2].optionalData, Data())
@@ -62,7 +62,7 @@ struct StatementTests {
         try insert.run()
 
         let select = try connection.statement("SELECT s, b FROM t")
-        try #require(try select.step())
+        try require(try select.step())
         expectEqual(select[0].string, text)
         expectEqual(select[1].data, data)
         expectEqual(Data(select[1].bytes), data)
@@ -83,14 +83,14 @@ struct StatementTests {
         try connection.execute("INSERT INTO t (s) VALUES (CAST(x'61FF62' AS TEXT))")
 
         let select = try connection.statement("SELECT s FROM t")
-        try #require(try select.step())
+        try require(try select.step())
         expectEqual(select[0].string, "a\u{FFFD}b")
         expectEqual(Array(select[0].utf8), [0x61, 0xFF, 0x62])
     }
 
     @Test func `a blob of another length is no uuid`() throws {
         let select = try connection.statement("SELECT x'0011', NULL, 5")
-        try #require(try select.step())
+        try require(try select.step())
         expect(select[0].uuid == nil && select[1].uuid == nil && select[2].uuid == nil)
         expect(select[7].isNull, "a column beyond the last")
     }
@@ -98,7 +98,7 @@ struct StatementTests {
     @Test func `a number that is not one becomes null`() throws {
         let select = try connection.statement("SELECT ?")
         try select.bind(Double.nan, at: 1)
-        try #require(try select.step())
+        try require(try select.step())
         expect(select[0].isNull)
     }
 
@@ -113,7 +113,7 @@ struct StatementTests {
 
     @Test func `a parameter out of range throws`() throws {
         let insert = try connection.statement("INSERT INTO t (s) VALUES (?)")
-        let error = #expect(throws: SQLiteError.self) { try insert.bind(1, at: 2) }
+        let error = expectThrows(SQLiteError.self) { try insert.bind(1, at: 2) }
         expect(error?.code == .range && error?.operation == .bind)
     }
 
@@ -195,7 +195,7 @@ struct StatementCacheTests {
             throw Unrelated()
         }
 
-        #expect(throws: Unrelated.self) { try readOne() }
+        expectThrows(Unrelated.self) { try readOne() }
         expectEqual(connection.lentStatementCount, 0)
         let again = try connection.statement("VALUES (?), (2)")
         try expect(again.step())

@@ -139,7 +139,7 @@ struct StoreVerifierTests {
         let harness = try Self.store()
         let connection = try Connection(path: harness.url.path, access: .readWrite)
         let metadata = try StoreMetadata(connection, SQLCatalog(connection), harness.url)
-        var values = try #require(metadata).values
+        var values = try require(metadata).values
         damage.apply(&values)
         let list = try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
         let text = list.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()

@@ -22,7 +22,7 @@ struct AsynchronousFetchTests {
     @Test func `a copied request has a fetch request of its own`() throws {
         let request = NSAsynchronousFetchRequest(fetchRequest: citiesByName()) { _ in }
         request.estimatedResultCount = 7
-        let copy = try #require(request.copy() as? NSAsynchronousFetchRequest<City>)
+        let copy = try require(request.copy() as? NSAsynchronousFetchRequest<City>)
         request.fetchRequest.fetchLimit = 3
         expect(copy.fetchRequest.fetchLimit == 0 && copy.fetchRequest.entityName == "City")
         expect(copy.estimatedResultCount == 7 && copy.completionBlock != nil)
@@ -31,7 +31,7 @@ struct AsynchronousFetchTests {
     @Test func `execute refuses what has a call of its own`() throws {
         let context = try Stack(.memory).context()
         context.performAndWait {
-            let refused = #expect(throws: CocoaError.self) { try context.execute(citiesByName()) }
+            let refused = expectThrows(CocoaError.self) { try context.execute(citiesByName()) }
             expectEqual(refused?.code.rawValue, 134070)
             expectEqual(refused?.localizedDescription.contains("NSAsynchronousFetchRequest"), true)
         }
@@ -264,14 +264,14 @@ struct AsynchronousFetchTests {
                 calls.update { $0 += 1 }
                 return (result.finalResult?.count, result.operationError)
             }
-            delays.append(try ContinuousClock.now - #require(cancelled.current))
+            delays.append(try ContinuousClock.now - require(cancelled.current))
             expectEqual(count, 0)
             expect(error == nil)
             context.performAndWait {}
             expectEqual(calls.current, 1)
         }
         // Milliseconds, when the machine does nothing else: the shortest of ten.
-        try expect(#require(delays.min()) < .milliseconds(200), "\(delays)")
+        try expect(require(delays.min()) < .milliseconds(200), "\(delays)")
         try await expect(stack.becomesQuiet())
     }
 
@@ -305,7 +305,7 @@ struct AsynchronousFetchTests {
                 continuation.resume()
             }
         }
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         try await expect(stack.becomesQuiet())
         expectEqual(rounds.current, 8)
     }
@@ -320,7 +320,7 @@ struct AsynchronousFetchTests {
             calls.update { $0 += 1 }
             kept.update { $0 = UncheckedResult(result) }
         }
-        let result = try #require(kept.current).result
+        let result = try require(kept.current).result
         result.cancel()
         context.performAndWait {
             expectEqual(result.finalResult?.count, 1)
@@ -459,7 +459,7 @@ struct AsynchronousFetchTests {
                     parent.result.becomeCurrent(withPendingUnitCount: 1)
                     let result = try context.execute(asynchronous)
                     parent.result.resignCurrent()
-                    after(try #require(result as? NSAsynchronousFetchResult<Element>))
+                    after(try require(result as? NSAsynchronousFetchResult<Element>))
                     whenStarted(parent.result)
                 } catch {
                     continuation.resume(throwing: error)

@@ -15,13 +15,13 @@ struct AwaitedFetchTests {
         let request = NSFetchRequest<NSManagedObjectID>(entityName: "City")
         request.resultType = .managedObjectIDResultType
         try await expectEqual(context.fetch(request, progress: nil).count, 2)
-        await #expect(throws: CocoaError.self) {
+        await expectThrows(CocoaError.self) {
             let request = citiesByName()
             request.predicate = NSPredicate(format: "altitude > 3")
             _ = try await context.fetch(request, progress: nil) { $0.count }
         }
         struct Expected: Error {}
-        await #expect(throws: Expected.self) {
+        await expectThrows(Expected.self) {
             _ = try await context.fetch(citiesByName(), progress: nil) { _ -> Int in throw Expected() }
         }
     }
@@ -93,7 +93,7 @@ struct AwaitedFetchTests {
         let clock = ContinuousClock()
         let waited = await clock.measure {
             task.cancel()
-            await #expect(throws: CancellationError.self) { try await task.value }
+            await expectThrows(CancellationError.self) { try await task.value }
         }
         expect(waited < .seconds(5))
         try await expect(stack.becomesQuiet())
@@ -111,7 +111,7 @@ struct AwaitedFetchTests {
             return try await context.fetch(citiesByName(), progress: nil) { $0.count }
         }
         task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
     }
 
     @Test(arguments: StoreKind.allCases)

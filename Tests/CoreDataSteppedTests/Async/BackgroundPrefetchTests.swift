@@ -91,7 +91,7 @@ struct BackgroundPrefetchTests {
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         try storeVenues(stack)
         // The cities are to be read from the file.
-        try #require(stack.coordinator.openStores.first).cache.removeAll()
+        try require(stack.coordinator.openStores.first).cache.removeAll()
         let other = stack.context("other")
         let (venue, tags) = try other.performAndWait {
             let venue = try other.all(Venue.self, sortedBy: "name")[0]
@@ -155,7 +155,7 @@ struct BackgroundPrefetchTests {
         while await context.perform({ context.identityMap.isEmpty }) { await Task.yield() }
         try await expectEqual(context.perform { try context.count(for: citiesByName()) }, 2)
         task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         try await expect(stack.becomesQuiet())
     }
 

@@ -47,7 +47,7 @@ struct BackgroundReadingTests {
         let context = stack.context()
         try context.performAndWait {
             City(context: context).name = "Aveiro"
-            let braga = try #require(try context.fetch(citiesByName()).first { $0.name == "Braga" })
+            let braga = try require(try context.fetch(citiesByName()).first { $0.name == "Braga" })
             context.delete(braga)
         }
         let gate = Gate()
@@ -55,7 +55,7 @@ struct BackgroundReadingTests {
         await gate.arrival()
         try context.performAndWait {
             City(context: context).name = "Zebreira"
-            let porto = try #require(try context.fetch(citiesByName()).first { $0.name == "Porto" })
+            let porto = try require(try context.fetch(citiesByName()).first { $0.name == "Porto" })
             porto.name = "Cale"
         }
         gate.open()

@@ -190,7 +190,7 @@ struct DeadlockTests {
         struct Expected: Error {}
         let stack = try Stack(.memory)
         let (first, second) = (stack.context("first"), stack.context("second"))
-        #expect(throws: Expected.self) { try first.performAndWait { try second.performAndWait { throw Expected() } } }
+        expectThrows(Expected.self) { try first.performAndWait { try second.performAndWait { throw Expected() } } }
         expectEqual(second.performAndWait { first.performAndWait { 1 } }, 1)
     }
 }

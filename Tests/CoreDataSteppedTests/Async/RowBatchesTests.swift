@@ -57,7 +57,7 @@ struct RowBatchesTests {
         }
         var rows: [FetchedRow] = []
         for try await batch in stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue")) { rows += batch }
-        let row = try #require(rows.first)
+        let row = try require(rows.first)
         expectEqual(rows.count, 1)
         expect(row.objectID === id)
         expectEqual(row.entity.name, "Bar")
@@ -72,7 +72,7 @@ struct RowBatchesTests {
         expectEqual((row["city"] as? NSManagedObjectID)?.entity.name, "City")
         expect(row["licence"] == nil)
         expect(row.values.keys.contains("city") && !row.values.keys.contains("licence"))
-        let cityID = try #require(row["city"] as? NSManagedObjectID)
+        let cityID = try require(row["city"] as? NSManagedObjectID)
         try expectEqual(stack.read(cityID, City.self) { $0.name }, "Porto")
     }
 
@@ -144,7 +144,7 @@ struct RowBatchesTests {
         }
         await Task.yield()
         task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         try await expect(stack.becomesQuiet())
     }
 
@@ -154,7 +154,7 @@ struct RowBatchesTests {
         request.predicate = NSPredicate(format: "altitude > 3")
         let rows = stack.context().rows(for: request)
         for _ in 1...2 {
-            await #expect(throws: CocoaError.self) {
+            await expectThrows(CocoaError.self) {
                 for try await _ in rows {}
             }
         }
@@ -167,7 +167,7 @@ struct RowBatchesTests {
         var open = (0..<16).map { _ in rows.makeAsyncIterator() }
         for index in open.indices { try await expectEqual(open[index].next()?.count, 1) }
         var another = rows.makeAsyncIterator()
-        let error = await #expect(throws: CocoaError.self) { try await another.next() }
+        let error = await expectThrows(CocoaError.self) { try await another.next() }
         expectEqual(error?.code.rawValue, 134070)
         expectEqual(error?.localizedDescription.contains("End a loop"), true)
         open = []
@@ -202,7 +202,7 @@ struct RowBatchesTests {
         }
         expectEqual(names.count, 10)
         request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
-        await #expect(throws: CocoaError.self) {
+        await expectThrows(CocoaError.self) {
             for try await _ in context.rows(for: request) {}
         }
         request.affectedStores = [second]

@@ -60,7 +60,7 @@ struct BatchStreamingTests {
         }
         for await _ in started { break }
         task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         try expectEqual(stack.count("City"), 0)
         _ = try stack.storeCity()
         try expectEqual(stack.problems(), [])
@@ -86,7 +86,7 @@ struct BatchStreamingTests {
         }
         running.update { $0 = task }
         beginning.yield()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         // The next row has not come.
         expect(written.current.count == 1 && written.current[0] < 1000)
         try expectEqual(stack.count("City"), 0)
@@ -143,7 +143,7 @@ struct BatchStreamingTests {
             }
             return try await context.execute(request, progress: nil).result as? Bool
         }
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         expectEqual(calls.current, 0)
     }
 
@@ -201,7 +201,7 @@ struct BatchStreamingTests {
         )
         expectEqual(files(), 3)
         let broken: [[String: Any]] = [["body": large], ["nothing": 1]]
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try stack.execute(NSBatchInsertRequest(entityName: "Document", objects: broken))
         }
         expectEqual(files(), 3)

@@ -158,8 +158,8 @@ struct PerformTests {
         let context = stack.context()
         await expectEqual(context.perform { 7 }, 7)
         expectEqual(context.performAndWait { 8 }, 8)
-        await #expect(throws: Expected.self) { try await context.perform { throw Expected() } }
-        #expect(throws: Expected.self) { try context.performAndWait { throw Expected() } }
+        await expectThrows(Expected.self) { try await context.perform { throw Expected() } }
+        expectThrows(Expected.self) { try context.performAndWait { throw Expected() } }
         await expectEqual(context.perform(schedule: .enqueued) { 9 }, 9)
     }
 
@@ -196,7 +196,7 @@ struct PerformTests {
         expectEqual(nested, 1)
         await expectEqual(coordinator.perform { coordinator.performAndWait { 2 } }, 2)
         struct Expected: Error {}
-        await #expect(throws: Expected.self) { try await coordinator.perform { throw Expected() } }
+        await expectThrows(Expected.self) { try await coordinator.perform { throw Expected() } }
     }
 
     @Test func `the coordinator's blocks run one at a time, each thread's in its order (CS-19)`() async {
@@ -239,7 +239,7 @@ struct PerformTests {
     @Test func `an error thrown inside a block leaves the pending changes as they were (CS-23)`() {
         struct Expected: Error {}
         let context = stack.context()
-        #expect(throws: Expected.self) {
+        expectThrows(Expected.self) {
             try context.performAndWait {
                 City(context: context).name = "Braga"
                 throw Expected()

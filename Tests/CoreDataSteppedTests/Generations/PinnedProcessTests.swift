@@ -49,7 +49,7 @@ struct PinnedProcessTests {
                 try await context.perform { try Self.rewrite(context, "new \(round)") }
                 try expect(!pool.checkpoint(.passive))
                 for mode in [ConnectionPool.CheckpointMode.restart, .truncate] {
-                    let error = #expect(throws: SQLiteError.self) { try pool.checkpoint(mode, timeout: 0.05) }
+                    let error = expectThrows(SQLiteError.self) { try pool.checkpoint(mode, timeout: 0.05) }
                     expectEqual(error?.code, .busy)
                 }
                 store.signal("written")
@@ -154,7 +154,7 @@ extension NSManagedObjectContext {
     /// The connections of the context's store, a SQLite file.
     fileprivate var pool: ConnectionPool {
         get throws {
-            let store = try #require(persistentStoreCoordinator?.persistentStores.first as? SQLiteStore)
+            let store = try require(persistentStoreCoordinator?.persistentStores.first as? SQLiteStore)
             return try store.openFile().pool
         }
     }

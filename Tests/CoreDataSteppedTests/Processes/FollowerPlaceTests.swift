@@ -93,7 +93,7 @@ struct FollowerPlaceTests {
     @Test func `what batches of the own coordinator have changed is not read again`() async throws {
         let (stack, context) = try Stack.followedWithCity()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
-        let entry = try #require(stack.coordinator.openStores.first)
+        let entry = try require(stack.coordinator.openStores.first)
         try await context.perform {
             let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Ulm", "population": 3]])
             _ = try context.execute(insert)
@@ -204,7 +204,7 @@ struct FollowerPlaceTests {
         for population in 2...9 as ClosedRange<Int64> { try context.setPopulation(population) }
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         try await follower.catchUp()
-        try stack.coordinator.remove(#require(stack.coordinator.persistentStores.first))
+        try stack.coordinator.remove(require(stack.coordinator.persistentStores.first))
         try backup.restore()
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.following)
         try expectEqual(follower.token, stack.place())

@@ -13,7 +13,7 @@ struct FollowerTests {
         let folder = try SharedFolder()
         let store = folder.store
         let context = try store.context("reader", options: Stack.following)
-        let coordinator = try #require(context.persistentStoreCoordinator)
+        let coordinator = try require(context.persistentStoreCoordinator)
         try await context.perform {
             context.retainsRegisteredObjects = true
             context.makeCity("Bonn", population: 1)
@@ -145,7 +145,7 @@ struct FollowerTests {
     @Test func `what the own coordinator has saved stays in the row cache`() async throws {
         let (stack, context) = try Stack.followedWithCity()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
-        let entry = try #require(stack.coordinator.openStores.first)
+        let entry = try require(stack.coordinator.openStores.first)
         try context.setPopulation(4)
         let commits = entry.cache.commits
         try await follower.catchUp()
@@ -163,7 +163,7 @@ struct FollowerTests {
             context.makeCity("Ulm", population: 3)
             try context.save()
         }
-        let start = try #require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        let start = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
         let other = try stack.elsewhere()
         try other.setPopulation(8)
         try other.performAndWait {
@@ -201,10 +201,10 @@ struct FollowerTests {
 
     @Test func `following needs a history and remote changes`() throws {
         let stack = try Stack(.sqlite)
-        let error = #expect(throws: CocoaError.self) { _ = try stack.coordinator.followRemoteChanges() }
+        let error = expectThrows(CocoaError.self) { _ = try stack.coordinator.followRemoteChanges() }
         expectEqual(error?.code, .persistentStoreOperation)
         let memory = try Stack(.memory)
-        #expect(throws: CocoaError.self) { _ = try memory.coordinator.followRemoteChanges() }
+        expectThrows(CocoaError.self) { _ = try memory.coordinator.followRemoteChanges() }
     }
 
     @Test func `a container that is told to follow keeps contexts fresh that merge by themselves`() async throws {
@@ -215,7 +215,7 @@ struct FollowerTests {
         var failure: (any Error)?
         container.loadPersistentStores { _, error in failure = error }
         expect(failure == nil)
-        let follower = try #require(container.remoteChangeFollower)
+        let follower = try require(container.remoteChangeFollower)
         let context = container.newBackgroundContext()
         try await context.perform {
             context.automaticallyMergesChangesFromParent = true
@@ -247,7 +247,7 @@ struct FollowerTests {
         try context.setPopulation(3)
         let last = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
         while tokens.withLock({ $0 }) != last {
-            try #require(arrival.wait(timeout: .now() + 30) == .success)
+            try require(arrival.wait(timeout: .now() + 30) == .success)
         }
     }
 

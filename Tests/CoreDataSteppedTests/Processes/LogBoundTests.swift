@@ -31,7 +31,7 @@ struct LogBoundTests {
             var entry = pollfd(fd: stop, events: Int16(POLLIN), revents: 0)
             var older = try pool.pinSnapshot()
             store.signal("reading")
-            while poll(&entry, 1, 40) == 0 {
+            while poll(&entry, 1, 10) == 0 {
                 let younger = try pool.pinSnapshot()
                 _ = try older.read { try $0.firstInt64("SELECT count(*) FROM number") }
                 older = younger
@@ -72,8 +72,8 @@ struct LogBoundTests {
         let foreign = try Connection(path: path, access: .readWrite)
         try foreign.execute("BEGIN IMMEDIATE; INSERT INTO number VALUES (1)")
 
-        #expect(throws: SQLiteError.self) { try pool.checkpoint(.passive, timeout: 0.02) }
-        #expect(throws: SQLiteError.self) { try pool.checkpoint(.restart, timeout: 0.02) }
+        expectThrows(SQLiteError.self) { try pool.checkpoint(.passive, timeout: 0.02) }
+        expectThrows(SQLiteError.self) { try pool.checkpoint(.restart, timeout: 0.02) }
         try foreign.execute("COMMIT")
         try expect(pool.checkpoint(.passive))
         try expect(pool.checkpoint(.truncate) && folder.store.size("-wal") == 0)

@@ -33,7 +33,7 @@ struct OldestReaderTests {
         let found = OldestReader.find(at: store.url.path)
         store.signal("release")
         _ = await reader
-        let oldest = try #require(found)
+        let oldest = try require(found)
         expect(oldest.frames < oldest.newestFrames)
         expect(oldest.holders.count == 1 && oldest.holders.first?.processID != getpid())
         expectEqual(OldestReader.find(at: store.url.path), nil)

@@ -27,15 +27,15 @@ struct ProcessLockingTests {
             let city = try context.city()
             city.population = 7
             context.makeCity("Ulm")
-            let new = try #require(context.insertedObjects.first)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let new = try require(context.insertedObjects.first)
+            let error = expectThrows(CocoaError.self) { try context.save() }
 
             expectEqual(error?.code, .persistentStoreTimeout)
             let text = error?.localizedDescription ?? ""
             expect(text.contains("context \"import\" of process \(getpid()) waited 0.1"), "\(text)")
             #if os(Linux)
-            let wait = try #require((error?.userInfo[NSUnderlyingErrorKey] as? SQLiteError)?.wait)
-            let holder = try #require(wait.holder)
+            let wait = try require((error?.userInfo[NSUnderlyingErrorKey] as? SQLiteError)?.wait)
+            let holder = try require(wait.holder)
             expect(holder.processID != getpid() && text.contains("for \(holder)"), "\(text)")
             expect(wait.seconds >= 0.1 && wait.seconds < 30)
             #endif
@@ -178,7 +178,7 @@ struct ProcessLockingTests {
                 }
             }
         }
-        let (waits, turns) = try #require(seen.current).get()
+        let (waits, turns) = try require(seen.current).get()
 
         expect(waits.allSatisfy { $0 <= Self.longestAbsence }, "turns of others before one now and then: \(waits)")
         for process in 1...3 {
@@ -271,10 +271,10 @@ struct ProcessLockingTests {
                 city.population += 5
                 store.signal("read")
                 store.wait(for: "saved")
-                let error = #expect(throws: CocoaError.self) { try context.save() }
+                let error = expectThrows(CocoaError.self) { try context.save() }
                 expectEqual(error?.code, .managedObjectMerge)
                 let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
-                let conflict = try #require(conflicts?.first)
+                let conflict = try require(conflicts?.first)
                 expect(conflict.sourceObject === city && conflict.newVersionNumber == 2)
                 expect(city.population == 15 && city.hasChanges)
 
@@ -309,7 +309,7 @@ struct ProcessLockingTests {
                 city.population += 5
                 store.signal("read")
                 store.wait(for: "deleted")
-                let error = #expect(throws: CocoaError.self) { try context.save() }
+                let error = expectThrows(CocoaError.self) { try context.save() }
                 expectEqual(error?.code, .managedObjectMerge)
                 context.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump
                 try context.save()

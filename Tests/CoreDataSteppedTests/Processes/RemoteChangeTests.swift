@@ -40,7 +40,7 @@ private final class RemoteChangeRecorder: @unchecked Sendable {
     /// Waits for the next one.
     func next() throws -> Notification {
         guard arrival.wait(timeout: .now() + 30) == .success else { throw POSIXError(.ETIMEDOUT) }
-        return try #require(posted.withLock { $0.last?.value })
+        return try require(posted.withLock { $0.last?.value })
     }
 
     /// Waits until `condition` holds when one arrives.
@@ -75,7 +75,7 @@ struct RemoteChangeTests {
         try Self.insertCity(stack.context())
 
         let posted = try recorder.next()
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
         expectEqual(posted.userInfo?[NSStoreUUIDKey] as? String, store.identifier)
         expectEqual(posted.userInfo?[NSPersistentStoreURLKey] as? URL, stack.storeURL)
@@ -158,12 +158,12 @@ struct RemoteChangeTests {
         defer { NotificationCenter.default.removeObserver(token) }
 
         try Self.insertCity(context)
-        try #require(isInside.wait(timeout: .now() + 30) == .success)
+        try require(isInside.wait(timeout: .now() + 30) == .success)
         for _ in 0..<20 { try Self.insertCity(context) }
         expectEqual(calls.withLock { $0 }, 1)
         mayLeave.signal()
 
-        try #require(isInside.wait(timeout: .now() + 30) == .success)
+        try require(isInside.wait(timeout: .now() + 30) == .success)
         expect(calls.withLock { $0 } < 20)
     }
 
@@ -186,7 +186,7 @@ struct RemoteChangeTests {
         }
         defer { NotificationCenter.default.removeObserver(token) }
         try Self.insertCity(stack.context())
-        try #require(done.wait(timeout: .now() + 30) == .success)
+        try require(done.wait(timeout: .now() + 30) == .success)
         expect(coordinator.persistentStores.isEmpty)
 
         let files = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path)
@@ -272,7 +272,7 @@ struct CommitWatcherTests {
             calls.note()
         }
         for number in 0..<300 { try pool.write { try $0.run(SQL("INSERT INTO number VALUES (\(number))")) } }
-        while seen.withLock({ $0 }) < 300 { try #require(calls.comes()) }
+        while seen.withLock({ $0 }) < 300 { try require(calls.comes()) }
 
         expect(calls.count.load(ordering: .sequentiallyConsistent) < 150)
         watcher.stop()

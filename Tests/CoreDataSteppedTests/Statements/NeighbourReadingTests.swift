@@ -110,7 +110,7 @@ struct NeighbourReadingTests {
                     .NSManagedObjectContextDidSave, .NSManagedObjectContextDidSaveObjectIDs,
                 ]
             )
-            let saved = try #require(written.entries.last)
+            let saved = try require(written.entries.last)
             expect(written.entries[1].notification.userInfo == nil && saved.ids(NSInsertedObjectIDsKey) == [newID])
             let city = try context.get(cityID, City.self)
             let before = city.population

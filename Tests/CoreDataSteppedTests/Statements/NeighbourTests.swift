@@ -26,7 +26,7 @@ struct NeighbourTests {
                 context.delete(venue)
             }
             try context.save()
-            #expect(throws: CocoaError.self) { _ = try context.existingObject(with: ids[0]) }
+            expectThrows(CocoaError.self) { _ = try context.existingObject(with: ids[0]) }
         }
     }
 
@@ -63,7 +63,7 @@ struct NeighbourTests {
             }
             city.name = "own"
             try parent.save()
-            #expect(throws: CocoaError.self) { _ = try stack.read(newID, City.self) { $0.name } }
+            expectThrows(CocoaError.self) { _ = try stack.read(newID, City.self) { $0.name } }
         }
     }
 
@@ -96,7 +96,7 @@ struct NeighbourTests {
             let name = UUID().uuidString
             city.name = name
             let user = User(context: context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationMissingMandatoryProperty)
             expect(user.isInserted && city.isUpdated && city.name == name)
             expectEqual(city.changedValues().keys.sorted(), ["name"])
@@ -124,7 +124,7 @@ struct NeighbourTests {
                 }
             }
             try expect(stack.read(cityID, City.self) { $0.venues.isEmpty })
-            for id in photoIDs { #expect(throws: CocoaError.self) { _ = try stack.read(id, Photo.self) { $0.title } } }
+            for id in photoIDs { expectThrows(CocoaError.self) { _ = try stack.read(id, Photo.self) { $0.title } } }
         }
     }
 
@@ -145,7 +145,7 @@ struct NeighbourTests {
                     } catch let error as CocoaError where error.code == .managedObjectMerge {
                         expectEqual(policy.mergeType, .errorMergePolicyType)
                         let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
-                        let conflict = try #require(conflicts?.first)
+                        let conflict = try require(conflicts?.first)
                         expect(conflicts?.count == 1 && conflict.sourceObject === city)
                         expect(conflict.newVersionNumber > conflict.oldVersionNumber)
                         context.refresh(city, mergeChanges: true)
@@ -191,7 +191,7 @@ struct NeighbourTests {
                     .NSManagedObjectContextDidSaveObjectIDs,
                 ]
             )
-            let saved = try #require(log.entries.first { $0.name == .NSManagedObjectContextDidSave })
+            let saved = try require(log.entries.first { $0.name == .NSManagedObjectContextDidSave })
             expect(saved.objects(NSUpdatedObjectsKey) == [city] && saved.objects(NSDeletedObjectsKey) == [doomed])
             reader.performAndWait {
                 reader.mergeChanges(fromContextDidSave: saved.notification)

@@ -71,7 +71,7 @@ struct StoreStatementTests {
         try expectEqual(stack.read(cityID, City.self) { $0.name }, "Porto")
         for task in tasks {
             task.cancel()
-            await #expect(throws: CancellationError.self) { try await task.value }
+            await expectThrows(CancellationError.self) { try await task.value }
         }
     }
 
@@ -82,7 +82,7 @@ struct StoreStatementTests {
             options: [NSPersistentStoreConnectionPoolMaxSizeKey: 3]
         )
         try stack.storeVenues(3)
-        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
+        let store = try require(stack.coordinator.persistentStores.first as? SQLiteStore)
         let pool = try store.openFile().pool
         expectEqual(pool.options.maximumReaders, 3)
         // Two readers and the writer are inside SQLite at the same moment: each waits there for the others.
@@ -193,7 +193,7 @@ struct StoreStatementTests {
             expectEqual(found.map(\.objectID.persistentStore), [parts.second, parts.first])
             let note = parts.insert("Note", [:], context)
             note.setValue(parts.insert("Person", [:], context), forKey: "author")
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectExternalRelationship)
         }
     }
@@ -204,7 +204,7 @@ struct StoreStatementTests {
     {
         let stack = try Stack(kind)
         let (loadedID, faultID) = (try stack.storeCity("loaded"), try stack.storeCity("fault"))
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         let (context, heeding) = (stack.context(), stack.context("heeding"))
         let cities = try context.performAndWait {
             let cities = [try context.get(loadedID, City.self), try context.get(faultID, City.self)]
@@ -214,11 +214,11 @@ struct StoreStatementTests {
         try stack.coordinator.remove(store)
         context.performAndWait {
             expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
-            let error = #expect(throws: CocoaError.self) { _ = try context.existingObject(with: faultID) }
+            let error = expectThrows(CocoaError.self) { _ = try context.existingObject(with: faultID) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
             context.refresh(cities[0], mergeChanges: false)
             expect(cities[0].value(forKey: "name") == nil)
-            #expect(throws: CocoaError.self) { _ = try context.fetch(City.fetchRequest()) }
+            expectThrows(CocoaError.self) { _ = try context.fetch(City.fetchRequest()) }
         }
         heeding.performAndWait {
             heeding.shouldDeleteInaccessibleFaults = false
@@ -245,7 +245,7 @@ struct StoreStatementTests {
         try expectEqual(reader.firstString("SELECT ZNAME FROM ZCITY"), "old")
         let writer = try Connection(path: url.path, access: .readWrite)
         try writer.execute("BEGIN IMMEDIATE")
-        try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
+        try stack.coordinator.remove(try require(stack.coordinator.persistentStores.first))
         let free = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         func replace() throws {
             try free.replacePersistentStore(
@@ -255,7 +255,7 @@ struct StoreStatementTests {
                 type: .sqlite
             )
         }
-        let error = #expect(throws: CocoaError.self) { try replace() }
+        let error = expectThrows(CocoaError.self) { try replace() }
         expectEqual(error?.code, .persistentStoreTimeout)
         try writer.execute("COMMIT")
         writer.close()
@@ -280,10 +280,10 @@ struct StoreStatementTests {
         _ = try stack.storeCity("Porto")
         func other() throws -> NSPersistentStoreCoordinator {
             let model = GuideModel.make()
-            try #require(model.entitiesByName["City"]).versionHashModifier = "2"
+            try require(model.entitiesByName["City"]).versionHashModifier = "2"
             return NSPersistentStoreCoordinator(managedObjectModel: model)
         }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try other().addPersistentStore(type: .sqlite, at: stack.storeURL)
         }
         expectEqual(error?.code.rawValue, 134100)
@@ -303,13 +303,13 @@ struct StoreStatementTests {
         let url = folder.file("letter.sqlite")
         try Data(repeating: 65, count: 5000).write(to: url)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        #expect(throws: CocoaError.self) { try coordinator.addPersistentStore(type: .sqlite, at: url) }
+        expectThrows(CocoaError.self) { try coordinator.addPersistentStore(type: .sqlite, at: url) }
         let stack = try Stack(.sqlite)
         let types: [(String, CocoaError.Code)] = [
             (NSBinaryStoreType, .persistentStoreTypeMismatch), (NSXMLStoreType, .persistentStoreInvalidType),
         ]
         for (type, code) in types {
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try coordinator.addPersistentStore(ofType: type, configurationName: nil, at: stack.storeURL)
             }
             expectEqual(error?.code, code)

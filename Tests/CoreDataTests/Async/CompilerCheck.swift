@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -58,7 +59,7 @@ enum CompilerCheck {
             return Finding(line: place.first.flatMap { Int($0) } ?? 0, text: String(line[mark.upperBound...]))
         }
         // A compiler that failed for another reason, such as a module that it cannot find, must not pass for a refusal.
-        try #require(process.terminationStatus == 0 || !findings.isEmpty, "swiftc failed: \(text)")
+        try require(process.terminationStatus == 0 || !findings.isEmpty, "swiftc failed: \(text)")
         return findings
     }
 
@@ -75,7 +76,7 @@ enum CompilerCheck {
         let found = folders.first {
             FileManager.default.fileExists(atPath: $0.appendingPathComponent("CoreData.swiftmodule").path)
         }
-        return try #require(found, "There is no CoreData.swiftmodule beside \(program.path).")
+        return try require(found, "There is no CoreData.swiftmodule beside \(program.path).")
     }
 
     /// The compiler that is found first.
@@ -84,6 +85,6 @@ enum CompilerCheck {
         let found = path.split(separator: ":")
             .map { URL(fileURLWithPath: String($0)).appendingPathComponent("swiftc") }
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-        return try #require(found, "There is no swiftc in PATH, \(path); these tests need the compiler.")
+        return try require(found, "There is no swiftc in PATH, \(path); these tests need the compiler.")
     }
 }

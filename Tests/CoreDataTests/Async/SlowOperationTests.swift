@@ -43,7 +43,7 @@ final class SlowOperationTests {
         await context.perform { City(context: context).name = "Faro" }
         let operations = told("counting slowly")
         expectEqual(operations.map(\.kind), [.performAndWait, .perform])
-        let first = try #require(operations.first)
+        let first = try require(operations.first)
         expectEqual(first.rows, 101)
         expect(first.faults >= 1)
         expect(first.storeTime > .zero && first.storeTime <= first.duration)
@@ -141,7 +141,7 @@ final class SlowOperationTests {
         let context = mainContext(stack, "unserved")
         let worker = stack.context("worker")
         try waitInVain(named: "unserved") { worker.performAndWait { context.performAndWait {} } }
-        let operation = try #require(told("unserved").first)
+        let operation = try require(told("unserved").first)
         expectEqual(told("unserved").count, 1)
         expectEqual(operation.kind, .waiting)
         expect(operation.queueWait >= .milliseconds(20))

@@ -10,7 +10,7 @@ struct BatchCacheTests {
     @Test
     func `what a read brings that began before a hierarchy was forgotten is not kept`() throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let layout = try #require(coordinator.managedObjectModel.entitiesByName["City"]).layout
+        let layout = try require(coordinator.managedObjectModel.entitiesByName["City"]).layout
         let root = layout.rootNumber
         func rows() -> [Row] {
             let row = layout.defaults.copy()
@@ -44,7 +44,7 @@ struct BatchCacheTests {
     @Test
     func `what a read brings that began before all rows were forgotten is not kept`() throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let layout = try #require(coordinator.managedObjectModel.entitiesByName["City"]).layout
+        let layout = try require(coordinator.managedObjectModel.entitiesByName["City"]).layout
         let root = layout.rootNumber
         func rows(_ version: Int64) -> [Row] {
             let row = layout.defaults.copy()

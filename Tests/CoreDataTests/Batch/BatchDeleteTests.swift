@@ -40,10 +40,10 @@ struct BatchDeleteTests {
         none.resultType = .resultTypeObjectIDs
         try expectEqual((stack.execute(none).value as? [NSManagedObjectID])?.isEmpty, true)
         let mixed = NSBatchDeleteRequest(objectIDs: [ids[2], try stack.storeCity()])
-        #expect(throws: CocoaError.self) { try stack.execute(mixed) }
+        expectThrows(CocoaError.self) { try stack.execute(mixed) }
         let context = stack.context()
         let temporary = context.performAndWait { Venue(context: context).objectID }
-        #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest(objectIDs: [temporary])) }
+        expectThrows(CocoaError.self) { try stack.execute(NSBatchDeleteRequest(objectIDs: [temporary])) }
         try expectEqual(stack.count("Venue"), 1)
     }
 
@@ -85,7 +85,7 @@ struct BatchDeleteTests {
         }
         let request = NSBatchDeleteRequest("Venue", "price > 0")
         request.resultType = .resultTypeObjectIDs
-        let ids = try #require(try stack.execute(request).value as? [NSManagedObjectID])
+        let ids = try require(try stack.execute(request).value as? [NSManagedObjectID])
         expect(
             Dictionary(grouping: ids) { $0.entity.name ?? "" }.mapValues(\.count) == [
                 "Venue": 2, "Photo": 4, "Licence": 2,
@@ -110,7 +110,7 @@ struct BatchDeleteTests {
             }
             try context.save()
         }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try stack.execute(NSBatchDeleteRequest("User", "email == 'boss' OR email == 'report 0'"))
         }
         expectEqual(error?.code, .validationRelationshipDeniedDelete)

@@ -37,7 +37,7 @@ struct BatchInsertTests {
         let stack = try Stack(kind)
         let request = NSBatchInsertRequest(entityName: "City", objects: (0..<3).map { ["name": "c\($0)"] })
         request.resultType = .objectIDs
-        let ids = try #require(try stack.execute(request).value as? [NSManagedObjectID])
+        let ids = try require(try stack.execute(request).value as? [NSManagedObjectID])
         expect(ids.count == 3 && !ids.contains { $0.isTemporaryID })
         try expectEqual(ids.map { try stack.read($0, City.self) { $0.name } }, ["c0", "c1", "c2"])
         request.resultType = .count
@@ -128,11 +128,11 @@ struct BatchInsertTests {
         ]
         for (entity, name, value, code) in cases {
             let request = NSBatchInsertRequest(entityName: entity, objects: [[:], [name: value]])
-            let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+            let error = expectThrows(CocoaError.self) { try stack.execute(request) }
             expect(error?.code == code && error?.localizedDescription.contains("\"\(name)\"") == true, "\(name)")
         }
         let unknown = NSBatchInsertRequest(entityName: "Nothing", objects: [[:]])
-        #expect(throws: CocoaError.self) { try stack.execute(unknown) }
+        expectThrows(CocoaError.self) { try stack.execute(unknown) }
         try expectEqual([stack.count("Venue"), stack.count("Licence")], [1, 0])
     }
 }

@@ -119,7 +119,7 @@ struct BatchMergingTests {
             try context.execute(NSBatchDeleteRequest("Venue", "name == 'v7'"))
         }
         let last = stack.context()
-        let error = last.performAndWait { #expect(throws: CocoaError.self) { try last.existingObject(with: id) } }
+        let error = last.performAndWait { expectThrows(CocoaError.self) { try last.existingObject(with: id) } }
         expectEqual(error?.code, .managedObjectReferentialIntegrity)
     }
 

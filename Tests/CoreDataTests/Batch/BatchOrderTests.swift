@@ -74,7 +74,7 @@ struct BatchOrderTests {
         try context.performAndWait {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Page")
             request.predicate = NSPredicate(format: "number == 'b'")
-            let page = try #require(try context.fetch(request).first)
+            let page = try require(try context.fetch(request).first)
             page.setValue("B", forKey: "number")
             try stack.delete(page.objectID)
             try context.save()

@@ -60,14 +60,14 @@ struct BatchSiblingUpsertTests {
         context.mergePolicy = policy == "overwrite" ? NSMergePolicy.overwrite : NSMergePolicy.mergeByPropertyObjectTrump
         try context.performAndWait {
             let rows: [[String: Any]] = [["email": "b"], ["email": "a", "name": "new", "discount": 10]]
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try context.execute(NSBatchInsertRequest(entityName: "Customer", objects: rows))
             }
             expectEqual(error?.code, .managedObjectConstraintMerge)
             let text = error?.localizedDescription ?? ""
             expect(text.contains("row 1 (email) with the stored p1, a Supplier, which has no discount"))
             expect(!text.contains("ObjectTrump") && text.contains("mergeByPropertyStoreTrump"))
-            let conflicts = try #require(
+            let conflicts = try require(
                 error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
             )
             expectEqual(conflicts.map { $0.databaseObject?.entity.name }, ["Supplier"])
@@ -83,7 +83,7 @@ struct BatchSiblingUpsertTests {
         try expectEqual(insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack), 1)
         try expectEqual(parties(stack), ["Supplier 7 a new nil"])
         // The default of a customer's level would be lost.
-        #expect(throws: CocoaError.self) { try insert("Customer", rows, .overwrite, in: stack) }
+        expectThrows(CocoaError.self) { try insert("Customer", rows, .overwrite, in: stack) }
         try expectEqual(insert("Customer", rows, .mergeByPropertyStoreTrump, in: stack), 0)
         try expectEqual(parties(stack), ["Supplier 7 a new nil"])
         try expectEqual(stack.problems(), [])
@@ -94,7 +94,7 @@ struct BatchSiblingUpsertTests {
         let stack = try stack(kind)
         _ = try insert("Supplier", [["email": "a", "code": 7]], in: stack)
         let rows: [[String: Any]] = [["email": "a", "code": "seven"]]
-        #expect(throws: CocoaError.self) { try insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack) }
+        expectThrows(CocoaError.self) { try insert("Customer", rows, .mergeByPropertyObjectTrump, in: stack) }
         try expectEqual(parties(stack), ["Supplier 7 a nil nil"])
     }
 
@@ -108,7 +108,7 @@ struct BatchSiblingUpsertTests {
         try expectEqual(insert("Supplier", rows, .overwrite, in: stack), 1)
         try expectEqual(parties(stack), ["Wholesaler 3 w 5 nil 2"])
         _ = try insert("Party", [["email": "p"]], in: stack)
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try insert("Supplier", [["email": "p", "region": 2]], .mergeByPropertyObjectTrump, in: stack)
         }
         try expectEqual(parties(stack), ["Party p nil", "Wholesaler 3 w 5 nil 2"])

@@ -65,7 +65,7 @@ struct BatchSilenceTests {
         let context = try Stack(.memory, model: model()).context()
         context.performAndWait {
             _ = NSEntityDescription.insertNewObject(forEntityName: "Note", into: context)
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
         }
         expect(CountingNote.calls.withLock { $0 } > 0)
     }
@@ -92,7 +92,7 @@ struct BatchSilenceTests {
             try context.save()
             // A save checks it.
             for thing in owner.value(forKey: "things") as? Set<NSManagedObject> ?? [] { context.delete(thing) }
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             context.rollback()
         }
         try stack.execute(NSBatchDeleteRequest("Thing"))

@@ -10,7 +10,7 @@ struct BatchStatementTests {
     /// The statements that change rows while `body` runs, without those of transactions and looks at pragmas.
     private func statements(_ stack: Stack, _ body: () throws -> Void) throws -> [String] {
         let log = Shared<[String]>([])
-        let pool = try #require(stack.coordinator.persistentStores.first as? SQLiteStore).openFile().pool
+        let pool = try require(stack.coordinator.persistentStores.first as? SQLiteStore).openFile().pool
         pool.setTrace { event in log.update { $0.append(event.sql) } }
         try body()
         pool.setTrace(nil)
@@ -94,7 +94,7 @@ struct BatchStatementTests {
             expectEqual(counted(), 0)
             let derived = NSBatchUpdateRequest(entityName: "City")
             derived.propertiesToUpdate = ["count": 7]
-            #expect(throws: CocoaError.self) { try context.execute(derived) }
+            expectThrows(CocoaError.self) { try context.execute(derived) }
         }
         try expectEqual(stack.problems(), [])
     }

@@ -68,7 +68,7 @@ struct BatchStoresTests {
         }
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "clash"]
-        #expect(throws: CocoaError.self) { try stack.execute(request) }
+        expectThrows(CocoaError.self) { try stack.execute(request) }
         try expectEqual(stack.all(User.self) { $0.email }, ["clash", "other", "same"])
     }
 
@@ -85,15 +85,15 @@ struct BatchStoresTests {
             try reader.save()
             let fetch = NSFetchRequest<User>(entityName: "User")
             fetch.affectedStores = [first]
-            let user = try #require(try reader.fetch(fetch).first)
+            let user = try require(try reader.fetch(fetch).first)
             expectEqual(user.email, "same")
             return (UncheckedSendable(user), user.objectID)
         }
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "clash"]
         request.resultType = .updatedObjectIDsResultType
-        let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        let error = try #require(refusal)
+        let refusal = expectThrows(CocoaError.self) { try stack.execute(request) }
+        let error = try require(refusal)
         expectEqual(error.code, .managedObjectConstraintMerge)
         expectEqual(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore], [first])
         let ids = error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID]
@@ -116,12 +116,12 @@ struct BatchStoresTests {
         }
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "clash"]
-        let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        let error = try #require(refusal)
+        let refusal = expectThrows(CocoaError.self) { try stack.execute(request) }
+        let error = try require(refusal)
         expectEqual(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore], [first])
         expect(error.userInfo[NSUpdatedObjectsKey] == nil)
         request.affectedStores = [second]
-        let alone = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let alone = expectThrows(CocoaError.self) { try stack.execute(request) }
         expect(alone?.userInfo[NSBatchChangedStoresErrorKey] == nil)
     }
 
@@ -134,8 +134,8 @@ struct BatchStoresTests {
         let plain = try stack.coordinator.addPersistentStore(type: PlainAtomicStore.storeType, at: url)
         let request = NSBatchUpdateRequest(entityName: "City")
         request.propertiesToUpdate = ["name": "changed"]
-        let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
-        let error = try #require(refusal)
+        let refusal = expectThrows(CocoaError.self) { try stack.execute(request) }
+        let error = try require(refusal)
         expectEqual(error.code, .persistentStoreUnsupportedRequestType)
         expect(error.localizedDescription.contains("NSBatchUpdateRequest"))
         expectEqual(error.userInfo[NSAffectedStoresErrorKey] as? [NSPersistentStore], [plain])
@@ -154,17 +154,17 @@ struct BatchStoresTests {
             type: BatchServerStore.storeType,
             at: URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
         )
-        let server = try #require(store as? BatchServerStore)
+        let server = try require(store as? BatchServerStore)
         server.answer.withLock { $0 = .failure }
         let request = NSBatchUpdateRequest(entityName: "City")
         request.propertiesToUpdate = ["name": "changed"]
         request.resultType = .updatedObjectIDsResultType
         let thrown = #expect(throws: (any Error).self) { try stack.execute(request) }
-        let (error, plain) = (try #require(thrown) as NSError, ServerFailure() as NSError)
+        let (error, plain) = (try require(thrown) as NSError, ServerFailure() as NSError)
         expect(error.domain == plain.domain && error.code == plain.code)
         expect(error.userInfo[NSUnderlyingErrorKey] is ServerFailure)
         expectEqual(error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID], [city])
-        try expectEqual(#require(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore]).count, 1)
+        try expectEqual(require(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore]).count, 1)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -180,13 +180,13 @@ struct BatchStoresTests {
         }
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["city": city]
-        let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let error = expectThrows(CocoaError.self) { try stack.execute(request) }
         expectEqual(error?.code, .managedObjectExternalRelationship)
         request.affectedStores = [second]
         try stack.execute(request)
         let insert = NSBatchInsertRequest(entityName: "Venue", objects: [["city": city]])
         insert.affectedStores = [first]
-        #expect(throws: CocoaError.self) { try stack.execute(insert) }
+        expectThrows(CocoaError.self) { try stack.execute(insert) }
         try expectEqual(stack.read(city, City.self) { $0.venues.count }, 1)
     }
 
@@ -206,7 +206,7 @@ struct BatchStoresTests {
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
             try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: [["name": "memory"]]))
-            let error = #expect(throws: CocoaError.self) { try context.execute(NSBatchDeleteRequest("Venue")) }
+            let error = expectThrows(CocoaError.self) { try context.execute(NSBatchDeleteRequest("Venue")) }
             expectEqual(error?.localizedDescription.contains("read-only"), true)
             try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 2)
         }
@@ -226,7 +226,7 @@ struct BatchStoresTests {
             let context = NSManagedObjectContext(.privateQueue)
             context.persistentStoreCoordinator = coordinator
             context.performAndWait {
-                let error = #expect(throws: CocoaError.self) {
+                let error = expectThrows(CocoaError.self) {
                     try context.execute(NSBatchInsertRequest(entityName: "City", objects: []))
                 }
                 expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
@@ -243,7 +243,7 @@ struct BatchStoresTests {
             type: BatchServerStore.storeType,
             at: URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
         )
-        let server = try #require(store as? BatchServerStore)
+        let server = try require(store as? BatchServerStore)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
@@ -254,12 +254,12 @@ struct BatchStoresTests {
             request.resultType = .updatedObjectsCountResultType
             expectEqual((try context.execute(request) as? NSBatchUpdateResult)?.result as? Int, 3)
             request.resultType = .updatedObjectIDsResultType
-            #expect(throws: CocoaError.self) { try context.execute(request) }
+            expectThrows(CocoaError.self) { try context.execute(request) }
             server.answer.withLock { $0 = .ids }
             let ids = (try context.execute(request) as? NSBatchUpdateResult)?.result as? [NSManagedObjectID]
             expectEqual(ids?.map { "\(server.referenceObject(for: $0))" }, ["porto"])
             server.answer.withLock { $0 = .failure }
-            #expect(throws: ServerFailure.self) { try context.execute(request) }
+            expectThrows(ServerFailure.self) { try context.execute(request) }
             expect(server.asked.withLock { $0 }.allSatisfy { $0 == "NSBatchUpdateRequest" })
         }
     }
@@ -273,7 +273,7 @@ struct BatchStoresTests {
         let servers = try (0..<2).map { _ in
             let url = URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
             let store = try coordinator.addPersistentStore(type: BatchServerStore.storeType, at: url)
-            return try #require(store as? BatchServerStore)
+            return try require(store as? BatchServerStore)
         }
         for server in servers { server.answer.withLock { $0 = .ids } }
         let context = NSManagedObjectContext(.privateQueue)

@@ -47,7 +47,7 @@ struct BatchUpdateTests {
         request.predicate = nil
         request.propertiesToUpdate = ["favorite": true]
         request.resultType = .updatedObjectIDsResultType
-        let updated = try #require(try stack.execute(request).value as? [NSManagedObjectID])
+        let updated = try require(try stack.execute(request).value as? [NSManagedObjectID])
         expect(Set(updated) == Set(ids) && updated.count == 5)
         try expectEqual(stack.all(Venue.self) { "\($0.favorite)" }, Array(repeating: "true", count: 5))
         try expectEqual(stack.problems(), [])
@@ -282,10 +282,10 @@ struct BatchUpdateTests {
             )
         }
         let empty = NSBatchUpdateRequest(entityName: "Venue")
-        #expect(throws: CocoaError.self) { try stack.execute(empty) }
+        expectThrows(CocoaError.self) { try stack.execute(empty) }
         let range = NSBatchUpdateRequest(entityName: "Venue")
         range.propertiesToUpdate = ["price": NSExpression(format: "price + 40000"), "distance": 5.0]
-        #expect(throws: CocoaError.self) { try stack.execute(range) }
+        expectThrows(CocoaError.self) { try stack.execute(range) }
         try expectEqual(stack.all(Venue.self) { "\($0.price) \($0.distance)" }, ["0 0.0"])
     }
 
@@ -295,7 +295,7 @@ struct BatchUpdateTests {
         for email in ["a", "b"] { _ = try stack.store(User.self) { user, _ in user.email = email } }
         let request = NSBatchUpdateRequest(entityName: "User")
         request.propertiesToUpdate = ["email": "c", "age": 3]
-        let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let error = expectThrows(CocoaError.self) { try stack.execute(request) }
         expectEqual(error?.code, .managedObjectConstraintMerge)
         expectEqual(error?.localizedDescription.contains("email"), true)
         try expectEqual(stack.all(User.self) { "\($0.email) \($0.age)" }, ["a 0", "b 0"])
@@ -323,7 +323,7 @@ struct BatchUpdateTests {
         }
         try expectEqual(numbers(), [1, 2, 3, 5, 6, 7, 8, 9, 10])
         request.propertiesToUpdate = ["number": NSExpression(format: "number - 2")]
-        let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let error = expectThrows(CocoaError.self) { try stack.execute(request) }
         expectEqual(error?.code, .managedObjectConstraintMerge)
         try expectEqual(numbers(), [1, 2, 3, 5, 6, 7, 8, 9, 10])
     }
@@ -332,7 +332,7 @@ struct BatchUpdateTests {
     func `saves and unknown requests are refused (CS-174)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let save = NSSaveChangesRequest(inserted: [], updated: [], deleted: [], locked: nil)
-        #expect(throws: CocoaError.self) { try stack.execute(save) }
+        expectThrows(CocoaError.self) { try stack.execute(save) }
         let context = stack.context()
         try context.performAndWait {
             let request = NSBatchUpdateRequest(entityName: "Venue")

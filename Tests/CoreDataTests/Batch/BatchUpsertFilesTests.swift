@@ -15,7 +15,7 @@ struct BatchUpsertFilesTests {
         let photo = NSAttributeDescription()
         (photo.name, photo.attributeType, photo.isOptional) = ("photo", .binaryDataAttributeType, true)
         photo.allowsExternalBinaryDataStorage = true
-        try #require(model.entitiesByName["User"]).properties.append(photo)
+        try require(model.entitiesByName["User"]).properties.append(photo)
         let stack = try Stack(.sqlite, model: model)
         _ = try stack.store(User.self) { user, _ in
             user.email = "a"
@@ -25,7 +25,7 @@ struct BatchUpsertFilesTests {
     }
 
     private func files(_ stack: Stack) throws -> [String] {
-        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
+        let store = try require(stack.coordinator.persistentStores.first as? SQLiteStore)
         return try store.openFile().external.names().sorted()
     }
 
@@ -66,7 +66,7 @@ struct BatchUpsertFilesTests {
     @Test func `a batch that is refused leaves no files`() throws {
         let stack = try stackWithPhoto()
         let before = try files(stack)
-        #expect(throws: CocoaError.self) { try stack.execute(insertion(), .error) }
+        expectThrows(CocoaError.self) { try stack.execute(insertion(), .error) }
         try expectEqual(files(stack), before)
         try expectEqual(photos(stack), ["a 1 200000"])
     }

@@ -33,11 +33,11 @@ struct BatchUpsertTests {
         let (stack, id) = try stackWithUser(kind)
         let context = stack.context()
         try context.performAndWait {
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try context.execute(NSBatchInsertRequest(entityName: "User", objects: rows))
             }
             expectEqual(error?.code, .managedObjectConstraintMerge)
-            let conflicts = try #require(
+            let conflicts = try require(
                 error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
             )
             expectEqual(conflicts.map(\.constraint), [["email"], ["email"]])
@@ -59,7 +59,7 @@ struct BatchUpsertTests {
         for (count, expected) in [(20, 10), (400, 100)] {
             // Every other row has the unique value of the stored one.
             let objects = (0..<count).map { ["email": $0 % 2 == 0 ? "new \($0)" : "a"] }
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try stack.execute(NSBatchInsertRequest(entityName: "User", objects: objects))
             }
             let positions = error?.userInfo[NSBatchInsertConflictingRowsErrorKey] as? [Int]
@@ -77,7 +77,7 @@ struct BatchUpsertTests {
         let stack = try Stack(kind)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         request.resultType = .objectIDs
-        let ids = try #require(try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID])
+        let ids = try require(try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID])
         try expectEqual(users(stack), ["a new 0", "b second 1"])
         try expectEqual(ids.map { try stack.version(of: $0) }, [1, 1])
     }
@@ -88,7 +88,7 @@ struct BatchUpsertTests {
         let version = try stack.version(of: id)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         request.resultType = .objectIDs
-        let ids = try #require(
+        let ids = try require(
             try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID]
         )
         try expectEqual(users(stack), ["a new 40", "b second 1"])
@@ -176,7 +176,7 @@ struct BatchUpsertTests {
             NSBatchInsertRequest(entityName: "Thing", objects: [["one": "a", "two": "a"], ["one": "b", "two": "b"]])
         )
         let request = NSBatchInsertRequest(entityName: "Thing", objects: [["one": "a", "two": "b"]])
-        let error = #expect(throws: CocoaError.self) { try stack.execute(request, .mergeByPropertyObjectTrump) }
+        let error = expectThrows(CocoaError.self) { try stack.execute(request, .mergeByPropertyObjectTrump) }
         expectEqual(error?.code, .managedObjectConstraintMerge)
         try expectEqual(stack.count("Thing"), 2)
     }

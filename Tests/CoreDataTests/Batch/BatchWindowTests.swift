@@ -61,7 +61,7 @@ struct BatchWindowTests {
                 let all = try found(stack, NSFetchRequest<Venue>(entityName: "Venue"))
                 let deletion = NSBatchDeleteRequest(fetchRequest: fetch)
                 deletion.resultType = .resultTypeObjectIDs
-                let ids = try #require(try stack.execute(deletion).value as? [NSManagedObjectID])
+                let ids = try require(try stack.execute(deletion).value as? [NSManagedObjectID])
                 expect(Set(ids) == expected && ids.count == expected.count, "\(limit) from \(offset) by \(order)")
                 try expectEqual(found(stack, NSFetchRequest<Venue>(entityName: "Venue")), all.subtracting(expected))
             }
@@ -135,7 +135,7 @@ struct BatchWindowTests {
         }
         let log = Shared<[String]>([])
         for store in stack.coordinator.persistentStores {
-            let pool = try #require(store as? SQLiteStore).openFile().pool
+            let pool = try require(store as? SQLiteStore).openFile().pool
             pool.setTrace { event in log.update { $0.append(event.sql) } }
         }
         let fetch = NSFetchRequest<NSFetchRequestResult>(entityName: "Tag")

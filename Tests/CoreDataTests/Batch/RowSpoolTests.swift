@@ -30,8 +30,8 @@ struct RowSpoolTests {
     }
 
     private func insertion(_ harness: Stack, _ objects: [[String: Any]]) throws -> BatchInsertion {
-        let store = try #require(harness.coordinator.openStores.first)
-        let layout = try #require(harness.coordinator.managedObjectModel.entitiesByName["Venue"]).layout
+        let store = try require(harness.coordinator.openStores.first)
+        let layout = try require(harness.coordinator.managedObjectModel.entitiesByName["Venue"]).layout
         return BatchInsertion(
             layout: layout,
             rows: DictionaryRowSource(layout, store, objects: objects),
@@ -50,7 +50,7 @@ struct RowSpoolTests {
         let plain = try insertion(stack, objects).rows
         var read = 0
         while let given = try spool.next() {
-            let expected = try #require(try plain.next())
+            let expected = try require(try plain.next())
             guard Self.described(given.row) == Self.described(expected.row), given.given == expected.given else {
                 Issue.record("row \(read): \(Self.described(given.row)) for \(Self.described(expected.row))")
                 break
@@ -65,7 +65,7 @@ struct RowSpoolTests {
     func `a folder that takes no files is an error, and nothing is inserted`() throws {
         let stack = try Stack(.sqlite)
         let missing = stack.folder.appendingPathComponent("missing")
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try RowSpool(try insertion(stack, (0..<20_000).map(Self.values)), in: missing)
         }
         // What fits into memory needs no file.

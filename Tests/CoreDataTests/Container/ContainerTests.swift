@@ -23,7 +23,7 @@ struct ContainerTests {
         expectEqual(container.viewContext.concurrencyType, .mainQueueConcurrencyType)
         expect(container.viewContext.persistentStoreCoordinator === container.persistentStoreCoordinator)
         expect(container.persistentStoreCoordinator.managedObjectModel === container.managedObjectModel)
-        let description = try #require(container.persistentStoreDescriptions.first)
+        let description = try require(container.persistentStoreDescriptions.first)
         expectEqual(container.persistentStoreDescriptions.count, 1)
         expectEqual(description.type, NSSQLiteStoreType)
         expectEqual(description.url?.lastPathComponent, "Strata test guide.sqlite")
@@ -79,8 +79,8 @@ struct ContainerTests {
     func `several stores in memory are all loaded, once`(type: String) throws {
         let model = GuideModel.make()
         let names = model.entitiesByName
-        model.setEntities([try #require(names["City"]), try #require(names["Venue"])], forConfigurationName: "Places")
-        model.setEntities([try #require(names["User"])], forConfigurationName: "People")
+        model.setEntities([try require(names["City"]), try require(names["Venue"])], forConfigurationName: "Places")
+        model.setEntities([try require(names["User"])], forConfigurationName: "People")
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
         container.persistentStoreDescriptions = ["Places", "People"].map { configuration in
             let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/dev/null"))
@@ -105,7 +105,7 @@ struct ContainerTests {
     @Test func `a file that two descriptions name is opened once`() throws {
         let scratch = try ScratchFolder()
         let container = Self.container(.sqlite, in: scratch)
-        let url = try #require(container.persistentStoreDescriptions.first?.url)
+        let url = try require(container.persistentStoreDescriptions.first?.url)
         container.persistentStoreDescriptions.append(NSPersistentStoreDescription(url: url))
 
         var errors: [(any Error)?] = []
@@ -175,11 +175,11 @@ struct ContainerTests {
 
         container.loadPersistentStores { expect($1 == nil) }
 
-        let options = try #require(container.persistentStoreCoordinator.persistentStores.first?.options)
+        let options = try require(container.persistentStoreCoordinator.persistentStores.first?.options)
         expectEqual((options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue, 7)
         expectEqual((options["own"] as? NSString), "x")
         expectEqual((options[NSSQLitePragmasOption] as? [String: NSObject])?["synchronous"], "FULL" as NSString)
-        let copy = try #require(description.copy() as? NSPersistentStoreDescription)
+        let copy = try require(description.copy() as? NSPersistentStoreDescription)
         copy.isReadOnly = true
         copy.setOption(nil, forKey: "own")
         expect(!description.isReadOnly)
@@ -201,13 +201,13 @@ struct ContainerTests {
         description.setValue(nil, forPragmaNamed: "fullfsync")
         let expected = ["synchronous": "FULL", "journal_mode": "DELETE", "temp_store": "FILE", "cache_size": "77"]
         expectEqual(description.sqlitePragmas.mapValues { "\($0)" }, expected)
-        let copy = try #require(description.copy() as? NSPersistentStoreDescription)
+        let copy = try require(description.copy() as? NSPersistentStoreDescription)
         copy.setOption(nil, forKey: NSSQLitePragmasOption)
         expect(copy.sqlitePragmas.isEmpty && copy.options[NSSQLitePragmasOption] == nil)
 
         container.loadPersistentStores { expect($1 == nil) }
 
-        let store = try #require(container.persistentStoreCoordinator.openStores.first?.store as? SQLiteStore)
+        let store = try require(container.persistentStoreCoordinator.openStores.first?.store as? SQLiteStore)
         let pool = try store.openFile().pool
         expect(!pool.isWriteAheadLogged)
         let names = ["synchronous", "cache_size", "temp_store"]
@@ -229,7 +229,7 @@ struct ContainerTests {
         let container = Self.container(kind, in: scratch)
         container.loadPersistentStores { expect($1 == nil) }
         struct Stop: Error {}
-        await #expect(throws: Stop.self) {
+        await expectThrows(Stop.self) {
             try await container.performBackgroundTask { context in
                 City(context: context).name = "nowhere"
                 throw Stop()

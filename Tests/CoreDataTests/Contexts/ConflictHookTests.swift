@@ -127,7 +127,7 @@ struct ConflictHookTests {
         try context.performAndWait {
             let mine = squad("a", 3, context)
             let stored = try context.get(id, Squad.self)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationNumberTooLarge)
             expect(error?.userInfo[NSValidationObjectErrorKey] as? Squad === stored)
             // As before the save.
@@ -150,7 +150,7 @@ struct ConflictHookTests {
             let squad = try context.get(id, Squad.self)
             squad.low = 8
             try stack.change(id, Squad.self) { squad, _ in squad.high = 5 }
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectValidation)
             expect(squad.low == 8 && squad.high == 10 && squad.isUpdated)
             squad.low = 4
@@ -170,7 +170,7 @@ struct ConflictHookTests {
         try parent.edit(id, Squad.self) { $0.high = 5 }
         try child.performAndWait {
             let squad = try child.get(id, Squad.self)
-            let error = #expect(throws: CocoaError.self) { try child.save() }
+            let error = expectThrows(CocoaError.self) { try child.save() }
             expectEqual(error?.code, .managedObjectValidation)
             expect(squad.low == 8 && squad.high == 10)
             squad.low = 4
@@ -196,7 +196,7 @@ struct ConflictHookTests {
                 distant.players.insert(made[0])
                 distant.note = "told"
             }
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             expect(made.count == 1 && made.allSatisfy { $0.managedObjectContext == nil })
             expect(context.insertedObjects.count == 4 && context.insertedObjects.isDisjoint(with: made))
             expect(!distant.isUpdated && distant.note == nil && distant.players.count == 1)
@@ -224,7 +224,7 @@ struct ConflictHookTests {
             let stored = try context.get(id, Squad.self)
             let mine = squad("a", 1, context)
             mine.note = "mine"
-            #expect(throws: SecondThoughts.Failure.self) { try context.save() }
+            expectThrows(SecondThoughts.Failure.self) { try context.save() }
             expect(!stored.isUpdated && stored.note == nil && mine.isInserted)
             for player in mine.players { context.delete(player) }
             context.delete(mine)
@@ -256,7 +256,7 @@ struct ConflictHookTests {
             let mine = squad("a", 0, context)
             mine.note = "mine"
             mine.players = [player]
-            #expect(throws: SecondThoughts.Failure.self) { try context.save() }
+            expectThrows(SecondThoughts.Failure.self) { try context.save() }
             stored.onWillSave = nil
             expect(!stored.isUpdated && stored.note == nil && stored.players.count == 1)
             expect(player.squad === mine && context.updatedObjects == [player])

@@ -26,7 +26,7 @@ struct ConflictTests {
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             let conflicts = try context.versionConflictsOfSave()
             expectEqual(conflicts.count, 1)
-            let conflict = try #require(conflicts.first)
+            let conflict = try require(conflicts.first)
             expect(conflict.sourceObject === venue)
             expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
             expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
@@ -51,7 +51,7 @@ struct ConflictTests {
             let city = try context.get(id, City.self)
             city.name = "mine"
             try second.change(id) { $0.name = "theirs" }
-            let conflict = try #require(try context.versionConflictsOfSave().first)
+            let conflict = try require(try context.versionConflictsOfSave().first)
             expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
             expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
             expectEqual(conflict.cachedSnapshot?["name"] as? String, "old")
@@ -214,9 +214,9 @@ struct ConflictTests {
             // @unchecked Sendable: no state of its own.
             override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
                 for conflict in list {
-                    let city = try #require(conflict.sourceObject as? City)
-                    let base = try #require(conflict.objectSnapshot?["population"] as? Int64)
-                    let theirs = try #require(conflict.cachedSnapshot?["population"] as? Int64)
+                    let city = try require(conflict.sourceObject as? City)
+                    let base = try require(conflict.objectSnapshot?["population"] as? Int64)
+                    let theirs = try require(conflict.cachedSnapshot?["population"] as? Int64)
                     city.population += theirs - base
                 }
             }
@@ -347,7 +347,7 @@ struct ConflictTests {
             let user = User(context: context)
             user.email = "a@b"
             user.name = "new"
-            #expect(throws: Refused.self) { try context.save() }
+            expectThrows(Refused.self) { try context.save() }
             expect(user.isInserted && user.name == "new" && user.email == "a@b")
             expect(context.insertedObjects == [user] && context.updatedObjects.isEmpty)
             user.email = "c@d"
@@ -375,7 +375,7 @@ struct ConflictTests {
             try expectEqual(context.versionConflictsOfSave().count, 1)
         }
         let other = stack.context()
-        other.performAndWait { #expect(throws: CocoaError.self) { try other.existingObject(with: id) } }
+        other.performAndWait { expectThrows(CocoaError.self) { try other.existingObject(with: id) } }
     }
 }
 
@@ -384,7 +384,7 @@ extension NSPersistentStoreCoordinator {
     func change(_ id: NSManagedObjectID, _ body: (City) -> Void) throws {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self
-        let own = try #require(managedObjectID(forURIRepresentation: id.uriRepresentation()))
+        let own = try require(managedObjectID(forURIRepresentation: id.uriRepresentation()))
         try context.performAndWait {
             body(try typed(context.existingObject(with: own)))
             try context.save()

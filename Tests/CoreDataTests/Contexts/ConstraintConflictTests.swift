@@ -29,7 +29,7 @@ struct ConstraintConflictTests {
             user.email = "a@b"
             let conflicts = try context.constraintConflictsOfSave()
             expectEqual(conflicts.count, 1)
-            let conflict = try #require(conflicts.first)
+            let conflict = try require(conflicts.first)
             expectEqual(conflict.constraint, ["email"])
             expectEqual(conflict.constraintValues["email"] as? String, "a@b")
             expectEqual(conflict.databaseObject?.objectID, id)
@@ -61,13 +61,13 @@ struct ConstraintConflictTests {
             changed.email = "stored"
             let conflicts = try context.constraintConflictsOfSave()
             expectEqual(conflicts.count, 2)
-            let among = try #require(conflicts.first { $0.databaseObject == nil })
+            let among = try require(conflicts.first { $0.databaseObject == nil })
             expectEqual(Set(among.conflictingObjects.map(\.objectID)), Set(same.map(\.objectID)))
             expect(among.databaseSnapshot == nil)
-            let with = try #require(conflicts.first { $0.databaseObject != nil })
+            let with = try require(conflicts.first { $0.databaseObject != nil })
             expectEqual(with.databaseObject?.objectID, id)
             expectEqual(Set(with.conflictingObjects), [duplicate, changed])
-            let index = try #require(with.conflictingObjects.firstIndex(of: changed))
+            let index = try require(with.conflictingObjects.firstIndex(of: changed))
             expectEqual(with.conflictingSnapshots[index]["email"] as? String, "other")
         }
     }
@@ -190,7 +190,7 @@ struct ConstraintConflictTests {
             override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
                 for conflict in list {
                     for (index, object) in conflict.conflictingObjects.enumerated() {
-                        let user = try #require(object as? User)
+                        let user = try require(object as? User)
                         user.email += ".\(index)"
                     }
                 }

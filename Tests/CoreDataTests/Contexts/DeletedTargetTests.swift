@@ -371,10 +371,10 @@ struct StragglerTests {
         }
         // Written from the other side only, so that the venue's own row stays as it is.
         let model = stack.coordinator.frozenModel
-        let store = try #require(stack.coordinator.openStores.first)
-        let licence = Row(layout: try #require(model.entitiesByName["Licence"]).layout, key: -1)
+        let store = try require(stack.coordinator.openStores.first)
+        let licence = Row(layout: try require(model.entitiesByName["Licence"]).layout, key: -1)
         let venue = ObjectReference(key: venueID.current.key, entity: venueID.layout.number)
-        licence.setReference(venue, try #require(licence.layout.slot(named: "venue")))
+        licence.setReference(venue, try require(licence.layout.slot(named: "venue")))
         let changes = StoreChanges(inserted: [licence])
         try expect(store.rows.save(changes) { _ = changes.settle($0) }.isEmpty)
         try deleting.performAndWait { try deleting.save() }

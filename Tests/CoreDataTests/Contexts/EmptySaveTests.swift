@@ -42,7 +42,7 @@ struct EmptySaveTests {
 
     @Test func `a save without changes writes the metadata that was set since`() throws {
         let stack = try Stack(.sqlite)
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         let context = stack.context()
         func stored() throws -> Int? {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: stack.storeURL)["count"]
@@ -67,7 +67,7 @@ struct EmptySaveTests {
         let url = scratch.file("guide.json")
         let stack = try CustomStack.json(url)
         try stack.storeVenues(["Sol"])
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         try stack.inContext { try $0.save() }
         let written = try Data(contentsOf: url)
         var metadata = stack.coordinator.metadata(for: store)

@@ -37,7 +37,7 @@ struct MainQueueEventTests {
         porto.name = "O Porto"
         expect(log.entries.isEmpty)
         await turn()
-        try #require(log.entries.count == 1)
+        try require(log.entries.count == 1)
         expectEqual(log.entries[0].objects(NSInsertedObjectsKey), [faro])
         expectEqual(log.entries[0].objects(NSUpdatedObjectsKey), [porto])
         await turn()

@@ -116,7 +116,7 @@ struct ManyConflictsTests {
         }
         let check = stack.context()
         try check.performAndWait {
-            let holder = try #require(try check.fetch(NSFetchRequest<NSManagedObject>(entityName: "Holder")).first)
+            let holder = try require(try check.fetch(NSFetchRequest<NSManagedObject>(entityName: "Holder")).first)
             expectEqual(names(holder), ["Ada", "Ada", "Bob"])
             try expectEqual(check.count(for: NSFetchRequest<NSManagedObject>(entityName: "Person")), 2)
         }

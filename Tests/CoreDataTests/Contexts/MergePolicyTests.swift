@@ -132,7 +132,7 @@ struct MergePolicyTests {
             }
         }
         func city(_ name: String, _ context: NSManagedObjectContext) throws -> City {
-            try #require(try context.all(City.self).first { $0.name == name })
+            try require(try context.all(City.self).first { $0.name == name })
         }
         var held: [City] = []
         let result = try contest.run(
@@ -331,7 +331,7 @@ struct MergePolicyTests {
             venue.name = "mine"
             try stack.delete(id)
             guard policy != .error else {
-                let conflict = try #require(try context.versionConflictsOfSave().first)
+                let conflict = try require(try context.versionConflictsOfSave().first)
                 expect(conflict.newVersionNumber == 0 && conflict.oldVersionNumber == 1)
                 expect(conflict.sourceObject === venue && venue.isUpdated && venue.name == "mine")
                 return
@@ -355,7 +355,7 @@ struct MergePolicyTests {
             context.processPendingChanges()
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             guard policy != .error else {
-                let conflict = try #require(try context.versionConflictsOfSave().first)
+                let conflict = try require(try context.versionConflictsOfSave().first)
                 expect(conflict.newVersionNumber == 2 && conflict.oldVersionNumber == 1)
                 expect(venue.isDeleted)
                 return
@@ -418,7 +418,7 @@ struct MergePolicyTests {
             user.favourites = [venue] + others
         }
         func names(_ context: NSManagedObjectContext) throws -> [String] {
-            try #require(try context.all(User.self).first).favourites.compactMap(\.name)
+            try require(try context.all(User.self).first).favourites.compactMap(\.name)
         }
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         try context.performAndWait {
@@ -448,7 +448,7 @@ struct MergePolicyTests {
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            let (city, tag) = (try #require(venue.city), try #require(venue.tags.first))
+            let (city, tag) = (try require(venue.city), try require(venue.tags.first))
             expect(city.venues == [venue] && tag.venues == [venue])
             venue.name = "mine"
             try stack.delete(id)

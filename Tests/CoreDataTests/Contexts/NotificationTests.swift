@@ -94,7 +94,7 @@ struct NotificationTests {
             context.delete(passing)
             expect(log.entries.isEmpty)
             context.processPendingChanges()
-            let entry = try #require(log.entries.first)
+            let entry = try require(log.entries.first)
             expectEqual(log.entries.count, 1)
             expectEqual(entry.objects(NSInsertedObjectsKey), [new])
             expectEqual(entry.objects(NSUpdatedObjectsKey), [cities[0]])
@@ -130,7 +130,7 @@ struct NotificationTests {
             context.processPendingChanges()
             try stack.change(id, City.self) { city, _ in city.population = 3 }
             log.clear()
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             context.processPendingChanges()
             expectEqual(log.names, [.NSManagedObjectContextWillSave])
         }
@@ -223,7 +223,7 @@ struct NotificationTests {
             expect(context.propagatesDeletesAtEndOfEvent)
             context.propagatesDeletesAtEndOfEvent = atEnd
             let venue = try context.get(id, Venue.self)
-            let photo = try #require(venue.photos.first)
+            let photo = try require(venue.photos.first)
             context.delete(venue)
             context.processPendingChanges()
             expectEqual(photo.isDeleted, atEnd)
@@ -254,8 +254,8 @@ struct RereadRowTests {
         let stack = try Stack(kind, model: Self.model())
         let (context, other, following) = (stack.context("saving"), stack.context("other"), stack.context("following"))
         following.automaticallyMergesChangesFromParent = true
-        let orderEntity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Order"])
-        let itemEntity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Item"])
+        let orderEntity = try require(stack.coordinator.managedObjectModel.entitiesByName["Order"])
+        let itemEntity = try require(stack.coordinator.managedObjectModel.entitiesByName["Item"])
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         let id = try context.performAndWait {
             let order = NSManagedObject(entity: orderEntity, insertInto: context)
@@ -272,7 +272,7 @@ struct RereadRowTests {
         following.performAndWait { expectEqual(box.value.value(forKey: "total") as? Double, 1.5) }
         try context.performAndWait {
             let order = context.object(with: id)
-            let item = try #require((order.value(forKey: "items") as? Set<NSManagedObject>)?.first)
+            let item = try require((order.value(forKey: "items") as? Set<NSManagedObject>)?.first)
             context.processPendingChanges()
             log.clear()
             item.setValue(2.5, forKey: "price")

@@ -30,7 +30,7 @@ struct ObjectLifeTests {
         try stack.delete(id)
         let context = stack.context()
         context.performAndWait {
-            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            let error = expectThrows(CocoaError.self) { try context.existingObject(with: id) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
             let city = context.object(with: id)
             expect(city.isFault)
@@ -38,7 +38,7 @@ struct ObjectLifeTests {
             expectEqual((city as? City)?.population, 0)
             expect(city.isDeleted)
             expect(!context.hasChanges)
-            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            expectThrows(CocoaError.self) { try context.existingObject(with: id) }
         }
     }
 
@@ -142,7 +142,7 @@ struct ObjectLifeTests {
         }
         let reader = stack.context()
         try reader.performAndWait {
-            let venue = try #require(try reader.all(Venue.self).first)
+            let venue = try require(try reader.all(Venue.self).first)
             expectEqual(venue.city?.name, "Porto")
             expectEqual(venue.city?.venues, [venue])
             expectEqual(venue.tags.first?.venues, [venue])
@@ -204,7 +204,7 @@ struct ObjectLifeTests {
         try reader.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "population == 7")
-            let held = try #require(try reader.fetch(request).first)
+            let held = try require(try reader.fetch(request).first)
             request.predicate = NSPredicate(format: "population == 8")
             weak var changed = try reader.fetch(request).first
             changed?.name = "changed"
@@ -267,10 +267,10 @@ struct ObjectLifeTests {
         let stack = try Stack(.memory)
         let id = try stack.storeCity()
         var context: NSManagedObjectContext? = stack.context()
-        let held = try #require(
+        let held = try require(
             try context?.performAndWait { try context?.fetch(NSFetchRequest<City>(entityName: "City")).first }
         )
-        let new = try #require(context.map { context in context.performAndWait { City(context: context) } })
+        let new = try require(context.map { context in context.performAndWait { City(context: context) } })
         context = nil
         expectEqual(held.managedObjectContext, nil)
         expect(held.objectID === id)
@@ -409,8 +409,8 @@ struct ObjectLifeTests {
         try context.performAndWait {
             context.undoManager = UndoManager()
             let venue = try context.get(id, Venue.self)
-            let city = try #require(venue.city)
-            let tag = try #require(venue.tags.first)
+            let city = try require(venue.city)
+            let tag = try require(venue.tags.first)
             venue.name = "changed"
             venue.tags = []
             venue.city = nil
@@ -467,11 +467,11 @@ struct ObjectLifeTests {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(id, City.self)
-            try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
+            try stack.coordinator.remove(try require(stack.coordinator.persistentStores.first))
             expect(city.name.isEmpty)
             expect(city.objectID === id)
-            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
-            #expect(throws: CocoaError.self) { try context.all(City.self) }
+            expectThrows(CocoaError.self) { try context.existingObject(with: id) }
+            expectThrows(CocoaError.self) { try context.all(City.self) }
             expectEqual(id.persistentStore, nil)
         }
     }

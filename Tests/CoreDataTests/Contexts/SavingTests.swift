@@ -75,7 +75,7 @@ struct SavingTests {
             context.processPendingChanges()
             let before = Picture(context)
             let log = NotificationLog(.ofContexts, of: context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationMissingMandatoryProperty)
             expectEqual(error?.userInfo[NSValidationKeyErrorKey] as? String, "email")
             expectEqual(log.names, [.NSManagedObjectContextWillSave])
@@ -98,7 +98,7 @@ struct SavingTests {
         context.performAndWait {
             _ = User(context: context)
             _ = User(context: context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationMultipleErrors)
             expectEqual((error?.userInfo[NSDetailedErrorsKey] as? [NSError])?.count, 2)
         }
@@ -117,7 +117,7 @@ struct SavingTests {
             user.email = "a@b"
             context.processPendingChanges()
             let before = Picture(context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectConstraintMerge)
             expectEqual(Picture(context), before)
             expect(id.isTemporaryID)
@@ -145,7 +145,7 @@ struct SavingTests {
             try stack.change(other, City.self) { city, _ in city.population = 6 }
             context.processPendingChanges()
             let before = Picture(context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectMerge)
             expectEqual(Picture(context), before)
             expect(id.isTemporaryID)
@@ -162,13 +162,13 @@ struct SavingTests {
     {
         let stack = try Stack(.memory)
         let context = stack.context()
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         try context.performAndWait {
             let (_, id) = try prepare(stack, context)
             context.processPendingChanges()
             let before = Picture(context)
             store.isReadOnly = true
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)
             expectEqual(Picture(context), before)
             expect(id.isTemporaryID)
@@ -188,7 +188,7 @@ struct SavingTests {
             override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
                 for conflict in list {
                     conflict.sourceObject.setValue("meddled", forKey: "name")
-                    let context = try #require(conflict.sourceObject.managedObjectContext)
+                    let context = try require(conflict.sourceObject.managedObjectContext)
                     for case let city as City in context.updatedObjects { city.population = -1 }
                     for case let venue as Venue in context.insertedObjects { venue.city = nil }
                 }
@@ -208,7 +208,7 @@ struct SavingTests {
             let before = Picture(context)
             let venuesBefore = new.city?.venues
             context.mergePolicy = Meddling(merge: .mergeByPropertyStoreTrumpMergePolicyType)
-            #expect(throws: Meddling.GaveUp.self) { try context.save() }
+            expectThrows(Meddling.GaveUp.self) { try context.save() }
             expectEqual(Picture(context), before)
             expectEqual(new.city?.name, "changed")
             expectEqual(new.city?.venues, venuesBefore)
@@ -247,7 +247,7 @@ struct SavingTests {
         try context.performAndWait {
             let note = HookedNote(context: context)
             note.rounds = .max
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)
             expect(note.isInserted)
             note.rounds = 0
@@ -293,7 +293,7 @@ struct SavingTests {
             token.remove()
             expect(!context.hasChanges)
         }
-        try expectEqual(stack.read(try #require(try ids(stack).first), City.self) { $0.population }, 9)
+        try expectEqual(stack.read(try require(try ids(stack).first), City.self) { $0.population }, 9)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -354,9 +354,9 @@ struct SavingTests {
             try expectEqual(context.all(City.self).first?.venues.isEmpty, true)
             try expectEqual(context.all(Tag.self).first?.venues.isEmpty, true)
             let users = try context.all(User.self)
-            let boss = try #require(users.first { $0.email == "boss" })
+            let boss = try require(users.first { $0.email == "boss" })
             context.delete(boss)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationRelationshipDeniedDelete)
             for user in users { context.delete(user) }
             try context.save()

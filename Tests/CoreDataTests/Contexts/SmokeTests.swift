@@ -49,7 +49,7 @@ struct UnitOfWorkTests {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "name BEGINSWITH %@ AND city.name == %@", "Bar", "Lisbon")
             let venues = try reader.fetch(request)
-            let venue = try #require(venues.first)
+            let venue = try require(venues.first)
             expect(venue.objectID === id)
             expect(venue.isFault)
             expectEqual(venue.name, "Bar do Rio, a place with a long name")
@@ -94,7 +94,7 @@ struct UnitOfWorkTests {
             try first.save()
         }
         second.performAndWait {
-            #expect(throws: CocoaError.self) { try second.save() }
+            expectThrows(CocoaError.self) { try second.save() }
             expect(second.hasChanges)
             second.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             #expect(throws: Never.self) { try second.save() }

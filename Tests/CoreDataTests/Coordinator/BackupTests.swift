@@ -89,7 +89,7 @@ struct BackupTests {
         let context = context(restored)
         try context.performAndWait {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
-            let result = try #require(try context.execute(request) as? NSPersistentHistoryResult)
+            let result = try require(try context.execute(request) as? NSPersistentHistoryResult)
             expectEqual((result.result as? [NSPersistentHistoryTransaction])?.count, 1)
         }
         expectEqual(restored.persistentStores[0].identifier, coordinator.persistentStores[0].identifier)
@@ -178,7 +178,7 @@ struct BackupTests {
         try other.addPersistentStore(type: .binary, at: scratch.file("copy.store"))
         let reader = self.context(other)
         try expectEqual(reader.performAndWait { try reader.all("Picture").count }, 1)
-        let error = #expect(throws: CocoaError.self) { try coordinator.backUp(to: scratch.file("copy.store")) }
+        let error = expectThrows(CocoaError.self) { try coordinator.backUp(to: scratch.file("copy.store")) }
         expectEqual(error?.code, .fileWriteFileExists)
     }
 
@@ -191,9 +191,9 @@ struct BackupTests {
         try Data("mine".utf8).write(to: taken)
         let before = try scratch.names
 
-        let exists = #expect(throws: CocoaError.self) { try coordinator.backUp(to: taken) }
+        let exists = expectThrows(CocoaError.self) { try coordinator.backUp(to: taken) }
         expectEqual(exists?.code, .fileWriteFileExists)
-        #expect(throws: CocoaError.self) { try coordinator.backUp(to: scratch.file("none/copy.sqlite")) }
+        expectThrows(CocoaError.self) { try coordinator.backUp(to: scratch.file("none/copy.sqlite")) }
         try expectEqual(Data(contentsOf: taken), Data("mine".utf8))
         try expectEqual(scratch.names, before)
     }
@@ -203,9 +203,9 @@ struct BackupTests {
         try fill(coordinator, "a")
         let sibling = scratch.file("shop.backup")
 
-        let backup = #expect(throws: CocoaError.self) { try coordinator.backUp(to: sibling) }
+        let backup = expectThrows(CocoaError.self) { try coordinator.backUp(to: sibling) }
         expectEqual(backup?.code, .persistentStoreOperation)
-        let replacing = #expect(throws: CocoaError.self) {
+        let replacing = expectThrows(CocoaError.self) {
             try coordinator.replacePersistentStore(at: sibling, withPersistentStoreFrom: url, type: .sqlite)
         }
         expectEqual(replacing?.code, .persistentStoreOperation)
@@ -217,25 +217,25 @@ struct BackupTests {
         let memory = try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         let copy = scratch.file("copy.sqlite")
         expect(
-            #expect(throws: CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreInvalidType
+            expectThrows(CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreInvalidType
         )
         try coordinator.remove(memory)
         try coordinator.addPersistentStore(type: .sqlite, at: URL(fileURLWithPath: "/dev/null"))
         expect(
-            #expect(throws: CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreInvalidType
+            expectThrows(CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreInvalidType
         )
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
         expect(
-            #expect(throws: CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreOperation
+            expectThrows(CocoaError.self) { try coordinator.backUp(to: copy) }?.code == .persistentStoreOperation
         )
         try coordinator.backUp(store, to: copy)
         try expectEqual(contents(copy), [])
         let other = NSPersistentStoreCoordinator(managedObjectModel: model)
-        #expect(throws: CocoaError.self) { try other.backUp(store, to: scratch.file("other.sqlite")) }
+        expectThrows(CocoaError.self) { try other.backUp(store, to: scratch.file("other.sqlite")) }
     }
 
     @Test func `without space nothing is written`() {
-        let error = #expect(throws: SQLiteError.self) { try DiskSpace.require(.max, in: scratch.folder.path) }
+        let error = expectThrows(SQLiteError.self) { try DiskSpace.require(.max, in: scratch.folder.path) }
         expectEqual(error?.code, .full)
         #expect(throws: Never.self) { try DiskSpace.require(1, in: scratch.folder.path) }
     }

@@ -15,7 +15,7 @@ struct ExecutingTests {
             City(context: context).name = "new"
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "name == 'Porto'")
-            let found = try #require(try stack.coordinator.execute(request, with: context) as? [City])
+            let found = try require(try stack.coordinator.execute(request, with: context) as? [City])
             expectEqual(found.map(\.objectID), [id])
             expectEqual(found.first?.name, "changed")
             expect(request.includesPendingChanges)
@@ -34,11 +34,11 @@ struct ExecutingTests {
         let context = stack.context()
         context.performAndWait {
             let save = NSSaveChangesRequest(inserted: [], updated: [], deleted: [], locked: nil)
-            let refused = #expect(throws: CocoaError.self) { try stack.coordinator.execute(save, with: context) }
+            let refused = expectThrows(CocoaError.self) { try stack.coordinator.execute(save, with: context) }
             expectEqual(refused?.code, .persistentStoreOperation)
             expectEqual(refused?.localizedDescription.contains("save()"), true)
             let request = NSFetchRequest<City>(entityName: "City")
-            let strange = #expect(throws: CocoaError.self) { try other.coordinator.execute(request, with: context) }
+            let strange = expectThrows(CocoaError.self) { try other.coordinator.execute(request, with: context) }
             expectEqual(strange?.code, .persistentStoreOperation)
         }
     }

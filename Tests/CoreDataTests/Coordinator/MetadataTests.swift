@@ -8,7 +8,7 @@ struct MetadataTests {
     @Test(arguments: StoreKind.allCases)
     func `a store tells its type, its identifier and the hashes of its model`(kind: StoreKind) throws {
         let stack = try Stack(kind)
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
 
         let metadata = stack.coordinator.metadata(for: store)
 
@@ -24,7 +24,7 @@ struct MetadataTests {
     @Test(arguments: StoreKind.allCases)
     func `an application's keys are kept, and written with the next save`(kind: StoreKind) async throws {
         let stack = try Stack(kind)
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         var metadata = stack.coordinator.metadata(for: store)
         metadata["lastImport"] = 42
 
@@ -65,10 +65,10 @@ struct MetadataTests {
         let scratch = try ScratchFolder()
         let text = scratch.file("letter.txt")
         try Data("Dear reader, this is no database at all, however long it may be.".utf8).write(to: text)
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: text)
         }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: scratch.file("missing"))
         }
         expect(!FileManager.default.fileExists(atPath: scratch.file("missing").path))
@@ -78,7 +78,7 @@ struct MetadataTests {
     func `a store of one configuration has the hashes of its entities only`(_ kind: StoreKind) throws {
         let scratch = try ScratchFolder()
         let model = GuideModel.make()
-        model.setEntities([try #require(model.entitiesByName["City"])], forConfigurationName: "Cities")
+        model.setEntities([try require(model.entitiesByName["City"])], forConfigurationName: "Cities")
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
 
         let store = try coordinator.addPersistentStore(type: kind.type, configuration: "Cities", at: scratch.file("c"))

@@ -61,7 +61,7 @@ struct MovingStoresTests {
     {
         let scratch = try ScratchFolder()
         let model = GuideModel.make()
-        let bar = try #require(model.entitiesByName["Bar"])
+        let bar = try require(model.entitiesByName["Bar"])
         model.setEntities([bar], forConfigurationName: "Bars")
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         let old = try coordinator.addPersistentStore(
@@ -165,7 +165,7 @@ struct MovingStoresTests {
         metadata["mine"] = NSNull()
         coordinator.setMetadata(metadata, for: old)
 
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: .sqlite)
         }
 
@@ -188,7 +188,7 @@ struct MovingStoresTests {
         let held = NSManagedObjectContext(.privateQueue)
         held.persistentStoreCoordinator = coordinator
         let user = try await held.perform {
-            try UncheckedSendable(#require(held.fetch(NSFetchRequest<User>(entityName: "User")).first))
+            try UncheckedSendable(require(held.fetch(NSFetchRequest<User>(entityName: "User")).first))
         }
         await held.perform { user.value.email = "lost" }
         let counts = Shared<[Int]>([])
@@ -226,7 +226,7 @@ struct MovingStoresTests {
             return ids
         }
         expect(migrated.current == ids && !ids.isEmpty)
-        await held.perform { _ = #expect(throws: CocoaError.self) { try held.save() } }
+        await held.perform { _ = expectThrows(CocoaError.self) { try held.save() } }
     }
 
     @Test(arguments: [(StoreKind.sqlite, StoreKind.memory), (.memory, .sqlite), (.sqlite, .sqlite)])
@@ -265,7 +265,7 @@ struct MovingStoresTests {
         try await Self.fill(coordinator)
         let before = try await Self.contents(coordinator)
 
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try coordinator.migratePersistentStore(
                 store,
                 to: scratch.file("no/such/folder/new.sqlite"),
@@ -292,7 +292,7 @@ struct MovingStoresTests {
                 type: .sqlite
             )
         }
-        let error = #expect(throws: CocoaError.self) { try replace() }
+        let error = expectThrows(CocoaError.self) { try replace() }
         expectEqual(error?.code, .persistentStoreOperation)
         expectEqual(error?.localizedDescription.contains("remove it first"), true)
 
@@ -339,9 +339,9 @@ struct MovingStoresTests {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
 
-        let error = #expect(throws: CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .binary) }
+        let error = expectThrows(CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .binary) }
         expectEqual(error?.code, .persistentStoreOperation)
-        let unknown = #expect(throws: CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .xml) }
+        let unknown = expectThrows(CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .xml) }
         expectEqual(unknown?.code, .persistentStoreInvalidType)
         expectEqual(coordinator.persistentStores, [store])
     }

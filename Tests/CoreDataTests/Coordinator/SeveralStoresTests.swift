@@ -106,7 +106,7 @@ struct SeveralStoresTests {
             let note = Self.insert("Note", ["text": "milk"], context)
             note.setValue(Self.insert("Person", ["name": "Ada"], context), forKey: "author")
 
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectExternalRelationship)
             expectEqual(error?.localizedDescription.contains("author"), true)
             expect(note.isInserted && note.objectID.isTemporaryID)
@@ -128,7 +128,7 @@ struct SeveralStoresTests {
 
             let note = Self.insert("Note", ["text": "milk"], context)
             let double = Self.insert("Person", ["name": "Ada"], context)
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             expect(double.isInserted)
 
             // Whether the note went in before or waits with the person: once the cause is gone, each is saved once.
@@ -153,7 +153,7 @@ struct SeveralStoresTests {
         let context = parts.context()
         try await context.perform {
             _ = Self.insert("Person", ["name": "Ada"], context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)
             expectEqual(error?.localizedDescription.contains("Person"), true)
             expectEqual(context.insertedObjects.count, 1)
@@ -179,7 +179,7 @@ struct SeveralStoresTests {
         try await other.perform {
             let one = NSFetchRequest<NSManagedObject>(entityName: "Label")
             one.predicate = NSPredicate(format: "title == %@", "there")
-            let found = try #require(try other.fetch(one).first)
+            let found = try require(try other.fetch(one).first)
             let uri = found.objectID.uriRepresentation()
             expectEqual(uri.host, parts.people.identifier)
             expectEqual(parts.coordinator.managedObjectID(forURIRepresentation: uri), found.objectID)

@@ -94,11 +94,11 @@ struct StoreListTests {
         var coordinator: NSPersistentStoreCoordinator? = NSPersistentStoreCoordinator(
             managedObjectModel: GuideModel.make()
         )
-        let removed = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("a.sqlite")))
+        let removed = try require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("a.sqlite")))
         try coordinator?.remove(removed)
         expectEqual(count(removed), 1)
-        let moved = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("b.sqlite")))
-        let kept = try #require(
+        let moved = try require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("b.sqlite")))
+        let kept = try require(
             try coordinator?.migratePersistentStore(moved, to: scratch.file("c.sqlite"), type: kind.type)
         )
         expectEqual(count(moved), 1)
@@ -160,16 +160,16 @@ struct StoreListTests {
         let reading = NSManagedObjectContext(.privateQueue)
         reading.persistentStoreCoordinator = reader
         try await reading.perform {
-            let city = try #require(try reading.fetch(NSFetchRequest<City>(entityName: "City")).first)
+            let city = try require(try reading.fetch(NSFetchRequest<City>(entityName: "City")).first)
             expectEqual(city.name, "Oslo")
             city.name = "Bergen"
-            let error = #expect(throws: CocoaError.self) { try reading.save() }
+            let error = expectThrows(CocoaError.self) { try reading.save() }
             expectEqual(error?.code, .persistentStoreSave)
             expectEqual(error?.localizedDescription.contains("read-only"), true)
             expect(city.name == "Bergen" && city.isUpdated)
             reading.rollback()
             City(context: reading).name = "Narvik"
-            #expect(throws: CocoaError.self) { try reading.save() }
+            expectThrows(CocoaError.self) { try reading.save() }
         }
     }
 
@@ -186,12 +186,12 @@ struct StoreListTests {
         var coordinator: NSPersistentStoreCoordinator? = NSPersistentStoreCoordinator(
             managedObjectModel: GuideModel.make()
         )
-        let store = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("guide.sqlite")))
+        let store = try require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("guide.sqlite")))
         context.persistentStoreCoordinator = coordinator
         try coordinator?.remove(store)
         coordinator = nil
         await context.perform {
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try context.fetch(NSFetchRequest<City>(entityName: "City"))
             }
             expectEqual(error?.code, .persistentStoreOperation)
@@ -214,13 +214,13 @@ struct StoreListTests {
 
         for other in others {
             expect(coordinator.persistentStore(for: other) === store, "\(other)")
-            let adding = #expect(throws: CocoaError.self) {
+            let adding = expectThrows(CocoaError.self) {
                 try coordinator.addPersistentStore(type: .sqlite, at: other)
             }
             expectEqual(adding?.code, .persistentStoreOpen)
         }
         expectEqual(coordinator.persistentStores, [store])
-        let destroyed = try #require(others.last)
+        let destroyed = try require(others.last)
         try coordinator.destroyPersistentStore(at: destroyed, type: .sqlite)
         expectEqual(coordinator.persistentStores, [])
     }
@@ -236,7 +236,7 @@ struct StoreListTests {
             type: .sqlite
         )
 
-        let error = #expect(throws: CocoaError.self) { try coordinator.addPersistentStore(type: .sqlite, at: copy) }
+        let error = expectThrows(CocoaError.self) { try coordinator.addPersistentStore(type: .sqlite, at: copy) }
 
         expectEqual(error?.code, .persistentStoreOpen)
         expectEqual(coordinator.persistentStores, [store])

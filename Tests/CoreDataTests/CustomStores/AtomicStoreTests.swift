@@ -60,7 +60,7 @@ struct AtomicStoreTests {
             let new = Venue(context: context)
             new.name = "new"
             fault(.saveThrows)
-            #expect(throws: JSONStore.DiskFull.self) { try context.save() }
+            expectThrows(JSONStore.DiskFull.self) { try context.save() }
             expect(context.insertedObjects == [new] && context.deletedObjects.count == 1)
             expect(context.updatedObjects.count == 1 && new.isInserted)
             try expectEqual(Data(contentsOf: url), before)
@@ -75,7 +75,7 @@ struct AtomicStoreTests {
             try context.save()
         }
         for stack in [stack, try .json(url)] { try expectEqual(names(stack), ["c", "changed", "new"]) }
-        let store = try #require(stack.coordinator.persistentStores[0] as? JSONStore)
+        let store = try require(stack.coordinator.persistentStores[0] as? JSONStore)
         expectEqual(store.removedNodes, 2)
         expectEqual(store.cacheNodes().count, 3)
         expectEqual(store.cacheNode(for: ids[1]), nil)
@@ -87,7 +87,7 @@ struct AtomicStoreTests {
         fault(.loadThrows)
         precondition(JSONStore.isRegistered)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        #expect(throws: JSONStore.DiskFull.self) {
+        expectThrows(JSONStore.DiskFull.self) {
             try coordinator.addPersistentStore(type: JSONStore.storeType, at: url)
         }
         expect(coordinator.persistentStores.isEmpty)
@@ -105,7 +105,7 @@ struct AtomicStoreTests {
         try stack.inContext { context throws in
             for name in ["b", "c"] { Venue(context: context).name = name }
             self.fault(fault)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("JSONStore"), true)
             expectEqual(context.insertedObjects.count, 2)
@@ -140,7 +140,7 @@ struct AtomicStoreTests {
             User(context: context).email = "me"
             try context.save()
             User(context: context).email = "me"
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectConstraintMerge)
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
@@ -166,7 +166,7 @@ struct AtomicStoreTests {
     @Test(arguments: damaged)
     func `nodes that make no sense keep the store from being added, with an error`(_ text: String) throws {
         try Data(text.utf8).write(to: url)
-        let error = #expect(throws: CocoaError.self) { try CustomStack.json(url) }
+        let error = expectThrows(CocoaError.self) { try CustomStack.json(url) }
         expect(error?.code == .persistentStoreOperation || error?.code == .persistentStoreOpen)
         expectEqual(error?.localizedDescription.contains("JSONStore"), true)
         try expectEqual(Data(contentsOf: url), Data(text.utf8))
@@ -185,9 +185,9 @@ struct AtomicStoreTests {
             """#
         try Data(text.utf8).write(to: url)
         try CustomStack.json(url).inContext { context throws in
-            let city = try #require(try context.all(City.self).first)
+            let city = try require(try context.all(City.self).first)
             expectEqual(Set(city.venues.map(\.name)), ["a", "b"])
-            let venue = try #require(city.venues.first { $0.name == "a" })
+            let venue = try require(city.venues.first { $0.name == "a" })
             expect(venue.city === city)
             expectEqual(venue.tags.count, 1)
             expectEqual(venue.photos.map(\.title), ["2", "1"])
@@ -205,7 +205,7 @@ struct AtomicStoreTests {
         AgedStore.metadata.withLock { [metadata = UncheckedMetadata(metadata)] in $0 = metadata }
         NSPersistentStoreCoordinator.registerStoreClass(AgedStore.self, forStoreType: "Aged")
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Aged", configurationName: nil, at: nil)
         }
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
@@ -216,7 +216,7 @@ struct AtomicStoreTests {
             options: [NSIgnorePersistentStoreVersioningOption: true]
         )
         NSPersistentStoreCoordinator.registerStoreClass(nil, forStoreType: "Aged")
-        let unknown = #expect(throws: CocoaError.self) {
+        let unknown = expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Aged", configurationName: nil, at: folder.file("x"))
         }
         expectEqual(unknown?.code, .persistentStoreInvalidType)
@@ -248,7 +248,7 @@ struct AtomicStoreTests {
         NSPersistentStoreCoordinator.registerStoreClass(NSAtomicStore.self, forStoreType: "Nothing")
         defer { NSPersistentStoreCoordinator.registerStoreClass(nil, forStoreType: "Nothing") }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Nothing", configurationName: nil, at: nil)
         }
         expectEqual(error?.localizedDescription.contains("load()"), true)

@@ -23,7 +23,7 @@ struct BinaryStoreTests {
     }
 
     private func close(_ context: NSManagedObjectContext) throws {
-        let coordinator = try #require(context.persistentStoreCoordinator)
+        let coordinator = try require(context.persistentStoreCoordinator)
         for store in coordinator.persistentStores { try coordinator.remove(store) }
     }
 
@@ -81,8 +81,8 @@ struct BinaryStoreTests {
         let context = try open()
 
         try context.performAndWait {
-            let id = try #require(context.persistentStoreCoordinator?.managedObjectID(forURIRepresentation: uri))
-            let bar = try #require(try context.existingObject(with: id) as? Bar)
+            let id = try require(context.persistentStoreCoordinator?.managedObjectID(forURIRepresentation: uri))
+            let bar = try require(try context.existingObject(with: id) as? Bar)
             expect(bar.name == "Zum Löwen 🦁" && bar.price == -7 && bar.distance == 1.0 / 3)
             expect(bar.createdAt == Date(timeIntervalSinceReferenceDate: 700_000_000.123456) && bar.favorite)
             expect(bar.rating == Decimal(string: "4.125") && bar.code?.uuidString.hasPrefix("E621E1F8") == true)
@@ -98,7 +98,7 @@ struct BinaryStoreTests {
             request.predicate = NSPredicate(format: "ANY tags.title == 'a' AND city.name BEGINSWITH 'P'")
             try expectEqual(context.fetch(request), [bar])
             User(context: context).email = "a@b"
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
         }
     }
 
@@ -112,7 +112,7 @@ struct BinaryStoreTests {
         func model() throws -> NSManagedObjectModel {
             let entity = NSEntityDescription()
             entity.name = "Person"
-            entity.properties = [try #require(home.copy() as? NSPropertyDescription)]
+            entity.properties = [try require(home.copy() as? NSPropertyDescription)]
             let model = NSManagedObjectModel()
             model.entities = [entity]
             return model
@@ -126,8 +126,8 @@ struct BinaryStoreTests {
         try close(first)
         let context = try open(model())
         try context.performAndWait {
-            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
-            let home = try #require(person.value(forKey: "home") as? [String: Any])
+            let person = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            let home = try require(person.value(forKey: "home") as? [String: Any])
             expect(home["street"] as? String == "Elm" && (home["point"] as? [String: Any])?["x"] as? Double == 2.5)
         }
     }
@@ -154,7 +154,7 @@ struct BinaryStoreTests {
 
     @Test func `the metadata are those of the file`() throws {
         let context = try open()
-        let coordinator = try #require(context.persistentStoreCoordinator)
+        let coordinator = try require(context.persistentStoreCoordinator)
         let store = coordinator.persistentStores[0]
         expect(store.type == NSBinaryStoreType && NSPersistentStoreCoordinator.registeredStoreTypes["Binary"] != nil)
         coordinator.setMetadata(coordinator.metadata(for: store).merging(["mine": 5]) { $1 }, for: store)
@@ -168,9 +168,9 @@ struct BinaryStoreTests {
         expectEqual(read[NSStoreTypeKey] as? String, "Binary")
         expect(GuideModel.make().isConfiguration(withName: nil, compatibleWithStoreMetadata: read))
         try type.setMetadata(["mine": 6], type: .binary, at: url)
-        let again = try #require(try open().persistentStoreCoordinator).persistentStores[0]
+        let again = try require(try open().persistentStoreCoordinator).persistentStores[0]
         expect(again.identifier == uuid && again.metadata["mine"] as? Int == 6)
-        let missing = #expect(throws: CocoaError.self) {
+        let missing = expectThrows(CocoaError.self) {
             try type.metadataForPersistentStore(type: .binary, at: scratch.file("none"))
         }
         expectEqual(missing?.code, .fileReadNoSuchFile)
@@ -182,7 +182,7 @@ struct BinaryStoreTests {
         model.entitiesByName["City"]?.properties.append(GuideModel.attribute("mayor", .string))
         let before = try Data(contentsOf: url)
 
-        let error = #expect(throws: CocoaError.self) { try open(model) }
+        let error = expectThrows(CocoaError.self) { try open(model) }
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
         expectEqual(error?.localizedDescription.contains("City"), true)
         try expectEqual(Data(contentsOf: url), before)
@@ -201,7 +201,7 @@ struct BinaryStoreTests {
         defer { try? FileManager.default.removeItem(at: aside) }
         try context.performAndWait {
             try context.fetch(NSFetchRequest<City>(entityName: "City")).first?.name = "Rome"
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             expectEqual(context.updatedObjects.count, 1)
         }
         try FileManager.default.moveItem(at: aside, to: scratch.folder)
@@ -219,7 +219,7 @@ struct BinaryStoreTests {
         let context = try open(GuideModel.make(), [NSReadOnlyPersistentStoreOption: true])
         try context.performAndWait {
             try context.fetch(NSFetchRequest<City>(entityName: "City")).first?.name = "Rome"
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
         }
     }
 
@@ -227,7 +227,7 @@ struct BinaryStoreTests {
         let context = try open()
         try fill(context)
         let copy = scratch.file("copy.binary")
-        let coordinator = try #require(context.persistentStoreCoordinator)
+        let coordinator = try require(context.persistentStoreCoordinator)
         try coordinator.replacePersistentStore(at: copy, withPersistentStoreFrom: url, type: .binary)
         try expectEqual(Data(contentsOf: copy), Data(contentsOf: url))
         try coordinator.destroyPersistentStore(at: url, type: .binary)
@@ -236,7 +236,7 @@ struct BinaryStoreTests {
 
         let other = scratch.file("other")
         try Data("other".utf8).write(to: other)
-        let refusal = #expect(throws: CocoaError.self) {
+        let refusal = expectThrows(CocoaError.self) {
             try coordinator.destroyPersistentStore(at: other, type: .binary)
         }
         expect(refusal?.code == .fileReadCorruptFile && FileManager.default.fileExists(atPath: other.path))
@@ -248,7 +248,7 @@ struct BinaryStoreTests {
     @Test func `a binary store is migrated to SQLite, and none is migrated to a binary one`() throws {
         let context = try open()
         try fill(context)
-        let coordinator = try #require(context.persistentStoreCoordinator)
+        let coordinator = try require(context.persistentStoreCoordinator)
         let moved = try coordinator.migratePersistentStore(
             coordinator.persistentStores[0],
             to: scratch.file("guide.sqlite"),
@@ -261,7 +261,7 @@ struct BinaryStoreTests {
             expect(bars.map(\.beers) == [12] && bars.first?.photos.map(\.title) == ["3", "1", "2"])
             expect(bars.first?.fans.count == 2 && bars.first?.colour == NSArray(array: ["red", 1]))
         }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try coordinator.migratePersistentStore(moved, to: scratch.file("back.binary"), type: .binary)
         }
         expectEqual(coordinator.persistentStores, [moved])
@@ -270,21 +270,21 @@ struct BinaryStoreTests {
 
     @Test func `a file of a later version, and a value that cannot be decoded, are errors`() throws {
         try fill(try open())
-        let whole = try #require(try BinaryStoreFile(contentsOf: url))
+        let whole = try require(try BinaryStoreFile(contentsOf: url))
         let damaged = whole.objects.map { object in
             var values = object.values
             if object.entity == "Bar" { values["colour"] = .data(Data([1, 2, 3])) }
             return BinaryStoreFile.Object(entity: object.entity, key: object.key, values: values, links: object.links)
         }
         try BinaryStoreFile(metadata: whole.metadata, lastKey: whole.lastKey, objects: damaged).write(to: url)
-        let undecodable = #expect(throws: CocoaError.self) { try open() }
+        let undecodable = expectThrows(CocoaError.self) { try open() }
         expectEqual(undecodable?.localizedDescription.contains("colour"), true)
 
         var list = BinaryPropertyList()
         let root = ["format": list.append(.string("StrataBinaryStore")), "version": list.append(.integer(2))]
         _ = list.append(.dictionary(root))
         try list.encoded().write(to: url)
-        let later = #expect(throws: CocoaError.self) { try open() }
+        let later = expectThrows(CocoaError.self) { try open() }
         expectEqual(later?.code, .featureUnsupported)
     }
 

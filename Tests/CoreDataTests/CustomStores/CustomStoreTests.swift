@@ -55,11 +55,11 @@ struct CustomStoreTests {
         let id = try stack.storeVenues(["a"])[0]
         let uri = id.uriRepresentation()
         let second = try stack.reopened(kind)
-        let found = try #require(second.coordinator.managedObjectID(forURIRepresentation: uri))
+        let found = try require(second.coordinator.managedObjectID(forURIRepresentation: uri))
         expectEqual(found.uriRepresentation(), uri)
         expectEqual(found.entity.name, "Venue")
         try second.inContext { context throws in
-            let venue = try #require(try context.existingObject(with: found) as? Venue)
+            let venue = try require(try context.existingObject(with: found) as? Venue)
             expectEqual(venue.name, "a")
             expect(venue.objectID === found)
         }
@@ -104,22 +104,22 @@ struct CustomStoreTests {
                 expectEqual(venues[1].tags.first?.venues, Set(venues))
                 expectEqual(venues[0].photos.map(\.title), ["1", "2", "3"])
                 expect(venues[0].photos[0].venue === venues[0])
-                let user = try #require(try context.all(User.self).first)
+                let user = try require(try context.all(User.self).first)
                 expectEqual(user.favourites.map(\.name), ["b", "a"])
                 expectEqual(user.boss, nil)
             }
         }
         try stack.inContext { context throws in
-            let user = try #require(try context.all(User.self).first)
+            let user = try require(try context.all(User.self).first)
             user.favourites.reverse()
-            let venue = try #require(user.favourites.first)
+            let venue = try require(user.favourites.first)
             venue.photos.remove(at: 0)
             venue.city = nil
             try context.save()
         }
         for stack in [stack, try stack.reopened(kind)] {
             try stack.inContext { context throws in
-                let user = try #require(try context.all(User.self).first)
+                let user = try require(try context.all(User.self).first)
                 expectEqual(user.favourites.map(\.name), ["a", "b"])
                 expectEqual(user.favourites[0].photos.map(\.title), ["2", "3"])
                 expectEqual(user.favourites[0].city, nil)
@@ -175,7 +175,7 @@ struct CustomStoreTests {
             }
         }
         try stack.inContext { context throws in
-            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            let error = expectThrows(CocoaError.self) { try context.existingObject(with: id) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
         }
     }
@@ -217,7 +217,7 @@ struct CustomStoreTests {
                 try context.get(id, Venue.self).name = "changed"
                 try context.save()
             }
-            let error = #expect(throws: CocoaError.self) { try late.save() }
+            let error = expectThrows(CocoaError.self) { try late.save() }
             expectEqual(error?.code, .managedObjectMerge)
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
             expect(conflicts?.count == 1 && conflicts?.first?.sourceObject === venue)
@@ -254,7 +254,7 @@ struct CustomStoreTests {
                 try context.get(ids[1], Venue.self).price = 9
                 try context.save()
             }
-            let error = #expect(throws: CocoaError.self) { try late.save() }
+            let error = expectThrows(CocoaError.self) { try late.save() }
             expectEqual(error?.code, .managedObjectMerge)
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
             expectEqual(Set(conflicts?.map(\.sourceObject.objectID) ?? []), Set(ids))
@@ -272,7 +272,7 @@ struct CustomStoreTests {
         let entities = model.entitiesByName
         let names = ["City", "Venue", "Bar", "Tag", "Photo", "Licence"]
         model.setEntities(names.compactMap { entities[$0] }, forConfigurationName: "guide")
-        model.setEntities([try #require(entities["User"])], forConfigurationName: "people")
+        model.setEntities([try require(entities["User"])], forConfigurationName: "people")
         precondition(ServerStore.isRegistered && JSONStore.isRegistered)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         try coordinator.addPersistentStore(
@@ -294,7 +294,7 @@ struct CustomStoreTests {
             user.age = 5
             try context.save()
             user.favourites = [venue]
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectExternalRelationship)
         }
         try stack.inContext { context throws in
@@ -440,7 +440,7 @@ struct CustomStoreTests {
         stack.coordinator.persistentStores[0].isReadOnly = true
         try stack.inContext { context throws in
             try context.get(id, Venue.self).price = 3
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)
         }
     }
@@ -457,11 +457,11 @@ struct CustomStoreTests {
         let store = stack.coordinator.persistentStores[0]
         try stack.coordinator.migratePersistentStore(store, to: folder.file("new.sqlite"), type: .sqlite)
         try stack.inContext { context throws in
-            let venue = try #require(try context.fetch(request()).first)
+            let venue = try require(try context.fetch(request()).first)
             expect(venue.name == "a" && venue.tags.count == 1)
             expectEqual(venue.objectID.persistentStore?.type, NSSQLiteStoreType)
         }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try stack.coordinator.migratePersistentStore(
                 stack.coordinator.persistentStores[0],
                 to: kind == .server ? Server().url : folder.file("back.json"),
@@ -479,8 +479,8 @@ struct CustomStoreTests {
         try stack.coordinator.remove(stack.coordinator.persistentStores[0])
         expectEqual(id.persistentStore, nil)
         try stack.inContext { context throws in
-            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
-            #expect(throws: CocoaError.self) { try context.fetch(request()) }
+            expectThrows(CocoaError.self) { try context.existingObject(with: id) }
+            expectThrows(CocoaError.self) { try context.fetch(request()) }
         }
     }
 
@@ -494,7 +494,7 @@ struct CustomStoreTests {
         var failure: (any Error)?
         container.loadPersistentStores { failure = $1 }
         expect(failure == nil)
-        let store = try #require(container.persistentStoreCoordinator.persistentStores.first)
+        let store = try require(container.persistentStoreCoordinator.persistentStores.first)
         expectEqual(store.type, description.type)
         expect(store.metadata[NSStoreModelVersionHashesKey] != nil)
         expectEqual(store.metadata[NSStoreUUIDKey] as? String, store.identifier)

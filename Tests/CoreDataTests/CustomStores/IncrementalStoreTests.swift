@@ -74,7 +74,7 @@ struct IncrementalStoreTests {
             let venue = try context.fetch(venues())[0]
             expectEqual(venue.name, "a")
             expectEqual(server.calls(), [.fetch, .values, .toOne, .toOne])
-            let city = try #require(venue.city)
+            let city = try require(venue.city)
             expect(city.isFault)
             expectEqual(city.name, "Porto")
             expectEqual(server.calls(), [.values])
@@ -93,7 +93,7 @@ struct IncrementalStoreTests {
         try second.inContext { context throws in
             let found = try context.fetch(venues())
             server.change { $0.records[second.text(found[0].objectID)] = nil }
-            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: found[0].objectID) }
+            let error = expectThrows(CocoaError.self) { try context.existingObject(with: found[0].objectID) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
             expectEqual(found[0].name, nil)
             expectEqual(found[1].name, "b")
@@ -136,16 +136,16 @@ struct IncrementalStoreTests {
     @Test
     func `references of any text and number come back from URIs as they were`() throws {
         let stack = try CustomStack.server(server)
-        let store = try #require(stack.coordinator.persistentStores[0] as? ServerStore)
-        let entity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Venue"])
+        let store = try require(stack.coordinator.persistentStores[0] as? ServerStore)
+        let entity = try require(stack.coordinator.managedObjectModel.entitiesByName["Venue"])
         var seen: Set<URL> = []
         for text in ["1", "-5", "a/b?c#d e", "'quoted", "p1", "ü", "", "%41"] {
             let id = store.newObjectID(for: entity, referenceObject: text)
             expect(store.newObjectID(for: entity, referenceObject: NSString(string: text)) === id)
             expect(seen.insert(id.uriRepresentation()).inserted)
             let second = try CustomStack.server(server)
-            let other = try #require(second.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
-            let otherStore = try #require(second.coordinator.persistentStores[0] as? ServerStore)
+            let other = try require(second.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
+            let otherStore = try require(second.coordinator.persistentStores[0] as? ServerStore)
             expectEqual(otherStore.referenceObject(for: other) as? String, text)
             expect(store.referenceObject(for: other) is NSNull)
         }
@@ -164,13 +164,13 @@ struct IncrementalStoreTests {
         let node = NSIncrementalStoreNode(objectID: id, withValues: ["name": "a", "city": NSNull()], version: 3)
         let properties = id.entity.propertiesByName
         expect(node.objectID === id && node.version == 3)
-        expectEqual(node.value(for: try #require(properties["name"])) as? String, "a")
-        expect(node.value(for: try #require(properties["city"])) is NSNull)
-        expect(node.value(for: try #require(properties["price"])) == nil)
+        expectEqual(node.value(for: try require(properties["name"])) as? String, "a")
+        expect(node.value(for: try require(properties["city"])) is NSNull)
+        expect(node.value(for: try require(properties["price"])) == nil)
         node.update(withValues: ["price": 4], version: 5)
         expectEqual(node.version, 5)
-        expect(node.value(for: try #require(properties["name"])) == nil)
-        expectEqual(node.value(for: try #require(properties["price"])) as? Int, 4)
+        expect(node.value(for: try require(properties["name"])) == nil)
+        expectEqual(node.value(for: try require(properties["price"])) as? Int, 4)
     }
 
     // MARK: - Saving and versions
@@ -209,7 +209,7 @@ struct IncrementalStoreTests {
             let venue = try context.get(id, Venue.self)
             venue.price = 30
             server.change { $0.records[stack.text(id)]?.poke("name", "elsewhere") }
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectMerge)
             expect(venue.price == 30 && venue.name == "a")
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
@@ -236,7 +236,7 @@ struct IncrementalStoreTests {
                     try context.save()
                 }
             }
-            let error = #expect(throws: CocoaError.self) { try late.save() }
+            let error = expectThrows(CocoaError.self) { try late.save() }
             expectEqual(error?.code, .managedObjectMerge)
             late.rollback()
             late.refresh(venue, mergeChanges: false)
@@ -269,10 +269,10 @@ struct IncrementalStoreTests {
         let stack = try CustomStack.server(server)
         let ids = try stack.storeVenues(["a", "b"])
         let second = try CustomStack.server(server)
-        let ours = try #require(second.coordinator.managedObjectID(for: ids[0].uriRepresentation().absoluteString))
+        let ours = try require(second.coordinator.managedObjectID(for: ids[0].uriRepresentation().absoluteString))
         let context = second.context()
         try context.performAndWait {
-            let changed = try #require(try context.existingObject(with: ours) as? Venue)
+            let changed = try require(try context.existingObject(with: ours) as? Venue)
             changed.price = 9
             let new = City(context: context)
             new.name = "Porto"
@@ -349,7 +349,7 @@ struct IncrementalStoreTests {
                 case .noCollection: try expect(context.get(id, Venue.self).tags.isEmpty)
                 case .fewIDs, .oneIDForAll, .knownID:
                     _ = (Venue(context: context), Venue(context: context))
-                    if lie == .knownID { context.delete(try #require(context.insertedObjects.first)) }
+                    if lie == .knownID { context.delete(try require(context.insertedObjects.first)) }
                     defer { context.rollback() }
                     try context.save()
                 }
@@ -376,7 +376,7 @@ struct IncrementalStoreTests {
         try stack.inContext { context throws in
             server.change { $0.lie = .otherEntity }
             let venue = Venue(context: context)
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreOperation)
             expect(venue.objectID.isTemporaryID && venue.isInserted)
         }
@@ -387,17 +387,17 @@ struct IncrementalStoreTests {
         precondition(ServerStore.isRegistered)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         server.change { $0.metadata = [NSStoreUUIDKey: ""] }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(type: ServerStore.storeType, at: server.url)
         }
         expectEqual(error?.code, .persistentStoreOpen)
         server.change { $0.metadata = [NSStoreTypeKey: ""] }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(type: ServerStore.storeType, at: server.url)
         }
         NSPersistentStoreCoordinator.registerStoreClass(NSIncrementalStore.self, forStoreType: "Bare")
         defer { NSPersistentStoreCoordinator.registerStoreClass(nil, forStoreType: "Bare") }
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(ofType: "Bare", configurationName: nil, at: nil)
         }
         expect(coordinator.persistentStores.isEmpty)
@@ -500,7 +500,7 @@ struct IncrementalStoreTests {
         }
         entered.wait()
         try stack.inContext { context throws in
-            let error = #expect(throws: CocoaError.self) { try context.fetch(venues()) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(venues()) }
             expectEqual(error?.code, .persistentStoreTimeout)
             leave.signal()
             done.wait()
@@ -524,7 +524,7 @@ extension CustomStack {
 
     /// The ID of this coordinator for an ID of another one.
     fileprivate func known(_ id: NSManagedObjectID) throws -> NSManagedObjectID {
-        try #require(coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
+        try require(coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
     }
 }
 

@@ -69,7 +69,7 @@ struct ErrorTests {
         let details = [CocoaError(.validationStringTooLong), CocoaError(.validationStringTooShort)]
         let error = CocoaError(.validationMultipleErrors, userInfo: [NSDetailedErrorsKey: details])
 
-        let back = try #require((error as NSError) as Error as? CocoaError)
+        let back = try require((error as NSError) as Error as? CocoaError)
 
         expectEqual(back.code, .validationMultipleErrors)
         expectEqual(back.detailedErrors.compactMap { ($0 as? CocoaError)?.code }, details.map(\.code))

@@ -44,7 +44,7 @@ struct FailureTests {
         context.performAndWait {
             expectEqual(failure { _ = try context.existingObject(with: id) }, .data)
             for _ in 0..<2 { User(context: context).email = "a@b" }
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error.flatMap { CoreDataFailure($0) }, .data)
             expectEqual(error?.localizedDescription.contains("others have saved"), false)
             expectEqual(error?.localizedDescription.contains("a@b"), false)
@@ -87,7 +87,7 @@ struct FailureTests {
         let stack = try Stack(kind)
         let id = try stack.storeCity()
         let context = stack.context()
-        let store = try #require(stack.coordinator.persistentStores.first)
+        let store = try require(stack.coordinator.persistentStores.first)
         try context.performAndWait {
             let city = try context.get(id, City.self)
             city.population = 3
@@ -121,7 +121,7 @@ struct FailureTests {
     @Test func `a parse error quotes the place, and not the whole input`() {
         let front = (0..<100).map { "a\($0) == 'secret'" }.joined(separator: " AND ")
         let text = front + " AND größe >< 2 AND " + front
-        let error = #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: text) }
+        let error = expectThrows(PredicateFormatError.self) { try NSPredicate(validating: text) }
         expectEqual(error?.localizedDescription.contains("größe >< 2"), true)
         expect((error?.localizedDescription.count ?? 0) < 250)
         expect(error?.place.hasPrefix("…") == true && error?.place.hasSuffix("…") == true)
@@ -132,7 +132,7 @@ struct FailureTests {
         let context = stack.context()
         context.performAndWait {
             for _ in 0..<5 { _ = User(context: context) }
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             let text = error?.localizedDescription ?? ""
             expect(text.hasPrefix("5 values"))
             expectEqual(text.split(separator: "\n").count, 6)

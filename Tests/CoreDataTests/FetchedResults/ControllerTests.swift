@@ -14,7 +14,7 @@ struct ControllerTests {
                 let request = Guide.venues(sortedBy: "name")
                 change(request)
                 let controller = Guide.controller(request, context)
-                let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+                let error = expectThrows(CocoaError.self) { try controller.performFetch() }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(controller.fetchedObjects, nil)
             }
@@ -39,7 +39,7 @@ struct ControllerTests {
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
-            #expect(throws: CocoaError.self) { try controller.performFetch() }
+            expectThrows(CocoaError.self) { try controller.performFetch() }
         }
     }
 
@@ -84,7 +84,7 @@ struct ControllerTests {
             try recorder.start(controller)
             Guide.venue("a", in: context)
             context.processPendingChanges()
-            let told = try #require(recorder.lastController)
+            let told = try require(recorder.lastController)
             expectEqual(told, controller)
             expect(told != other)
             expectEqual(told.hash, controller.hash)

@@ -46,7 +46,7 @@ struct FollowingChangesTests {
     @Test(arguments: StoreKind.allCases)
     func `a deleted object goes, and comes back with a rollback`(_ kind: StoreKind) throws {
         try withResults(kind, Guide.venues(sortedBy: "name")) { context, controller, recorder, venues in
-            context.delete(try #require(venues["c"]))
+            context.delete(try require(venues["c"]))
             context.processPendingChanges()
             expectEqual(recorder.take(), ["c delete 0/1 -"])
             context.rollback()
@@ -138,7 +138,7 @@ struct FollowingChangesTests {
             Guide.venue("b", in: context)
             context.processPendingChanges()
             expectEqual(recorder.take(), ["c delete 0/1 -", "b insert - 0/1"])
-            context.delete(try #require(venues["a"]))
+            context.delete(try require(venues["a"]))
             context.processPendingChanges()
             expectEqual(recorder.take(), ["a delete 0/0 -", "c insert - 0/1"])
             venues["c"]?.name = "x"
@@ -177,7 +177,7 @@ struct FollowingChangesTests {
         request.fetchLimit = 1
         try withResults(kind, request) { context, controller, recorder, venues in
             expectEqual(controller.names, ["c"])
-            context.delete(try #require(venues["a"]))
+            context.delete(try require(venues["a"]))
             context.processPendingChanges()
             expectEqual(recorder.take(), ["c delete 0/0 -", "e insert - 0/0"])
             Guide.venue("0", in: context)

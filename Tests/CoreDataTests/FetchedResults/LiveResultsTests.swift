@@ -176,7 +176,7 @@ struct LiveResultsTests {
         try await add("a", in: writer)
         var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
         let first = try await iterator.next()
-        let ids = try #require(first?.objectIDs)
+        let ids = try require(first?.objectIDs)
         await context.perform {
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
         }
@@ -186,7 +186,7 @@ struct LiveResultsTests {
     @Test func `the sequence ends when the context goes away`() async throws {
         let stack = try Stack(.memory)
         var context: NSManagedObjectContext? = stack.context()
-        let results = try #require(context?.results(for: Guide.venues(sortedBy: "name")))
+        let results = try require(context?.results(for: Guide.venues(sortedBy: "name")))
         var iterator = results.makeAsyncIterator()
         try await expect(iterator.next() != nil)
         context = nil
@@ -217,7 +217,7 @@ struct LiveResultsTests {
         let stack = try Stack(kind)
         let context = stack.context()
         var iterator = context.results(for: Guide.venues("nonsense = 1", sortedBy: "name")).makeAsyncIterator()
-        await #expect(throws: CocoaError.self) { try await iterator.next() }
+        await expectThrows(CocoaError.self) { try await iterator.next() }
         try await expectEqual(iterator.next(), nil)
     }
 
@@ -227,7 +227,7 @@ struct LiveResultsTests {
         let context = stack.context()
         try await add("c", "a", "b", in: context)
         var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
-        let snapshot = try #require(try await iterator.next())
+        let snapshot = try require(try await iterator.next())
         try await save(context) { context in
             for venue in try context.fetch(Guide.venues("name = 'a'", sortedBy: "name")) { context.delete(venue) }
         }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import TestSupport
 import Testing
 
@@ -67,7 +68,7 @@ struct ResultsDifferentialTests {
                 let fresh = Guide.controller(request, context, sections: shape.sections)
                 try fresh.performFetch()
                 let told = recorder.take()
-                try #require(
+                try require(
                     controller.outline == fresh.outline,
                     "step \(step) of seed \(seed), told \(told)"
                 )

@@ -42,7 +42,7 @@ struct SectionTests {
             let controller = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: path)
             try controller.performFetch()
             Guide.venue("a", city: Guide.city("Porto", in: context), in: context)
-            let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+            let error = expectThrows(CocoaError.self) { try controller.performFetch() }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("\"\(path)\""), true)
             expectEqual(error?.localizedDescription.contains("no property \"nonsense\""), true)
@@ -85,7 +85,7 @@ struct SectionTests {
     @Test(arguments: StoreKind.allCases)
     func `the last object of a section takes the section along`(_ kind: StoreKind) throws {
         try withSections(kind) { context, controller, recorder, venues in
-            context.delete(try #require(venues["b1"]))
+            context.delete(try require(venues["b1"]))
             context.processPendingChanges()
             expectEqual(recorder.take(), ["section Braga delete 1", "b1 delete 1/0 -"])
         }
@@ -174,8 +174,8 @@ struct SectionTests {
     @Test(arguments: StoreKind.allCases)
     func `paths, objects and index titles belong together`(_ kind: StoreKind) throws {
         try withSections(kind) { context, controller, _, venues in
-            let venue = try #require(venues["a2"])
-            let path = try #require(controller.indexPath(forObject: venue))
+            let venue = try require(venues["a2"])
+            let path = try require(controller.indexPath(forObject: venue))
             expectEqual(path, IndexPath(row: 1, section: 0))
             expectEqual(path.item, 1)
             expect(controller.object(at: IndexPath(item: 0, section: 2)) === venues["d1"])
@@ -238,7 +238,7 @@ struct SectionTests {
                 context,
                 sections: "city.name"
             )
-            let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+            let error = expectThrows(CocoaError.self) { try controller.performFetch() }
             expectEqual(error?.code.rawValue, 134060)
             expectEqual(controller.fetchedObjects, nil)
             context.rollback()

@@ -67,7 +67,7 @@ struct UnsortedResultsTests {
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
-            let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+            let error = expectThrows(CocoaError.self) { try controller.performFetch() }
             expectEqual(error?.code.rawValue, 134070)
         }
     }
@@ -81,7 +81,7 @@ struct UnsortedResultsTests {
             let controller = controller(context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            let city = try #require(controller.fetchedObjects?.first)
+            let city = try require(controller.fetchedObjects?.first)
             expect(!city.name.isEmpty)
             for merges in [true, false] {
                 context.refresh(city, mergeChanges: merges)

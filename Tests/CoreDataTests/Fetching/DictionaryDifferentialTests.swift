@@ -22,7 +22,7 @@ private struct RandomStore {
         let context = stack.context()
         self.stack = stack
         self.context = context
-        store = try #require(stack.coordinator.openStores.first)
+        store = try require(stack.coordinator.openStores.first)
         serials = try context.performAndWait {
             var random = SeededRandom(seed: seed)
             let objects = RandomData.populate(context, model, count: 6, &random)

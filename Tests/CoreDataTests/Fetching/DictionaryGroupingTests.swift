@@ -38,8 +38,8 @@ struct DictionaryGroupingTests {
     func `groups can be made by a relationship, and by what is computed`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         try guide.read { context throws in
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
-            let city = try #require(entity.relationshipsByName["city"])
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
+            let city = try require(entity.relationshipsByName["city"])
             let byCity = try context.dictionaries("Venue", [city, aggregate("count", "count:", "price")]) {
                 $0.propertiesToGroupBy = [city]
                 $0.sortDescriptors = [.by("count", ascending: false)]

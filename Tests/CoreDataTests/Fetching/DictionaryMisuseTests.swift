@@ -98,9 +98,9 @@ struct DictionaryMisuseTests {
         try guide.read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.propertiesToGroupBy = ["price"]
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.localizedDescription.contains("dictionaryResultType"), true)
-            #expect(throws: CocoaError.self) { try context.count(for: request) }
+            expectThrows(CocoaError.self) { try context.count(for: request) }
         }
     }
 
@@ -132,7 +132,7 @@ struct DictionaryMisuseTests {
         try guide.read { context throws in
             let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
             request.resultType = [.dictionaryResultType, .countResultType]
-            #expect(throws: CocoaError.self) { try context.fetch(request) }
+            expectThrows(CocoaError.self) { try context.fetch(request) }
         }
     }
 
@@ -141,7 +141,7 @@ struct DictionaryMisuseTests {
         try guide.read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.resultType = .dictionaryResultType
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.localizedDescription.contains("resultType"), true)
         }
     }

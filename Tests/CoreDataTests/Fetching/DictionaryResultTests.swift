@@ -24,7 +24,7 @@ struct DictionaryResultTests {
             $0.predicate = NSPredicate(format: "name == 'Adega'")
         }
 
-        let result = try #require(results.first)
+        let result = try require(results.first)
         let keys = Set(result.allKeys.compactMap { $0 as? String })
         expect(
             results.count == 1 && keys.isSuperset(of: ["name", "price", "distance", "createdAt", "rating", "favorite"])
@@ -52,7 +52,7 @@ struct DictionaryResultTests {
         let swift = (first as Any) as? [String: Any]
         expectEqual(swift?["price"] as? Int, 30)
         expectEqual((first.copy() as? NSDictionary), plain)
-        let mutable = try #require(first.mutableCopy() as? NSMutableDictionary)
+        let mutable = try require(first.mutableCopy() as? NSMutableDictionary)
         mutable["name"] = "Rua"
         expect(mutable["name"] as? String == "Rua" && first["name"] as? String == "Cais")
         let data = try NSKeyedArchiver.archivedData(withRootObject: first, requiringSecureCoding: false)
@@ -87,12 +87,12 @@ struct DictionaryResultTests {
             let request = NSFetchRequest<[String: Any]>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = names
-            let result = try #require(try context.fetch(request).first)
-            let object = try #require(try context.dictionaries("Venue", names).first)
+            let result = try require(try context.fetch(request).first)
+            let object = try require(try context.dictionaries("Venue", names).first)
 
             for name in names {
-                let expected = try #require(venue.value(forKey: name))
-                let value = try #require(result[name], "\(name)")
+                let expected = try require(venue.value(forKey: name))
+                let value = try require(result[name], "\(name)")
                 expect(type(of: value) == type(of: expected), "\(name)")
                 expectEqual(value as? AnyHashable, expected as? AnyHashable, "\(name)")
                 // A dictionary of Foundation's keeps its values as Foundation's objects.
@@ -111,7 +111,7 @@ struct DictionaryResultTests {
             let results = try context.dictionaries("Venue", ["name", "city"]) { $0.sortDescriptors = [.by("name")] }
 
             let cities = try context.fetch(NSFetchRequest<City>(entityName: "City"))
-            let porto = try #require(cities.first { $0.name == "Porto" })
+            let porto = try require(cities.first { $0.name == "Porto" })
             expectEqual(results[1]["city"] as? NSManagedObjectID, porto.objectID)
             expect(results[1]["city"] as? NSManagedObjectID === porto.objectID)
             expect(results.last?["name"] as? String == "Elevador" && results.last?["city"] == nil)
@@ -131,7 +131,7 @@ struct DictionaryResultTests {
             let results = try context.dictionaries("Licence", ["venue"])
             let owners = try context.dictionaries("Licence", ["venue.licence"])
 
-            let id = try #require(results.first?["venue"] as? NSManagedObjectID)
+            let id = try require(results.first?["venue"] as? NSManagedObjectID)
             expect(id == bar.objectID && id.entity.name == "Bar")
             expectEqual(owners.first?["venue.licence"] as? NSManagedObjectID, licence.objectID)
         }
@@ -153,8 +153,8 @@ struct DictionaryResultTests {
     func `property descriptions stand for their names`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         try guide.read { context throws in
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
-            let properties = try ["name", "city"].map { try #require(entity.propertiesByName[$0]) }
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
+            let properties = try ["name", "city"].map { try require(entity.propertiesByName[$0]) }
 
             let results = try context.dictionaries("Venue", properties) {
                 $0.predicate = NSPredicate(format: "price == 30")
@@ -200,7 +200,7 @@ struct DictionaryResultTests {
             ]
         )
 
-        let result = try #require(results.first)
+        let result = try require(results.first)
         expectEqual(results.count, 1)
         expect(result["sum"] as? Int == 95 && result["least"] as? Double == 0.5)
         expectEqual(result["newest"] as? Date, Date(timeIntervalSinceReferenceDate: 500))
@@ -338,7 +338,7 @@ struct DictionaryResultTests {
         try guide.read { context throws in
             let venues = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             for venue in venues { venue.price = 1000 }
-            context.delete(try #require(venues.first))
+            context.delete(try require(venues.first))
             let new = Venue(context: context)
             new.price = 1000
 
@@ -358,7 +358,7 @@ struct DictionaryResultTests {
         let stack = try Stack(kind, model: EveryKindModel.make())
         let context = stack.context()
         try context.performAndWait {
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Person", in: context))
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Person", in: context))
             let person = NSManagedObject(entity: entity, insertInto: context)
             person.setValue(["street": "Rua Nova", "number": 7], forKey: "address")
             try context.save()
@@ -366,7 +366,7 @@ struct DictionaryResultTests {
             let whole = try context.dictionaries("Person", ["address", "address.number"])
             let all = try context.dictionaries("Person", nil)
 
-            let address = try #require(whole.first?["address"] as? [String: Any])
+            let address = try require(whole.first?["address"] as? [String: Any])
             expect(address["street"] as? String == "Rua Nova" && address["number"] as? Int == 7)
             expectEqual(whole.first?["address.number"] as? Int, 7)
             expectEqual((all.first?["address"] as? [String: Any])?["number"] as? Int, 7)
@@ -378,7 +378,7 @@ struct DictionaryResultTests {
         let stack = try Stack(kind, model: EveryKindModel.make())
         let context = stack.context()
         try context.performAndWait {
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Person", in: context))
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Person", in: context))
             let scans = [Data([1, 2]), Data(repeating: 7, count: 500_000)]
             for (serial, scan) in scans.enumerated() {
                 let person = NSManagedObject(entity: entity, insertInto: context)

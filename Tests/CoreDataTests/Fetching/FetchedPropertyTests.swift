@@ -10,7 +10,7 @@ struct FetchedPropertyTests {
         -> NSManagedObjectModel
     {
         let model = GuideModel.make()
-        let city = try #require(model.entitiesByName["City"])
+        let city = try require(model.entitiesByName["City"])
         for (name, content) in properties.sorted(by: { $0.key < $1.key }) {
             let property = NSFetchedPropertyDescription()
             property.name = name
@@ -36,7 +36,7 @@ struct FetchedPropertyTests {
             try context.save()
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "name == 'Porto'")
-            try body(try #require(try context.fetch(request).first), context)
+            try body(try require(try context.fetch(request).first), context)
         }
     }
 
@@ -83,7 +83,7 @@ struct FetchedPropertyTests {
     @Test(arguments: StoreKind.allCases)
     func `a fetched property may give dictionaries or a number`(_ kind: StoreKind) throws {
         let model = GuideModel.make()
-        let city = try #require(model.entitiesByName["City"])
+        let city = try require(model.entitiesByName["City"])
         let sums = NSFetchedPropertyDescription()
         sums.name = "sums"
         let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")

@@ -12,7 +12,7 @@ struct FetchingArticleTests {
     @Test(arguments: StoreKind.allCases)
     func `a request has an entity, a predicate and sort descriptors`(kind: StoreKind) throws {
         let names = try VenueGuide(kind).read { context in
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
             let request = NSFetchRequest<Venue>()
             request.entity = entity
             let minimum = 10
@@ -38,7 +38,7 @@ struct FetchingArticleTests {
     @Test(arguments: StoreKind.allCases)
     func `a transient property cannot be in a predicate, and the error names it`(kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try guide.read { context in
                 let request = NSFetchRequest<Venue>(entityName: "Venue")
                 request.predicate = NSPredicate(format: "note == 'x'")
@@ -52,7 +52,7 @@ struct FetchingArticleTests {
     func `self == tells whether an object was deleted from the store`(kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         let id = try guide.read { context in
-            try #require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first { $0.name == "Faro" })
+            try require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first { $0.name == "Faro" })
                 .objectID
         }
         let deleting = guide.stack.context("deleting")
@@ -190,12 +190,12 @@ struct FetchingArticleTests {
             try context.save()
 
             let fetchRequest1 = NSFetchRequest<Venue>()
-            fetchRequest1.entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
+            fetchRequest1.entity = try require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
             let fetchRequest2 = NSFetchRequest<Venue>(entityName: "Venue")
             let fetchRequest3: NSFetchRequest<Venue> = Venue.fetchRequest()
             let model = stack.coordinator.managedObjectModel
-            let fetchRequest4 = try #require(model.fetchRequestTemplate(forName: "FetchRequest"))
-            let fetchRequest5 = try #require(
+            let fetchRequest4 = try require(model.fetchRequestTemplate(forName: "FetchRequest"))
+            let fetchRequest5 = try require(
                 model.fetchRequestFromTemplate(withName: "venueFR", substitutionVariables: ["NAME": "Bica"])
             )
 
@@ -245,7 +245,7 @@ struct FetchingArticleTests {
             sum.expression = NSExpression(forFunction: "sum:", arguments: [NSExpression(forKeyPath: \Venue.price)])
             sum.expressionResultType = .integer32AttributeType
             request.propertiesToFetch = [sum]
-            let result = try #require(try context.fetch(request).first)
+            let result = try require(try context.fetch(request).first)
             expectEqual((result["sumDeals"] as? NSNumber)?.intValue, 95)
         }
     }
@@ -278,7 +278,7 @@ struct FetchingArticleTests {
                 ]),
             ])
             let byName = NSSortDescriptor(key: "name", ascending: true, selector: "localizedStandardCompare:")
-            request.sortDescriptors = [try #require(byName.reversedSortDescriptor as? NSSortDescriptor)]
+            request.sortDescriptors = [try require(byName.reversedSortDescriptor as? NSSortDescriptor)]
             return try context.fetch(request).map(\.name)
         }
         expectEqual(found, ["Doca", "Cais"])

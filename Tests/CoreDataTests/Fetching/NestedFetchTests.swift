@@ -23,7 +23,7 @@ struct NestedFetchTests {
     @Test func `the expression tells what it is made of`() throws {
         let context = NSManagedObjectContext(.privateQueue)
         let request = NSFetchRequest<City>(entityName: "City")
-        let expression = try #require(fetch(request, in: context, countOnly: true) as? NSFetchRequestExpression)
+        let expression = try require(fetch(request, in: context, countOnly: true) as? NSFetchRequestExpression)
 
         expect(expression.expressionType == NSFetchRequestExpressionType && expression.expressionType.rawValue == 50)
         expect(expression.requestExpression.constantValue as? NSFetchRequest<City> === request)
@@ -108,7 +108,7 @@ struct NestedFetchTests {
             ]
             for (expression, word) in wrong {
                 request.predicate = NSPredicate(format: "city IN %@", expression)
-                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.localizedDescription.contains(word), true)
             }
         }
@@ -141,7 +141,7 @@ struct NestedFetchTests {
             values.resultType = .dictionaryResultType
             values.predicate = objects.predicate
 
-            let porto = try #require(try objects.execute().first)
+            let porto = try require(try objects.execute().first)
             let id: NSManagedObjectID? = try ids.execute().first
             let number: NSNumber? = try count.execute().first
             let value: NSDictionary? = try values.execute().first
@@ -152,7 +152,7 @@ struct NestedFetchTests {
     }
 
     @Test func `execute outside of any context's scope throws`() throws {
-        let error = #expect(throws: CocoaError.self) { try NSFetchRequest<City>(entityName: "City").execute() }
+        let error = expectThrows(CocoaError.self) { try NSFetchRequest<City>(entityName: "City").execute() }
         expectEqual(error?.code, .persistentStoreOperation)
     }
 

@@ -30,7 +30,7 @@ struct PendingPageTests {
     }
 
     private func city(_ name: String, _ context: NSManagedObjectContext) throws -> City {
-        try #require(try context.all(City.self).first { $0.name == name })
+        try require(try context.all(City.self).first { $0.name == name })
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -78,7 +78,7 @@ struct GenerationTokenTests {
         try stack.change(id, City.self) { city, _ in city.name = "new" }
         let context = stack.context("other")
         try context.inside { () throws in
-            let city = try #require(try context.fetch(citiesByName()).first)
+            let city = try require(try context.fetch(citiesByName()).first)
             let partial = citiesByName()
             partial.propertiesToFetch = ["name"]
             _ = try context.fetch(partial)
@@ -94,7 +94,7 @@ struct GenerationTokenTests {
         let tokens = [first, first, second].compactMap { context in
             context.performAndWait { context.queryGenerationToken }
         }
-        try #require(tokens.count == 3)
+        try require(tokens.count == 3)
         expect(tokens[0] == tokens[1] && tokens[0].hash == tokens[1].hash)
         expect(tokens[0] != tokens[2])
         expectEqual(NSQueryGenerationToken.current, NSQueryGenerationToken.current)
@@ -105,7 +105,7 @@ struct GenerationTokenTests {
     @Test func `archived tokens are understood as long as their version is held`() throws {
         func archived(_ token: NSQueryGenerationToken) throws -> NSQueryGenerationToken {
             let data = try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
-            return try #require(
+            return try require(
                 try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data)
             )
         }
@@ -113,7 +113,7 @@ struct GenerationTokenTests {
         let stack = try Stack(.sqlite)
         let context = try stack.pinnedContext()
         var token = context.performAndWait { context.queryGenerationToken }
-        let living = try archived(try #require(token))
+        let living = try archived(try require(token))
         expectEqual(living, token)
         token = nil
         try context.inside { () throws in try context.setQueryGenerationFrom(nil) }
@@ -131,15 +131,15 @@ struct GenerationTokenTests {
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
         let data = try context.inside { () throws in
-            let token = try #require(context.queryGenerationToken)
+            let token = try require(context.queryGenerationToken)
             return try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
         }
         try context.inside { () throws in try context.setQueryGenerationFrom(nil) }
-        let gone = try #require(
+        let gone = try require(
             try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data)
         )
         try context.inside { () throws in
-            #expect(throws: CocoaError.self) { try context.setQueryGenerationFrom(gone) }
+            expectThrows(CocoaError.self) { try context.setQueryGenerationFrom(gone) }
             expectEqual(context.queryGenerationToken, nil)
             try expectEqual(context.storedCityNames(), ["A"])
         }
@@ -154,7 +154,7 @@ struct GenerationTokenTests {
         child.parent = parent
         try child.inside { () throws in
             expectEqual(child.queryGenerationToken, nil)
-            let error = #expect(throws: CocoaError.self) { try child.setQueryGenerationFrom(.current) }
+            let error = expectThrows(CocoaError.self) { try child.setQueryGenerationFrom(.current) }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(child.queryGenerationToken, nil)
         }
@@ -165,13 +165,13 @@ struct GenerationTokenTests {
         let context = try stack.pinnedContext()
         let elsewhere = NSManagedObjectContext(.privateQueue)
         try elsewhere.inside { () throws in
-            let error = #expect(throws: CocoaError.self) { try elsewhere.setQueryGenerationFrom(.current) }
+            let error = expectThrows(CocoaError.self) { try elsewhere.setQueryGenerationFrom(.current) }
             expectEqual(error?.code, .persistentStoreOperation)
         }
         elsewhere.persistentStoreCoordinator = try stack.secondCoordinator()
         let token = context.performAndWait { context.queryGenerationToken }
         try elsewhere.inside { () throws in
-            let error = #expect(throws: CocoaError.self) { try elsewhere.setQueryGenerationFrom(token) }
+            let error = expectThrows(CocoaError.self) { try elsewhere.setQueryGenerationFrom(token) }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(elsewhere.queryGenerationToken, nil)
         }

@@ -14,7 +14,7 @@ struct HeldVersionTests {
     /// The guide model, with maps of venues in files of their own.
     private func modelWithExternalMaps() throws -> NSManagedObjectModel {
         let model = GuideModel.make()
-        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        let map = try require(model.entitiesByName["Venue"]?.attributesByName["map"])
         map.allowsExternalBinaryDataStorage = true
         return model
     }
@@ -65,7 +65,7 @@ struct HeldVersionTests {
         stack.coordinator.unreportableErrorHandler = { _, _ in reported.withLock { $0 += 1 } }
         try late.inside { () throws in
             try late.setQueryGenerationFrom(.current)
-            let error = #expect(throws: CocoaError.self) { try late.storedCityNames() }
+            let error = expectThrows(CocoaError.self) { try late.storedCityNames() }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("\(limit) snapshots"), true)
             // A fault cannot throw: the error is reported.
@@ -148,7 +148,7 @@ struct HeldVersionTests {
             reported.withLock { $0 += [error as? CocoaError].compactMap { $0 } }
         }
         try pinned.inside { () throws in
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try pinned.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             }
             expectEqual(error?.code, .persistentStoreOperation)
@@ -161,7 +161,7 @@ struct HeldVersionTests {
             try pinned.setQueryGenerationFrom(.current)
             expectEqual(venue.map, new)
         }
-        await #expect(throws: CocoaError.self) { try await loop.next() }
+        await expectThrows(CocoaError.self) { try await loop.next() }
     }
 
     @Test func `a store that was added later is not seen, and a fetch from a removed one throws (CS-183)`() throws {
@@ -196,7 +196,7 @@ struct HeldVersionTests {
         }
         try pinned.inside { () throws in
             try expectEqual(pinned.storedCityNames(), ["A"])
-            #expect(throws: CocoaError.self) { try pinned.existingObject(with: id) }
+            expectThrows(CocoaError.self) { try pinned.existingObject(with: id) }
             try pinned.setQueryGenerationFrom(.current)
             try expectEqual(pinned.storedCityNames(), ["A", "B"])
         }
@@ -204,7 +204,7 @@ struct HeldVersionTests {
         // Nothing of it stays open.
         expect(!FileManager.default.fileExists(atPath: folder.file("first.sqlite-wal").path))
         try pinned.inside { () throws in
-            let error = #expect(throws: CocoaError.self) { try pinned.storedCityNames() }
+            let error = expectThrows(CocoaError.self) { try pinned.storedCityNames() }
             expectEqual(error?.code, .persistentStoreOperation)
             try pinned.setQueryGenerationFrom(.current)
             try expectEqual(pinned.storedCityNames(), ["B"])
@@ -230,7 +230,7 @@ struct HeldVersionTests {
             let count = try snapshot.read { try $0.firstInt64("SELECT COUNT(*) FROM number") }
             expectEqual(count, Int64(place / 20))
         }
-        #expect(throws: SQLiteError.self) { try pool.sharedSnapshot() }
+        expectThrows(SQLiteError.self) { try pool.sharedSnapshot() }
     }
 
     /// Who replaces and deletes what a pinned context sees.

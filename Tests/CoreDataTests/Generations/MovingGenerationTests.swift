@@ -68,7 +68,7 @@ struct MovingGenerationTests {
             let city = try context.get(id, City.self)
             expectEqual(city.population, 1)
             city.name = "mine"
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectMerge)
             expectEqual(context.queryGenerationToken, token)
             try expectEqual(context.storedCityNames(), ["mine"])
@@ -105,7 +105,7 @@ struct MovingGenerationTests {
             update.propertiesToUpdate = ["population": 7]
             update.resultType = .updatedObjectIDsResultType
             let result = try context.execute(update) as? NSBatchUpdateResult
-            let ids = try #require(result?.result as? [NSManagedObjectID])
+            let ids = try require(result?.result as? [NSManagedObjectID])
             expectEqual(ids.count, 2)
             let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "C"]])
             try context.execute(insert)
@@ -161,7 +161,7 @@ struct MovingGenerationTests {
             City(context: writer).name = "B"
             try writer.save()
         }
-        let notification = try #require(saved.withLock { UncheckedBox($0) }.value)
+        let notification = try require(saved.withLock { UncheckedBox($0) }.value)
         try context.inside { () throws in
             let before = context.queryGenerationToken
             try expectEqual(context.storedCityNames(), ["A"])

@@ -53,7 +53,7 @@ struct PinnedReadingTests {
         stack.coordinator.limits.rowCacheBytes = 1 << 20
         let reader = try stack.pinnedContext()
         try reader.inside { () throws in
-            let store = try #require(stack.coordinator.openStores.first)
+            let store = try require(stack.coordinator.openStores.first)
             let cache = try reader.seen(store).cache
             expect(cache !== store.cache)
             expectEqual(cache.limit, 1 << 20)
@@ -240,7 +240,7 @@ struct PinnedReadingTests {
             try elsewhere.fetch(citiesByName())[0].population = 2
             try elsewhere.save()
         }
-        let cache = try #require(stack.coordinator.openStores.first?.cache)
+        let cache = try require(stack.coordinator.openStores.first?.cache)
         cache.removeAll()
         try reader.inside { () throws in try expectEqual(reader.get(porto, City.self).population, 1) }
         expectEqual(cache.count, 0)

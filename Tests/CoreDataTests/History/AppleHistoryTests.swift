@@ -17,7 +17,7 @@ struct AppleHistoryTests {
     private let url: URL
 
     init() throws {
-        pair = try #require(AppleStores.pairs.first { $0.store.hasPrefix("books-history") })
+        pair = try require(AppleStores.pairs.first { $0.store.hasPrefix("books-history") })
         folder = try StoreFolder()
         url = try folder.copy(pair)
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: try AppleStores.model(pair))
@@ -31,12 +31,12 @@ struct AppleHistoryTests {
     @Test
     func `its transaction and all of its changes are read`() throws {
         let transactions = try coordinator.transactions()
-        let transaction = try #require(transactions.first)
+        let transaction = try require(transactions.first)
         expect(transactions.count == 1 && transaction.transactionNumber == 1)
         expectEqual(transaction.timestamp, Date(timeIntervalSinceReferenceDate: 737_057_651.681977))
         expect(transaction.bundleID == "com.apple.dt.xctest.tool" && transaction.processID == "xctest")
         expect(transaction.author == nil && transaction.contextName == nil)
-        let changes = try #require(transaction.changes)
+        let changes = try require(transaction.changes)
         expectEqual(changes.map(\.changeID), Array(1...126))
         expect(changes.allSatisfy { $0.changeType == .insert && $0.updatedProperties == nil })
         let counts = Dictionary(grouping: changes) { $0.changedObjectID.entity.name ?? "" }.mapValues(\.count)
@@ -50,22 +50,22 @@ struct AppleHistoryTests {
 
     @Test
     func `what is saved into the file goes on with its numbers, and the file verifies`() throws {
-        let token = try #require(coordinator.currentPersistentHistoryToken(fromStores: nil))
+        let token = try require(coordinator.currentPersistentHistoryToken(fromStores: nil))
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
             let request = NSFetchRequest<NSManagedObject>(entityName: "GraphicNovel")
-            let novel = try #require(try context.fetch(request).first)
+            let novel = try require(try context.fetch(request).first)
             novel.setValue("changed", forKey: "title")
-            let page = try #require((novel.value(forKey: "pages") as? Set<NSManagedObject>)?.first)
+            let page = try require((novel.value(forKey: "pages") as? Set<NSManagedObject>)?.first)
             context.delete(page)
             try context.save()
         }
         let transactions = try coordinator.transactions(after: token)
         expectEqual(transactions.map(\.transactionNumber), [2])
-        let changes = try #require(transactions.first?.changes)
+        let changes = try require(transactions.first?.changes)
         expectEqual(changes.map(\.changeID).sorted(), [127, 128])
-        let update = try #require(changes.first { $0.changeType == .update })
+        let update = try require(changes.first { $0.changeType == .update })
         expectEqual(update.updatedProperties?.map(\.name).sorted(), ["pages", "pagesCount", "title"])
         try coordinator.remove(coordinator.persistentStores[0])
         try expectEqual(StoreVerifier(storeURL: url, model: AppleStores.model(pair)).problems(), [])
@@ -105,7 +105,7 @@ struct HistoryMaskTests {
         let harness = try StoreHarness(StoreModels.pets())
         let mapping = try SQLMapping(harness.coordinator.frozenModel.schema)
         func mask(_ entity: String, _ names: String...) throws -> [UInt8] {
-            let entity = try #require(mapping.entity(try harness.layout(entity)))
+            let entity = try require(mapping.entity(try harness.layout(entity)))
             return HistoryPlaces(entity.layout) { entity.columns[$0.index].entity != nil }.mask(names: names).bytes
         }
         // favourite, its entity, born, id, clubs, pets
@@ -122,7 +122,7 @@ struct HistoryMaskTests {
     func `masks of other lengths are read as far as they go`() throws {
         let harness = try StoreHarness(StoreModels.pets())
         let mapping = try SQLMapping(harness.coordinator.frozenModel.schema)
-        let person = try #require(mapping.entity(try harness.layout("Person")))
+        let person = try require(mapping.entity(try harness.layout("Person")))
         let places = HistoryPlaces(person.layout) { person.columns[$0.index].entity != nil }
         for bytes: [UInt8] in [[], [0x20], [0x20, 0xFF, 0xFF]] {
             let mask = bytes.withUnsafeBytes { HistoryMask(places, $0) }

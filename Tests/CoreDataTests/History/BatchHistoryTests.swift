@@ -22,10 +22,10 @@ struct BatchHistoryTests {
     func `a batch insert is one transaction with one change for each row (CS-176)`() throws {
         let stack = try Stack.recording()
         try insertCities(50, on: stack)
-        let transaction = try #require(try stack.transactions().first)
+        let transaction = try require(try stack.transactions().first)
         try expectEqual(stack.transactions().count, 1)
         expect(transaction.author == "importer" && transaction.contextName == "batches")
-        let changes = try #require(transaction.changes)
+        let changes = try require(transaction.changes)
         expect(changes.count == 50 && changes.allSatisfy { $0.changeType == .insert })
         expectEqual(Set(changes.map(\.changedObjectID)).count, 50)
         try expectEqual(stack.verificationProblems(), [])
@@ -59,7 +59,7 @@ struct BatchHistoryTests {
         default: request = NSBatchDeleteRequest(fetchRequest: NSFetchRequest(entityName: "City"))
         }
         _ = try child.performAndWait { try child.execute(request) }
-        let written = try #require(try stack.transactions().last)
+        let written = try require(try stack.transactions().last)
         try expectEqual(stack.transactions().count, 2)
         expect(written.author == "author of the root" && written.contextName == "root")
     }

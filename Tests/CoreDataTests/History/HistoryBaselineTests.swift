@@ -11,7 +11,7 @@ import Testing
 @Suite("Where a store's history begins")
 struct HistoryBaselineTests {
     private func baseline(_ coordinator: NSPersistentStoreCoordinator) throws -> [String: Int]? {
-        let metadata = coordinator.metadata(for: try #require(coordinator.persistentStores.first))
+        let metadata = coordinator.metadata(for: try require(coordinator.persistentStores.first))
         return HistoryBaseline(StoreMetadata(dictionary: metadata, uuid: ""))?.lastKeys
     }
 
@@ -71,7 +71,7 @@ struct HistoryBaselineTests {
         try stack.saveCity()
         try stack.saveCity()
         let connection = try Connection(path: stack.storeURL.path, access: .readWrite)
-        var metadata = try #require(try StoreMetadata(connection, SQLCatalog(connection), nil))
+        var metadata = try require(try StoreMetadata(connection, SQLCatalog(connection), nil))
         metadata.values[StoreMetadata.historyBaselineKey] = nil
         try metadata.write(connection)
         try stack.sql("DELETE FROM ACHANGE WHERE ZENTITYPK = 1")
@@ -128,7 +128,7 @@ struct HistoryBaselineTests {
         context.mergePolicy = NSMergePolicy.overwrite
         let id = try stack.saveCity("gone")
         try context.performAndWait {
-            let city = try #require(try context.existingObject(with: id) as? City)
+            let city = try require(try context.existingObject(with: id) as? City)
             city.name = "back"
             try stack.change(id, City.self) { city, other in other.delete(city) }
             try context.save()

@@ -32,7 +32,7 @@ struct HistoryFetchTests {
         try stack.sql("UPDATE ATRANSACTION SET ZTIMESTAMP = Z_PK * 100")
         let all = try stack.transactions()
         func numbers(_ request: NSPersistentHistoryChangeRequest) throws -> [Int64] {
-            try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+            try require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
                 .map(\.transactionNumber)
         }
         typealias Request = NSPersistentHistoryChangeRequest
@@ -62,13 +62,13 @@ struct HistoryFetchTests {
         }
         try expectEqual(result(.statusOnly) as? Bool, true)
         try expectEqual(result(.count) as? Int, 2)
-        let only = try #require(try result(.transactionsOnly) as? [NSPersistentHistoryTransaction])
+        let only = try require(try result(.transactionsOnly) as? [NSPersistentHistoryTransaction])
         expect(only.map(\.transactionNumber) == [1, 2] && only.allSatisfy { $0.changes == nil })
-        let changes = try #require(try result(.changesOnly) as? [NSPersistentHistoryChange])
+        let changes = try require(try result(.changesOnly) as? [NSPersistentHistoryChange])
         expectEqual(changes.map(\.changeType), [.insert, .insert, .update])
-        let ids = try #require(try result(.objectIDs) as? [NSManagedObjectID])
+        let ids = try require(try result(.objectIDs) as? [NSManagedObjectID])
         expect(ids.count == 2 && ids.first == city)
-        let both = try #require(try result(.transactionsAndChanges) as? [NSPersistentHistoryTransaction])
+        let both = try require(try result(.transactionsAndChanges) as? [NSPersistentHistoryTransaction])
         expectEqual(both.map { $0.changes?.count }, [1, 2])
     }
 
@@ -93,10 +93,10 @@ struct HistoryFetchTests {
         let stack = try Stack.recording()
         for author in ["kept", "doomed", "kept"] { try stack.saveCity("city", author: author) }
         let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
-        let fetch = try #require(NSPersistentHistoryTransaction.fetchRequest)
+        let fetch = try require(NSPersistentHistoryTransaction.fetchRequest)
         fetch.predicate = NSPredicate(format: "author == 'doomed'")
         request.fetchRequest = fetch
-        let error = #expect(throws: CocoaError.self) { try stack.coordinator.result(request) }
+        let error = expectThrows(CocoaError.self) { try stack.coordinator.result(request) }
         expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
         expectEqual(error?.localizedDescription.contains("fetchRequest"), true)
         try expectEqual(stack.transactions().count, 3)
@@ -143,7 +143,7 @@ struct HistoryFetchTests {
         try expectEqual(stack.transactions(after: beginning).count, 4)
         _ = try stack.coordinator.result(.deleteHistory(before: all[2].token))
         for token in [beginning, all[0].token, all[1].token] {
-            let error = try #require(historyError { _ = try stack.transactions(after: token) })
+            let error = try require(historyError { _ = try stack.transactions(after: token) })
             expectEqual(error.code.rawValue, NSPersistentHistoryTokenExpiredError)
             expectEqual(error.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 3)
             expect(error.localizedDescription.contains("3"))
@@ -198,7 +198,7 @@ struct HistoryFetchTests {
         try expectEqual(stack.currentToken.transactionNumbers.count, 2)
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
         request.affectedStores = [stack.store]
-        let own = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        let own = try require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
         expectEqual(own.map(\.storeID), [stack.store.identifier])
     }
 
@@ -208,7 +208,7 @@ struct HistoryFetchTests {
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: try stack.currentToken)
         request.resultType = .count
         request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
-        let copy = try #require(request.copy() as? NSPersistentHistoryChangeRequest)
+        let copy = try require(request.copy() as? NSPersistentHistoryChangeRequest)
         expect(copy.token == request.token && copy.resultType == .count)
         expect(copy.fetchRequest?.entity === request.fetchRequest?.entity)
         expect(copy.fetchRequest !== request.fetchRequest)

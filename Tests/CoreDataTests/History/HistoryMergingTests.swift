@@ -23,7 +23,7 @@ struct HistoryMergingTests {
             request.returnsObjectsAsFaults = false
             return UncheckedCities(try context.fetch(request))
         }
-        let token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
+        let token = try require(second.currentPersistentHistoryToken(fromStores: nil))
         try stack.change(changed, City.self) { city, context in
             city.name = "new"
             City(context: context).name = "fresh"
@@ -31,7 +31,7 @@ struct HistoryMergingTests {
         }
         let transactions = try second.transactions(after: token)
         expectEqual(transactions.count, 1)
-        let notification = try #require(transactions.first).objectIDNotification()
+        let notification = try require(transactions.first).objectIDNotification()
         expectEqual(notification.name, .NSManagedObjectContextDidSaveObjectIDs)
         expect(
             notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken == transactions[0].token
@@ -59,12 +59,12 @@ struct HistoryMergingTests {
         let city = try context.performAndWait {
             context.transactionAuthor = "two"
             context.stalenessInterval = 3600
-            let id = try #require(second.managedObjectID(forURIRepresentation: uri))
-            let city = try #require(try context.existingObject(with: id) as? City)
+            let id = try require(second.managedObjectID(forURIRepresentation: uri))
+            let city = try require(try context.existingObject(with: id) as? City)
             expectEqual(city.name, "zero")
             return UncheckedCities([city])
         }
-        var token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
+        var token = try require(second.currentPersistentHistoryToken(fromStores: nil))
         for round in 1...3 {
             try stack.change(id, City.self) { city, context in
                 context.transactionAuthor = "one"
@@ -78,15 +78,15 @@ struct HistoryMergingTests {
                 others.entity = NSPersistentHistoryTransaction.entityDescription(with: context)
                 others.predicate = NSPredicate(format: "author != %@", "two")
                 request.fetchRequest = others
-                let result = try #require(try context.execute(request) as? NSPersistentHistoryResult)
-                let found = try #require(result.result as? [NSPersistentHistoryTransaction])
+                let result = try require(try context.execute(request) as? NSPersistentHistoryResult)
+                let found = try require(result.result as? [NSPersistentHistoryTransaction])
                 expectEqual(found.map(\.author), ["one"])
                 for transaction in found {
                     context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
                 }
                 expectEqual(city.value[0].population, Int64(round))
             }
-            token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
+            token = try require(second.currentPersistentHistoryToken(fromStores: nil))
         }
         try expectEqual(stack.transactions().compactMap(\.author).count { $0 == "two" }, 3)
     }
@@ -99,12 +99,12 @@ struct HistoryMergingTests {
         let context = context(on: second)
         let uri = id.uriRepresentation()
         let city = try context.performAndWait {
-            let id = try #require(second.managedObjectID(forURIRepresentation: uri))
-            let city = try #require(try context.existingObject(with: id) as? City)
+            let id = try require(second.managedObjectID(forURIRepresentation: uri))
+            let city = try require(try context.existingObject(with: id) as? City)
             expect(city.venues.isEmpty)
             return UncheckedCities([city])
         }
-        let token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
+        let token = try require(second.currentPersistentHistoryToken(fromStores: nil))
         try stack.write { context in
             let venue = Bar(context: context)
             venue.name = "added"
@@ -142,7 +142,7 @@ struct HistoryMergingTests {
             try controller.performFetch()
             return UncheckedController(controller)
         }
-        let token = try #require(second.currentPersistentHistoryToken(fromStores: nil))
+        let token = try require(second.currentPersistentHistoryToken(fromStores: nil))
         try stack.write { context in
             let city = City(context: context)
             (city.name, city.population) = ("large", 10)

@@ -13,7 +13,7 @@ struct HistoryPortionTests {
         stack = try Stack.recording()
         try stack.saveCity(author: "b")
         try stack.write(author: "a") { context in
-            let city = try #require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
+            let city = try require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
             city.name = "changed"
             return city
         }
@@ -38,7 +38,7 @@ struct HistoryPortionTests {
         _ predicate: NSPredicate?,
         limit: Int = 0
     ) throws -> NSPersistentHistoryChangeRequest {
-        let fetch = try #require(fetch)
+        let fetch = try require(fetch)
         fetch.predicate = predicate
         fetch.fetchLimit = limit
         let request = NSPersistentHistoryChangeRequest.fetchHistory(withFetch: fetch)
@@ -47,7 +47,7 @@ struct HistoryPortionTests {
     }
 
     private func numbers(_ request: NSPersistentHistoryChangeRequest) throws -> [Int64] {
-        try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction]).map(
+        try require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction]).map(
             \.transactionNumber
         )
     }
@@ -59,7 +59,7 @@ struct HistoryPortionTests {
         let transactions = try request(.transactionsOnly, NSPersistentHistoryTransaction.fetchRequest, isOfA)
         try expectEqual(numbers(transactions), hundreds)
         let whole = try request(.transactionsAndChanges, NSPersistentHistoryTransaction.fetchRequest, isOfA, limit: 9)
-        let found = try #require(try stack.coordinator.result(whole) as? [NSPersistentHistoryTransaction])
+        let found = try require(try stack.coordinator.result(whole) as? [NSPersistentHistoryTransaction])
         expectEqual(found.map(\.transactionNumber), Array(hundreds.prefix(9)))
         expect(found.allSatisfy { $0.changes?.map(\.changeID) == [$0.transactionNumber] })
         let changes = try request(
@@ -68,7 +68,7 @@ struct HistoryPortionTests {
             NSPredicate(format: "changeID > 1200"),
             limit: 3
         )
-        let ids = try #require(try stack.coordinator.result(changes) as? [NSPersistentHistoryChange]).map(\.changeID)
+        let ids = try require(try stack.coordinator.result(changes) as? [NSPersistentHistoryChange]).map(\.changeID)
         expectEqual(ids, [1201, 1202, 1203])
     }
 
@@ -96,12 +96,12 @@ struct HistoryPortionTests {
         try expectEqual(numbers(request(.transactionsOnly, fetch, isOfA)), [2, 100, 200])
         try expectEqual(stack.coordinator.result(request(.count, fetch, isOfA)) as? Int, 3)
         for format in ["changes.@count == 1", "ANY changes.changeID == 1", "author == 'a' AND SELF.changes != nil"] {
-            #expect(throws: CocoaError.self) {
+            expectThrows(CocoaError.self) {
                 try numbers(request(.transactionsOnly, fetch, NSPredicate(format: format)))
             }
         }
         let code = NSPredicate { object, _ in (object as? NSPersistentHistoryTransaction)?.changes?.count == 1 }
-        #expect(throws: CocoaError.self) { try numbers(request(.transactionsOnly, fetch, code)) }
+        expectThrows(CocoaError.self) { try numbers(request(.transactionsOnly, fetch, code)) }
     }
 
     @Test
@@ -118,7 +118,7 @@ struct HistoryPortionTests {
         }
         try expectEqual(numbers(request(.transactionsOnly, fetch, writing)), Array(1...Self.count))
 
-        let last = try #require(try stack.transactions().last)
+        let last = try require(try stack.transactions().last)
         let hasPurged = Shared(false)
         let purging = NSPredicate { _, _ in
             if !hasPurged.current {

@@ -15,7 +15,7 @@ struct HistoryPredicateTests {
         let second = try stack.saveCity("two", author: "b")
         let id = city
         try stack.write(author: "a") { context in
-            let city = try #require(try context.existingObject(with: id) as? City)
+            let city = try require(try context.existingObject(with: id) as? City)
             city.name = "changed"
             Tag(context: context).title = "t"
             return city
@@ -39,7 +39,7 @@ struct HistoryPredicateTests {
         fetch.entity = NSPersistentHistoryTransaction.entityDescription(with: stack.context())
         fetch.predicate = NSPredicate(format: format, argumentArray: arguments)
         let result = try stack.coordinator.result(.fetchHistory(withFetch: fetch))
-        return try #require(result as? [NSPersistentHistoryTransaction]).map(\.transactionNumber)
+        return try require(result as? [NSPersistentHistoryTransaction]).map(\.transactionNumber)
     }
 
     private func changes(_ format: String, _ arguments: Any...) throws -> [NSPersistentHistoryChange] {
@@ -48,7 +48,7 @@ struct HistoryPredicateTests {
         fetch.predicate = NSPredicate(format: format, argumentArray: arguments)
         let request = NSPersistentHistoryChangeRequest.fetchHistory(withFetch: fetch)
         request.resultType = .changesOnly
-        return try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryChange])
+        return try require(try stack.coordinator.result(request) as? [NSPersistentHistoryChange])
     }
 
     @Test
@@ -61,7 +61,7 @@ struct HistoryPredicateTests {
         let third = try stack.transactions()[2]
         try expectEqual(transactions("token == %@", third.token), [3])
         try expect(transactions("timestamp < %@", Date.distantPast).isEmpty)
-        try expectEqual(transactions("storeID == %@", try #require(stack.store.identifier)).count, 4)
+        try expectEqual(transactions("storeID == %@", try require(stack.store.identifier)).count, 4)
         try expectEqual(transactions("ANY changes.changedObjectID == %@", city), [1, 3])
         try expectEqual(transactions("changes.@count > 1"), [3])
         let process = ProcessInfo.processInfo.processName
@@ -84,12 +84,12 @@ struct HistoryPredicateTests {
         let entity = NSPersistentHistoryChange.entityDescription(with: context)
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: try stack.transactions()[0].token)
         request.fetchRequest = self.request(entity, "changeType != 2")
-        let both = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        let both = try require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
         expect(both.map(\.transactionNumber) == [2, 3] && both.map { $0.changes?.count } == [1, 2])
         request.resultType = .count
         try expectEqual(stack.coordinator.result(request) as? Int, 3)
         request.resultType = .transactionsOnly
-        let owners = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        let owners = try require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
         expectEqual(owners.map(\.transactionNumber), [2, 3])
         request.resultType = .objectIDs
         expectEqual((try stack.coordinator.result(request) as? [NSManagedObjectID])?.count, 3)
@@ -99,7 +99,7 @@ struct HistoryPredicateTests {
         let limited = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
         limited.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
         limited.fetchRequest?.fetchLimit = 3
-        let first = try #require(try stack.coordinator.result(limited) as? [NSPersistentHistoryTransaction])
+        let first = try require(try stack.coordinator.result(limited) as? [NSPersistentHistoryTransaction])
         expectEqual(first.map(\.transactionNumber), [1, 2, 3])
         limited.fetchRequest?.predicate = NSPredicate(format: "author == %@", "a")
         limited.fetchRequest?.fetchLimit = 1
@@ -116,7 +116,7 @@ struct HistoryPredicateTests {
                 city
             )
         )
-        let found = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        let found = try require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
 
         expectEqual(found.map(\.transactionNumber), [1, 3])
         expectEqual(found.map { $0.changes?.map(\.changedObjectID) }, [[city], [city]])
@@ -144,7 +144,7 @@ struct HistoryPredicateTests {
         let other = NSPersistentHistoryToken(transactionNumbers: ["other": 9])
         try expectEqual(transactions("token > %@", other), [1, 2, 3, 4])
         try expectEqual(transactions("token > %@", NSNull()), [])
-        #expect(throws: CocoaError.self) { try transactions("token > 2") }
+        expectThrows(CocoaError.self) { try transactions("token > 2") }
     }
 
     @Test
@@ -170,7 +170,7 @@ struct HistoryPredicateTests {
     @Test
     func `sort descriptors, offsets, other entities and unknown properties are refused (CS-201)`() throws {
         func refusal(_ change: (NSFetchRequest<any NSFetchRequestResult>) -> Void) throws -> CocoaError? {
-            let fetch = try #require(NSPersistentHistoryTransaction.fetchRequest)
+            let fetch = try require(NSPersistentHistoryTransaction.fetchRequest)
             change(fetch)
             return historyError { _ = try stack.coordinator.result(.fetchHistory(withFetch: fetch)) }
         }

@@ -71,7 +71,7 @@ struct HistoryRecordingTests {
         expectEqual(transactions.map(\.transactionNumber), [1, 2])
         expect(transactions.allSatisfy { $0.timestamp >= before && $0.timestamp <= Date() })
         expect(transactions.allSatisfy { $0.storeID == stack.store.identifier })
-        let (first, second) = (try #require(transactions[0].changes), try #require(transactions[1].changes))
+        let (first, second) = (try require(transactions[0].changes), try require(transactions[1].changes))
         expect(first.map(\.changedObjectID) == [city] && first.map(\.changeType) == [.insert])
         expectEqual(second.map(\.changeType).sorted { $0.rawValue < $1.rawValue }, [.insert, .insert, .update])
         expectEqual(Set(second.map(\.changedObjectID)).count, 3)
@@ -169,7 +169,7 @@ struct HistoryRecordingTests {
         }
         let changes = try stack.changes(after: token)
         expectEqual(changes.map(\.changeType), [.delete, .delete])
-        let tombstone = try #require(changes.first { $0.changedObjectID == id }?.tombstone as? [String: Any])
+        let tombstone = try require(changes.first { $0.changedObjectID == id }?.tombstone as? [String: Any])
         expectEqual(Set(tombstone.keys), Set(HistoryModels.kept))
         expectEqual(tombstone["name"] as? String, "Kvinde")
         expectEqual(tombstone["price"] as? Int16, -3)
@@ -180,14 +180,14 @@ struct HistoryRecordingTests {
         expectEqual(tombstone["code"] as? UUID, code)
         expectEqual(tombstone["site"] as? URL, URL(string: "https://example.org/x"))
         expectEqual(tombstone["colour"] as? [String], ["red", "green"])
-        let plain = try #require(changes.first { $0.changedObjectID == city })
+        let plain = try require(changes.first { $0.changedObjectID == city })
         expect(plain.tombstone == nil && plain.updatedProperties == nil)
     }
 
     @Test
     func `a tombstone leaves out what was nil, and holds what was in a file of its own`() throws {
         let model = GuideModel.make()
-        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        let map = try require(model.entitiesByName["Venue"]?.attributesByName["map"])
         map.allowsExternalBinaryDataStorage = true
         map.preservesValueInHistoryOnDeletion = true
         model.entitiesByName["Venue"]?.attributesByName["name"]?.preservesValueInHistoryOnDeletion = true
@@ -199,7 +199,7 @@ struct HistoryRecordingTests {
             return venue
         }
         try stack.change(id, Venue.self) { venue, context in context.delete(venue) }
-        let tombstone = try #require(try stack.changes().last?.tombstone as? [String: Any])
+        let tombstone = try require(try stack.changes().last?.tombstone as? [String: Any])
         expect(tombstone.count == 1 && tombstone["map"] as? Data == data)
     }
 
@@ -213,7 +213,7 @@ struct HistoryRecordingTests {
             (try second.existingObject(with: id) as? City)?.name = "second"
             try second.save()
         }
-        _ = first.performAndWait { #expect(throws: CocoaError.self) { try first.save() } }
+        _ = first.performAndWait { expectThrows(CocoaError.self) { try first.save() } }
         try expectEqual(stack.transactions().map(\.transactionNumber), [1, 2])
         try expectEqual(stack.column("SELECT COUNT(*) FROM ACHANGE"), ["2"])
         try first.performAndWait {
@@ -238,7 +238,7 @@ struct HistoryRecordingTests {
         try deleting.performAndWait { try deleting.save() }
         let changes = try stack.changes(after: token)
         expectEqual(changes.count, 2)
-        let freed = try #require(changes.first { $0.changedObjectID == venue })
+        let freed = try require(changes.first { $0.changedObjectID == venue })
         expect(freed.changeType == .update && freed.updatedProperties?.map(\.name) == ["city"])
     }
 
@@ -270,7 +270,7 @@ struct HistoryRecordingTests {
         try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
         try expectEqual(stack.currentToken.transactionNumbers.values.map { $0 }, [0])
         let key = id.uriRepresentation()
-        let found = try #require(stack.coordinator.managedObjectID(forURIRepresentation: key))
+        let found = try require(stack.coordinator.managedObjectID(forURIRepresentation: key))
         try stack.change(found, City.self) { city, _ in city.name = "new" }
         try expectEqual(stack.changes().map(\.changeType), [.update])
     }

@@ -24,7 +24,7 @@ struct HistoryTokenTests {
 
     @Test(arguments: ["{\"A\": -1}", "[1]", "{\"A\": \"x\"}", "{\"A\": 1e40}", "3"])
     func `what is no token does not decode`(_ text: String) {
-        #expect(throws: DecodingError.self) {
+        expectThrows(DecodingError.self) {
             try JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8))
         }
     }

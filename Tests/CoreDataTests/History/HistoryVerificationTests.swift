@@ -78,7 +78,7 @@ struct HistoryVerificationTests {
         }
         let stale = stack.context()
         let venue = try stale.performAndWait {
-            let venue = try #require(try stale.existingObject(with: venueID) as? Venue)
+            let venue = try require(try stale.existingObject(with: venueID) as? Venue)
             expectEqual(venue.tags.count, 1)
             return UncheckedSendable(venue)
         }
@@ -96,7 +96,7 @@ struct HistoryVerificationTests {
         let id = try older.saveCity()
         try older.coordinator.remove(older.store)
         try older.coordinator.addPersistentStore(type: .sqlite, at: older.storeURL, options: Stack.tracking)
-        let found = try #require(older.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
+        let found = try require(older.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
         try older.change(found, City.self) { city, _ in city.name = "new" }
         try older.saveCity()
         try expectEqual(older.verificationProblems(), [])

@@ -24,7 +24,7 @@ struct SavedTokenTests {
                 try expectEqual(log.entries.map { token($0) }, [stack.currentToken, stack.currentToken])
             }
         }
-        let last = try #require(log.entries.last.flatMap { token($0) })
+        let last = try require(log.entries.last.flatMap { token($0) })
         try expect(stack.transactions(after: last).isEmpty)
         try stack.saveCity("later")
         try expectEqual(stack.transactions(after: last).count, 1)

@@ -16,10 +16,10 @@ struct UnrecordedWriteTests {
         let (stack, id) = try stack()
         let context = stack.context()
         try context.performAndWait { () throws in
-            let city = try #require(try context.existingObject(with: id) as? City)
+            let city = try require(try context.existingObject(with: id) as? City)
             city.name = "new"
             let other = try stack.secondStack()
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)
             expectEqual(error?.localizedDescription.contains("NSPersistentHistoryTrackingKey"), true)
             expect(city.hasChanges && city.name == "new")
@@ -44,7 +44,7 @@ struct UnrecordedWriteTests {
         try context.performAndWait { () throws in
             let update = NSBatchUpdateRequest(entityName: "City")
             update.propertiesToUpdate = ["name": "new"]
-            let error = #expect(throws: CocoaError.self) { try context.execute(update) }
+            let error = expectThrows(CocoaError.self) { try context.execute(update) }
             expectEqual(error?.code, .persistentStoreSave)
         }
         try expectEqual(stack.column("SELECT ZNAME FROM ZCITY"), ["Porto"])

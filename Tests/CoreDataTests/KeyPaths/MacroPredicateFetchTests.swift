@@ -51,9 +51,9 @@ struct MacroPredicateFetchTests {
         try context.performAndWait {
             let venues = FilledGuide.fill(context)
             try context.save()
-            let first = try #require(venues.first { $0.city != nil })
+            let first = try require(venues.first { $0.city != nil })
             let id = first.objectID
-            let cityID = try #require(first.city?.objectID)
+            let cityID = try require(first.city?.objectID)
             let ids = Array(venues.prefix(3).map(\.objectID))
             func fetch(_ predicate: Predicate<Venue>) throws -> Set<Venue> {
                 let request = NSFetchRequest<Venue>(entityName: "Venue")
@@ -111,11 +111,11 @@ struct MacroPredicateFetchTests {
             let data = try JSONEncoder().encode([venue.objectID])
 
             let decoder = JSONDecoder()
-            #expect(throws: DecodingError.self) { try decoder.decode([NSManagedObjectID].self, from: data) }
+            expectThrows(DecodingError.self) { try decoder.decode([NSManagedObjectID].self, from: data) }
             decoder.userInfo[.persistentStoreCoordinator] = stack.coordinator
             try expect(decoder.decode([NSManagedObjectID].self, from: data).first === venue.objectID)
             let stray = Data(#"["x-coredata://nowhere/Venue/p1"]"#.utf8)
-            #expect(throws: DecodingError.self) { try decoder.decode([NSManagedObjectID].self, from: stray) }
+            expectThrows(DecodingError.self) { try decoder.decode([NSManagedObjectID].self, from: stray) }
         }
     }
 }

@@ -18,7 +18,7 @@ struct SortKeyPathTests {
 
     @Test func `the reverse and the copy keep the key`() throws {
         let descriptor = NSSortDescriptor(keyPath: \Venue.price, ascending: true)
-        let reversed = try #require(descriptor.reversedSortDescriptor as? NSSortDescriptor)
+        let reversed = try require(descriptor.reversedSortDescriptor as? NSSortDescriptor)
         expectEqual(reversed.key, "price")
         expect(!reversed.ascending)
         expectEqual((descriptor.copy() as? NSSortDescriptor)?.key, "price")

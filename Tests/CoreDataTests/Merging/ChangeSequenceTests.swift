@@ -20,10 +20,10 @@ struct ChangeSequenceTests {
             try context.save()
             return city.objectID
         }
-        let own = try #require(await changes.next())
+        let own = try require(await changes.next())
         expect(own.insertedObjectIDs == [newID] && own.updatedObjectIDs.isEmpty && own.deletedObjectIDs.isEmpty)
         try stack.change(id, City.self) { city, _ in city.name = "theirs" }
-        let merged = try #require(await changes.next())
+        let merged = try require(await changes.next())
         expect(merged.updatedObjectIDs == [id] && merged.insertedObjectIDs.isEmpty && !merged.affectsEverything)
         try stack.delete(newID)
         await expectEqual(changes.next()?.deletedObjectIDs, [newID])
@@ -68,7 +68,7 @@ struct ChangeSequenceTests {
             try context.save()
             return ids
         }
-        let all = try #require(await changes.next())
+        let all = try require(await changes.next())
         expect(all.insertedObjectIDs == [kept] && all.updatedObjectIDs == [id] && all.deletedObjectIDs == [gone])
         try await context.perform {
             context.delete(try context.get(id, City.self))
@@ -85,7 +85,7 @@ struct ChangeSequenceTests {
             for index in 0...10_000 { City(context: context).name = "city \(index)" }
             try context.save()
         }
-        let many = try #require(await changes.next())
+        let many = try require(await changes.next())
         expect(many.affectsEverything && many.insertedObjectIDs.isEmpty)
         let id = try await context.perform {
             let city = City(context: context)
@@ -93,7 +93,7 @@ struct ChangeSequenceTests {
             try context.save()
             return city.objectID
         }
-        let one = try #require(await changes.next())
+        let one = try require(await changes.next())
         expect(one.insertedObjectIDs == [id] && !one.affectsEverything)
         await context.perform { context.reset() }
         await expectEqual(changes.next()?.affectsEverything, true)
@@ -103,7 +103,7 @@ struct ChangeSequenceTests {
     func `the sequence ends with its context, and with its task`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         var context: NSManagedObjectContext? = stack.context()
-        let sequence = try #require(context).changes
+        let sequence = try require(context).changes
         var changes = sequence.makeAsyncIterator()
         context = nil
         await expect(changes.next() == nil)
@@ -149,7 +149,7 @@ struct ChangeSequenceTests {
             try other.save()
         }
         for id in ids {
-            let notification = try #require(await own.next())
+            let notification = try require(await own.next())
             let poster = notification.object as? NSManagedObjectContext
             expect(poster === context)
             expectEqual(notification.userInfo?[NSInsertedObjectIDsKey] as? Set<NSManagedObjectID>, [id])

@@ -15,7 +15,7 @@ struct HeldObjectTests {
             try body(context)
             try context.save()
         }
-        return try #require(log.entries.last).notification
+        return try require(log.entries.last).notification
     }
 
     private func renamed(_ stack: Stack, _ ids: [NSManagedObjectID], _ name: String) throws -> Notification {
@@ -61,7 +61,7 @@ struct HeldObjectTests {
             let cities = Array(try context.fetch(citiesByName()).dropLast())
             context.reset()
             let ids = log.entries.last?.notification.userInfo?[NSInvalidatedAllObjectsKey] as? [NSManagedObjectID]
-            try expectEqual(Set(#require(ids)), wanted)
+            try expectEqual(Set(require(ids)), wanted)
             expectEqual(cities.count, 2)
         }
     }
@@ -87,14 +87,14 @@ struct HeldObjectTests {
                 for id in [ids[1], ids[3]] { writer.delete(try writer.get(id, City.self)) }
             }
             context.mergeChanges(fromContextDidSave: notification)
-            try #require(log.entries.count == 2)
+            try require(log.entries.count == 2)
             expectEqual(log.entries[0].objects(NSRefreshedObjectsKey), [first])
             expectEqual(log.entries[0].objects(NSDeletedObjectsKey), [second])
             expectEqual(log.entries[1].ids(NSUpdatedObjectIDsKey), [ids[0], ids[2]])
             expectEqual(log.entries[1].ids(NSRefreshedObjectIDsKey), [ids[0]])
             // What nobody held shows what is stored.
             try expectEqual(context.get(ids[2], City.self).population, 77)
-            #expect(throws: CocoaError.self) { try context.existingObject(with: ids[3]) }
+            expectThrows(CocoaError.self) { try context.existingObject(with: ids[3]) }
         }
     }
 

@@ -45,7 +45,7 @@ struct LostUpdateTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for writer in 0..<4 {
                 let coordinator = coordinators[writer % 2]
-                let own = try #require(coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
+                let own = try require(coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
                 group.addTask {
                     let context = NSManagedObjectContext(.privateQueue)
                     context.persistentStoreCoordinator = coordinator

@@ -19,7 +19,7 @@ struct MergeTests {
             try body(other)
             try other.save()
         }
-        return try #require(log.entries.first).notification
+        return try require(log.entries.first).notification
     }
 
     private static let names: [Notification.Name] = [
@@ -107,8 +107,8 @@ struct MergeTests {
         let log = NotificationLog(.ofContexts, of: context)
         try context.performAndWait {
             let venue = try context.get(venueID, Venue.self)
-            let city = try #require(venue.city)
-            let tag = try #require(venue.tags.first)
+            let city = try require(venue.city)
+            let tag = try require(venue.tags.first)
             expect(city.venues == [venue] && tag.venues == [venue])
             let saved = try save(stack, name) { $0.delete($0.object(with: venueID)) }
             context.mergeChanges(fromContextDidSave: saved)
@@ -170,7 +170,7 @@ struct MergeTests {
             let deletion = try save(stack) { $0.delete($0.object(with: id)) }
             let log = NotificationLog([.NSManagedObjectContextDidSave], of: reviving)
             try reviving.performAndWait { try reviving.save() }
-            context.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
+            context.mergeChanges(fromContextDidSave: try require(log.entries.first).notification)
             context.mergeChanges(fromContextDidSave: deletion)
             expect(!city.isDeleted && city.population == 8)
             try expectEqual(context.all(City.self), [city])
@@ -274,7 +274,7 @@ struct MergeTests {
             try writer.save()
             return city.objectID.uriRepresentation()
         }
-        let newID = try #require(stack.coordinator.managedObjectID(forURIRepresentation: newURI))
+        let newID = try require(stack.coordinator.managedObjectID(forURIRepresentation: newURI))
         NSManagedObjectContext.mergeChanges(
             fromRemoteContextSave: form.data(
                 usesObjectKeys
@@ -329,7 +329,7 @@ struct MergeTests {
                 try writer.all(City.self).first?.name = "theirs"
                 try writer.save()
             }
-            context.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
+            context.mergeChanges(fromContextDidSave: try require(log.entries.first).notification)
             expectEqual(city.name, "theirs")
         }
         for store in second.persistentStores { try second.remove(store) }
@@ -344,7 +344,7 @@ struct MergeTests {
         let city = try context.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.relationshipKeyPathsForPrefetching = ["venues"]
-            let city = try #require(try context.fetch(request).first)
+            let city = try require(try context.fetch(request).first)
             expect(city.isFault)
             return city
         }

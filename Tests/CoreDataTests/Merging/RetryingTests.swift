@@ -55,7 +55,7 @@ struct RetryingTests {
         let id = try stack.storeCity("Porto", population: 100)
         let context = stack.context()
         let runs = Shared(0)
-        let error = await #expect(throws: CocoaError.self) {
+        let error = await expectThrows(CocoaError.self) {
             try await context.perform(retrying: 2) {
                 try context.get(id, City.self).population -= 10
                 runs.update { $0 += 1 }
@@ -124,7 +124,7 @@ struct RetryingTests {
         }
         held.update { $0 = task }
         gate.continuation.yield()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await expectThrows(CancellationError.self) { try await task.value }
         expectEqual(runs.current, 2)
         await context.perform { expect(!context.hasChanges) }
     }
@@ -135,14 +135,14 @@ struct RetryingTests {
         let stack = try Stack(kind)
         let context = stack.context()
         let runs = Shared(0)
-        await #expect(throws: Refusal.self) {
+        await expectThrows(Refusal.self) {
             try await context.perform(retrying: 5) {
                 runs.update { $0 += 1 }
                 City(context: context).name = "lost"
                 throw Refusal()
             }
         }
-        let error = await #expect(throws: CocoaError.self) {
+        let error = await expectThrows(CocoaError.self) {
             try await context.perform(retrying: 5) { _ = User(context: context) }
         }
         expect(error?.code == .validationMissingMandatoryProperty && runs.current == 1)
@@ -153,7 +153,7 @@ struct RetryingTests {
         let stack = try Stack(.memory)
         let context = stack.context()
         await context.perform { City(context: context).name = "mine" }
-        let error = await #expect(throws: CocoaError.self) { try await context.perform(retrying: 1) {} }
+        let error = await expectThrows(CocoaError.self) { try await context.perform(retrying: 1) {} }
         expectEqual(error?.code, .persistentStoreOperation)
         await context.perform { expect(context.hasChanges) }
     }

@@ -73,7 +73,7 @@ struct SaveVariantTests {
         let (context, view) = (stack.context(), stack.context())
         let log = NotificationLog(.ofContexts, of: view)
         await context.perform { _ = User(context: context) }
-        await #expect(throws: CocoaError.self) { try await context.save(mergingInto: [view]) }
+        await expectThrows(CocoaError.self) { try await context.save(mergingInto: [view]) }
         expect(log.entries.isEmpty)
         await expect(context.perform { context.hasChanges })
     }
@@ -108,7 +108,7 @@ struct SaveVariantTests {
         let view = NSManagedObjectContext(.privateQueue)
         view.persistentStoreCoordinator = second
         let city = try await view.perform {
-            let city = try #require(try view.all(City.self).first)
+            let city = try require(try view.all(City.self).first)
             expectEqual(city.name, "old")
             return UncheckedSendable(city)
         }
@@ -175,7 +175,7 @@ struct SaveVariantTests {
                 try stack.change(id, City.self) { account, _ in account.population = theirs }
                 // Nor does it the second time, when the newer value is known.
                 for _ in 0..<2 {
-                    let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+                    let error = expectThrows(CocoaError.self) { try context.save(retrying: 3) }
                     expectEqual(error?.code, .managedObjectMerge)
                     let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
                     expectEqual(conflicts?.map(\.sourceObject), [account])
@@ -206,11 +206,11 @@ struct SaveVariantTests {
                     }
                 }
             }
-            let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            let error = expectThrows(CocoaError.self) { try context.save(retrying: 3) }
             expect(error?.code == .managedObjectMerge && attempts == 2)
             token.remove()
             expect(account.name == "theirs" && account.population == 90)
-            #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            expectThrows(CocoaError.self) { try context.save(retrying: 3) }
         }
         try expectEqual(stack.read(id, City.self) { $0.population }, 50)
     }
@@ -237,7 +237,7 @@ struct SaveVariantTests {
                 venue.photos = [venue.photos[1], venue.photos[0], venue.photos[2]]
                 venue.price = 5
             }
-            #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            expectThrows(CocoaError.self) { try context.save(retrying: 3) }
             try expectEqual(titles(), ["b", "a", "c"])
             context.refresh(venue, mergeChanges: false)
 
@@ -253,7 +253,7 @@ struct SaveVariantTests {
             try stack.change(id, Venue.self) { venue, other in
                 venue.city = try? other.existingObject(with: city) as? City
             }
-            #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            expectThrows(CocoaError.self) { try context.save(retrying: 3) }
         }
         try expectEqual(stack.read(id, Venue.self) { $0.city?.name }, "theirs")
     }
@@ -272,7 +272,7 @@ struct SaveVariantTests {
                 attempts += 1
                 #expect(throws: Never.self) { try stack.change(id, City.self) { city, _ in city.name += "!" } }
             }
-            let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            let error = expectThrows(CocoaError.self) { try context.save(retrying: 3) }
             expectEqual(error?.code, .managedObjectMerge)
             expectEqual(attempts, 4)
             expect(city.isUpdated && city.population == 5)
@@ -293,7 +293,7 @@ struct SaveVariantTests {
             let token = whenPosted(.NSManagedObjectContextWillSave, by: context) { attempts += 1 }
             func expectFailure(_ code: CocoaError.Code) {
                 attempts = 0
-                let error = #expect(throws: CocoaError.self) { try context.save(retrying: 5) }
+                let error = expectThrows(CocoaError.self) { try context.save(retrying: 5) }
                 expectEqual(error?.code, code)
                 expectEqual(attempts, 1)
                 context.rollback()

@@ -36,7 +36,7 @@ private final class BreakableStack: Sendable {
     private func name(like pattern: Regex<Substring>) throws -> String {
         let connection = try Connection(path: stack.storeURL.path, access: .readOnly)
         let names = try connection.strings("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return try #require(names.first { $0.wholeMatch(of: pattern) != nil })
+        return try require(names.first { $0.wholeMatch(of: pattern) != nil })
     }
 
     private func rename(_ table: String, _ name: String) throws {
@@ -101,7 +101,7 @@ struct UnreadableStoreTests {
     @Test func `objects of which nobody knows what has changed become faults if they cannot be read`() throws {
         let ids = try ["plain", "edited"].map { try stack.storeCity($0, population: 1) }
         let context = stack.context()
-        let entry = try #require(stack.coordinator.openStores.first)
+        let entry = try require(stack.coordinator.openStores.first)
         try context.performAndWait { () throws in
             let cities = try ids.map { try context.get($0, City.self) }
             for city in cities { _ = city.name }
@@ -188,7 +188,7 @@ struct UnreadableStoreTests {
             photo.title = "c"
             try broken.withoutTable(/ZPHOTO/) {
                 venue.photos.append(photo)
-                #expect(throws: CocoaError.self) { try context.save() }
+                expectThrows(CocoaError.self) { try context.save() }
             }
             expectEqual(venue.photos.map(\.title), ["a", "b", "c"])
             try context.save()
@@ -209,7 +209,7 @@ struct UnreadableStoreTests {
                 context.delete(venues[0])
                 context.processPendingChanges()
                 expect(!broken.reported().isEmpty)
-                #expect(throws: CocoaError.self) { try context.save() }
+                expectThrows(CocoaError.self) { try context.save() }
             }
             expect(venues[0].isDeleted && context.hasChanges)
             // What comes between has rules of its own.

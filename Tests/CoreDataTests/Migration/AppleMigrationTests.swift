@@ -31,7 +31,7 @@ struct AppleMigrationTests {
         let folder = Self.folder.appendingPathComponent("renaming-chain")
         let store = try copy(folder.appendingPathComponent("Example_v\(old).sqlite"))
         let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("v\(new).contents.xml"))
-        let attribute = try #require(model.entities.first?.attributesByName.keys.first)
+        let attribute = try require(model.entities.first?.attributesByName.keys.first)
         try store.use(model) { context in
             let objects = try context.all("BasicEntity")
             expectEqual(objects.map { $0.value(forKey: attribute) as? String }, ["A Known Value"])
@@ -44,7 +44,7 @@ struct AppleMigrationTests {
         let store = try copy(AppleStores.folder.appendingPathComponent(pair.store))
         if pair.store.contains("surfjournal") {
             // It has no copy of its model.
-            #expect(throws: CocoaError.self) { try store.use(Self.next(pair)) { _ in } }
+            expectThrows(CocoaError.self) { try store.use(Self.next(pair)) { _ in } }
             return
         }
         let before = try rows(of: store)
@@ -60,7 +60,7 @@ struct AppleMigrationTests {
 
     /// The model with another entity in front, so that all numbers change, and an attribute more in each root.
     private static func next(_ pair: AppleStores.Pair) throws -> NSManagedObjectModel {
-        let model = try #require(try AppleStores.model(pair).copy(with: nil) as? NSManagedObjectModel)
+        let model = try require(try AppleStores.model(pair).copy(with: nil) as? NSManagedObjectModel)
         // The store's own copy says so; the file of the model was made from the store without it.
         if pair.store.contains("books") {
             model.entitiesByName["Book"]?.attributesByName["frontCover"]?.renamingIdentifier = "cover"
@@ -99,11 +99,11 @@ struct AppleMigrationTests {
 
     @Test func `m058 m061 m121 the favourites of bookmarks are those of Apple's newer file, in their order`() throws {
         func pair(_ name: String) throws -> AppleStores.Pair {
-            try #require(AppleStores.pairs.first { $0.store.contains(name) })
+            try require(AppleStores.pairs.first { $0.store.contains(name) })
         }
         let model = try AppleStores.model(pair("Bookmarks_V5"))
         func graph(_ store: AgingStore) throws -> [String] {
-            try store.use(try #require(model.copy(with: nil) as? NSManagedObjectModel)) { context in
+            try store.use(try require(model.copy(with: nil) as? NSManagedObjectModel)) { context in
                 try context.all("BookmarkEntity").map { object in
                     func titles(_ key: String) -> String {
                         let members = (object.value(forKey: key) as? NSOrderedSet)?.array ?? []
@@ -119,8 +119,8 @@ struct AppleMigrationTests {
         let old = try copy(AppleStores.folder.appendingPathComponent(pair("Bookmarks_V2").store))
         let new = try copy(AppleStores.folder.appendingPathComponent(pair("Bookmarks_V5").store))
         let byObjects = try AgingStore()
-        let source = try #require(AppleStores.model(pair("Bookmarks_V2")).copy(with: nil) as? NSManagedObjectModel)
-        let destination = try #require(model.copy(with: nil) as? NSManagedObjectModel)
+        let source = try require(AppleStores.model(pair("Bookmarks_V2")).copy(with: nil) as? NSManagedObjectModel)
+        let destination = try require(model.copy(with: nil) as? NSManagedObjectModel)
         let manager = NSMigrationManager(sourceModel: source, destinationModel: destination)
         manager.usesStoreSpecificMigrationManager = false
         try manager.migrateStore(
@@ -144,7 +144,7 @@ struct AppleMigrationTests {
         throws
     {
         let pairs = try [old, new].map { name in
-            try #require(AppleStores.pairs.first { $0.store.contains(name) })
+            try require(AppleStores.pairs.first { $0.store.contains(name) })
         }
         let store = try copy(AppleStores.folder.appendingPathComponent(pairs[0].store))
         let apple = try copy(AppleStores.folder.appendingPathComponent(pairs[1].store))

@@ -34,7 +34,7 @@ struct BinaryMigrationTests {
                 </entity></model>
                 """
             try Data(text.utf8).write(to: version.appendingPathComponent("contents"))
-            return try #require(NSManagedObjectModel(contentsOf: version))
+            return try require(NSManagedObjectModel(contentsOf: version))
         }
         self.folder = folder
     }
@@ -96,7 +96,7 @@ struct BinaryMigrationTests {
         try fill()
         let before = try Data(contentsOf: url)
         for options in [[:], AgingStore.migrating, migrating.merging([NSReadOnlyPersistentStoreOption: true]) { $1 }] {
-            let error = #expect(throws: CocoaError.self) { try use(2, options) { _ in } }
+            let error = expectThrows(CocoaError.self) { try use(2, options) { _ in } }
             expect([134100, 134130].contains(error?.errorCode), "\(String(describing: error))")
             try expectEqual(Data(contentsOf: url), before)
         }
@@ -131,7 +131,7 @@ struct BinaryMigrationTests {
         }
         // A layout that differs is an error where the rows are read, or where the store is opened.
         let other = "<entity name=\"A\"><attribute name=\"other\" optional=\"YES\" attributeType=\"String\"/></entity>"
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try store.use(other, ignoring) { try $0.all("A").first?.value(forKey: "other") }
         }
         try expectEqual(store.use(named("1")) { try $0.all("A").count }, 1)

@@ -56,7 +56,7 @@ struct DecidedMigrationTests {
                 Self.entity("<attribute name=\"x\" attributeType=\"\(type)\" optional=\"YES\"/>")
             )
         }
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try NSMappingModel.inferredMappingModel(forSourceModel: models[0], destinationModel: models[1])
         }
         expectEqual(error?.code, .inferredMappingModel)
@@ -110,7 +110,7 @@ struct DecidedMigrationTests {
         let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
         let store = try AgingStore()
         try store.use(lines(true, false), options) { $0.make("A", "a1", ["x": "x1"]) }
-        try store.use(lines(true, false), options) { context in context.delete(try #require(context.all("A").first)) }
+        try store.use(lines(true, false), options) { context in context.delete(try require(context.all("A").first)) }
         let model = try NSManagedObjectModel.parsing(lines(true, true))
         let kept = try store.use(model, options) { context in
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)

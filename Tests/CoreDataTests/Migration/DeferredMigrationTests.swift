@@ -47,8 +47,8 @@ struct DeferredMigrationTests {
     @Test func `m154 m158 m159 a task tidies up one table, and the last takes the sign away`() throws {
         let store = try deferred()
         try store.use(ModelSketch.model(new), [key: true]) { context in
-            let coordinator = try #require(context.persistentStoreCoordinator)
-            let file = try #require(coordinator.persistentStores.first)
+            let coordinator = try require(context.persistentStoreCoordinator)
+            let file = try require(coordinator.persistentStores.first)
             try coordinator.finishDeferredLightweightMigrationTask()
             expectEqual(file.metadata[key] as? Bool, true)
             let leftovers = try columns(store, "ZA").contains("ZGONE") != columns(store, "ZB").contains("ZOLD")

@@ -74,10 +74,10 @@ struct FixtureVersionTests {
         let folder = scratch.file("\(name).momd")
         try FileManager.default.copyItem(at: file("airship-compiled/\(name).momd"), to: folder)
         let place = folder.appendingPathComponent("VersionInfo.plist")
-        var list = try #require(
+        var list = try require(
             try PropertyListSerialization.propertyList(from: Data(contentsOf: place), format: nil) as? [String: Any]
         )
-        let hashes = try #require(list["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
+        let hashes = try require(list["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
         for (version, wanted) in hashes {
             let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("\(version).mom"))
             expectEqual(model.entityVersionHashesByName, wanted, "\(version)")
@@ -90,7 +90,7 @@ struct FixtureVersionTests {
         // One version alone has no mark.
         let current = list["NSManagedObjectModel_CurrentVersionName"] as? String
         expectEqual((current == nil), (hashes.count == 1))
-        let wanted = try #require(hashes[current ?? name])
+        let wanted = try require(hashes[current ?? name])
         try expectEqual(NSManagedObjectModel(reading: folder).entityVersionHashesByName, wanted)
         // What the list says of hashes does not count where it differs from the model.
         list["NSManagedObjectModel_VersionHashes"] = hashes.mapValues {
@@ -113,7 +113,7 @@ struct FixtureVersionTests {
     @Test func `m042 a mapping model makes a number of a truth value, among fourteen entities`() throws {
         let (old, new) = ("mage-15-16/mage-ios-sdk_15.contents.xml", "mage-15-16/mage-ios-sdk_16.contents.xml")
         let models = try MappingModelFile.Models(source: plain(old), destination: plain(new))
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try NSMappingModel.inferredMappingModel(forSourceModel: models.source, destinationModel: models.destination)
         }
         let mapping = NSMappingModel()
@@ -216,7 +216,7 @@ struct FixtureVersionTests {
 
     private func images(_ store: AgingStore, _ options: [AnyHashable: Any]) throws -> [Data?] {
         try store.use(plain(newest), options) { context in
-            let note = try #require(try context.all("Note").first)
+            let note = try require(try context.all("Note").first)
             let images = note.value(forKey: "images") as? Set<NSManagedObject> ?? []
             return images.map { $0.value(forKey: "imageData") as? Data }
         }

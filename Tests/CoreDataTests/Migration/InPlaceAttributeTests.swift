@@ -53,7 +53,7 @@ struct InPlaceAttributeTests {
         let store = try filled()
         let error = try store.failure(v2)
         expectEqual(error.code, .migration)
-        let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        let inner = try require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
         expectEqual(inner.code, .migration)
         expectEqual(inner.userInfo["entity"] as? String, "City")
         expectEqual(inner.userInfo["attribute"] as? String, "code")
@@ -92,7 +92,7 @@ struct InPlaceAttributeTests {
             """
         )
         try store.use(v2) { context in
-            let city = try #require(context.all("City").first)
+            let city = try require(context.all("City").first)
             expectEqual(city.value(forKey: "name") as? String, "Münsterstadt")
             expectEqual(city.value(forKey: "alias") as? String, "Ulm")
         }
@@ -133,7 +133,7 @@ struct InPlaceAttributeTests {
         let store = try filled()
         let v2 = city("<attribute name=\"name\" attributeType=\"String\"/>" + people)
         let error = try store.failure(v2)
-        let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        let inner = try require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
         expectEqual((inner.userInfo["reason"] as? String)?.contains("1 objects have none"), true)
         let v3 = city("<attribute name=\"name\" attributeType=\"String\" defaultValueString=\"?\"/>" + people)
         try store.use(v3) { context in
@@ -171,9 +171,9 @@ struct InPlaceAttributeTests {
         )
         let error = try store.failure(v2)
         expectEqual(error.code, .migrationMissingMappingModel)
-        let inferred = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        let inferred = try require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
         expectEqual(inferred.code, .inferredMappingModel)
-        let details = try #require(inferred.userInfo[NSDetailedErrorsKey] as? [CocoaError])
+        let details = try require(inferred.userInfo[NSDetailedErrorsKey] as? [CocoaError])
         expectEqual(details.map { $0.userInfo["property"] as? String }, ["name", "people"])
         expect(details.allSatisfy { $0.userInfo["entity"] as? String == "City" && $0.code == .inferredMappingModel })
     }
@@ -214,10 +214,10 @@ struct InPlaceAttributeTests {
         expect(
             (error.userInfo["reason"] as? String)?.contains("constraint violation during attempted migration") == true
         )
-        let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        let inner = try require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
         expectEqual(inner.code.rawValue, NSMigrationConstraintViolationError)
         expectEqual(inner.userInfo["constraint"] as? [String], ["name"])
-        let groups = try #require(inner.userInfo["objects"] as? [[URL]])
+        let groups = try require(inner.userInfo["objects"] as? [[URL]])
         expectEqual(groups.count, 1)
         expectEqual(groups.first?.count, 2)
         expect(!error.localizedDescription.contains("Ulm"), "no value is told")
@@ -336,7 +336,7 @@ struct InPlaceAttributeTests {
         }
 
         expectEqual(error.code, .migration)
-        let underlying = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        let underlying = try require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
         expectEqual(underlying.code.rawValue, NSMigrationConstraintViolationError)
         expectEqual((underlying.userInfo["objects"] as? [[URL]])?.first?.count, 2)
         try expectEqual(store.contents(), before)

@@ -174,7 +174,7 @@ struct InPlaceEntityTests {
         try store.use(ModelSketch.model(old)) { _ in }
         let error = try #require(throws: CocoaError.self) { try store.use(ModelSketch.model(new)) { _ in } }
         expectEqual(error.code, .migrationMissingMappingModel)
-        let inferred = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        let inferred = try require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
         expect(inferred.localizedDescription.contains("Two hierarchies cannot be merged in place"))
     }
 

@@ -244,14 +244,14 @@ struct InPlaceRelationshipTests {
         }
         let ordered = "A: n String, bs =>> B/a\nB: n String, a -> A/bs"
         try store.use(ModelSketch.model(ordered)) { context in
-            let a = try #require(context.all("A").first)
+            let a = try require(context.all("A").first)
             let bs = a.mutableOrderedSetValue(forKey: "bs")
             bs.moveObjects(at: IndexSet(integer: 2), to: 0)
             bs.insert(context.make("B", "b4"), at: 2)
             try context.save()
         }
         let shown = try store.use(ModelSketch.model(ordered)) { try $0.dump().first }
-        let parts = try #require(shown)
+        let parts = try require(shown)
         expect(parts.contains("b4"))
         try expectEqual(store.problems(ModelSketch.model(ordered)), [])
     }

@@ -163,7 +163,7 @@ struct InPlaceStatementTests {
 
         try manager.migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
 
-        let names = try #require(manager.userInfo?["names"] as? [String])
+        let names = try require(manager.userInfo?["names"] as? [String])
         expect(names.contains { $0.hasPrefix(".new.sqlite.migration-") }, "\(names)")
         expect(!names.contains("new.sqlite"))
         try expectEqual(store.scratch.names, ["aging.sqlite", "new.sqlite"])
@@ -175,7 +175,7 @@ struct InPlaceStatementTests {
         do {
             let select = try writer.statement("SELECT Z_PLIST FROM Z_METADATA")
             try expect(select.step())
-            var list = try #require(
+            var list = try require(
                 try PropertyListSerialization.propertyList(from: select[0].data, format: nil) as? [String: Any]
             )
             expect(list.removeValue(forKey: NSPersistentStoreModelVersionChecksumKey) != nil)

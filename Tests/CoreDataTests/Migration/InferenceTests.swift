@@ -23,7 +23,7 @@ struct InferenceTests {
 
     @Test func `m024 m025 the source's identifier counts, not its name`() throws {
         let mapping = infer("A: title{first} String", "A: label{first} String, title String")
-        let attributes = try #require(mapping.entities.first?.attributes)
+        let attributes = try require(mapping.entities.first?.attributes)
         expectEqual(attributes.map { "\($0.destination.name)<-\($0.source?.name ?? "")" }, ["label<-title", "title<-"])
     }
 
@@ -39,7 +39,7 @@ struct InferenceTests {
         let model = "A: rate{planned} Double, planned Double"
         let mapping = infer(model, model + ", more String")
         expect(mapping.obstacles.isEmpty)
-        let attributes = try #require(mapping.entities.first?.attributes)
+        let attributes = try require(mapping.entities.first?.attributes)
         expectEqual(attributes.map { $0.source?.name }, [nil, "planned", "rate"])
     }
 

@@ -55,7 +55,7 @@ struct MappingFixtureTests {
             try expectEqual(context.all("PumpEvent").count, 4)
             try expectEqual(context.all("Reservoir").count, 1)
             try expectEqual(context.all("CachedInsulinDeliveryObject").count, 1)
-            let carb = try #require(try context.all("CachedCarbObject").first)
+            let carb = try require(try context.all("CachedCarbObject").first)
             expectEqual(carb.value(forKey: "provenanceIdentifier") as? String, "test")
             expect(carb.value(forKey: "startDate") != nil)
         }
@@ -85,7 +85,7 @@ struct MappingFixtureTests {
             try migrate(from, to: to, step, mapping)
         }
         try LibraryMove.change(scratch.file("3.sqlite"), steps[2].destination) { context in
-            let note = try #require(try context.all("Note").first)
+            let note = try require(try context.all("Note").first)
             expectEqual(note.value(forKey: "title") as? String, "a")
             let images = note.value(forKey: "images") as? Set<NSManagedObject> ?? []
             expectEqual(images.map { $0.value(forKey: "imageData") as? Data }, [Data([1, 2])])
@@ -116,7 +116,7 @@ struct MappingFixtureTests {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         try context.performAndWait {
-            let note = try #require(try context.all("Note").first)
+            let note = try require(try context.all("Note").first)
             expectEqual(note.value(forKey: "title") as? String, "a")
             let images = note.value(forKey: "images") as? Set<NSManagedObject> ?? []
             expectEqual(images.map { $0.value(forKey: "imageData") as? Data }, [first == 0 ? nil : Data([1, 2])])
@@ -190,7 +190,7 @@ struct MappingFixtureTests {
             try mapping("creatures/V2.FromV1", there)
         )
         try LibraryMove.change(scratch.file("2.sqlite"), there.destination) { context in
-            let creature = try #require(try context.all("Creature").first)
+            let creature = try require(try context.all("Creature").first)
             expectEqual((creature.value(forKey: "numberOfFlippers") as? NSNumber)?.intValue, 9)
             expectEqual((creature.value(forKey: "hasHead") as? NSNumber)?.boolValue, true)
         }
@@ -201,7 +201,7 @@ struct MappingFixtureTests {
             try mapping("creatures/V1.FromV2", back)
         )
         try LibraryMove.change(scratch.file("3.sqlite"), back.destination) { context in
-            let creature = try #require(try context.all("Creature").first)
+            let creature = try require(try context.all("Creature").first)
             expectEqual((creature.value(forKey: "numberOfFlagella") as? NSNumber)?.intValue, 9)
             expectEqual((creature.value(forKey: "dnaCode") as? NSNumber)?.intValue, 7)
         }

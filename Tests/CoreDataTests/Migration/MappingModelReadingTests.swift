@@ -57,7 +57,7 @@ struct MappingModelTests {
         mapping.entityMappings[0].sourceExpression = MappingExpressions.objects(of: "A", predicate: "n != e\"none\"")
         let place = store.scratch.file("new.sqlite")
 
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try NSMigrationManager(sourceModel: first, destinationModel: second)
                 .migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
         }
@@ -76,7 +76,7 @@ struct MappingModelTests {
         )
 
         expectEqual(problems.count, 1)
-        let hash = try #require(LibraryVersions.second().entityVersionHashesByName["Writer"])
+        let hash = try require(LibraryVersions.second().entityVersionHashesByName["Writer"])
         expectEqual(problems.first?.contains("0f0f0f0f"), true)
         expectEqual(problems.first?.contains(MappingModelMatch.digits(hash)), true)
     }
@@ -112,7 +112,7 @@ struct MappingModelTests {
             model.entityMappingsByName.keys.sorted()
                 == ["IEM_Add_New", "IEM_Copy_Same", "IEM_Remove_Gone", "IEM_Transform_A", "IEM_Transform_B"]
         )
-        let entry = try #require(model.entityMappingsByName["IEM_Transform_A"])
+        let entry = try require(model.entityMappingsByName["IEM_Transform_A"])
         expectEqual(entry.mappingType, .transformEntityMappingType)
         expectEqual(entry.destinationEntityName, "C")
         let values = Dictionary(uniqueKeysWithValues: (entry.attributeMappings ?? []).map { ($0.name ?? "", $0) })
@@ -283,7 +283,7 @@ struct MappingModelFileTests {
         for (name, count) in [("v1.0-to-v1.1", 1), ("v1.1-to-v1.2", 2), ("v1.2-to-v1.3", 2)] {
             let model = try NSMappingModel(reading: folder.appendingPathComponent(name + ".xcmappingmodel"))
             expectEqual(model.entityMappings.count, count)
-            let entry = try #require(model.entityMappingsByName["NoteToNote"])
+            let entry = try require(model.entityMappingsByName["NoteToNote"])
             // The first has no user info.
             guard name != "v1.0-to-v1.1" else { continue }
             expectEqual(entry.userInfo?["sourceVersion"] as? String, String(name.prefix(4)))
@@ -303,7 +303,7 @@ struct MappingModelFileTests {
     }
 
     @Test func `a mapping model is found in a bundle by the two models`() throws {
-        let bundle = try #require(Bundle(path: Self.folder.appendingPathComponent("notes-images").path))
+        let bundle = try require(Bundle(path: Self.folder.appendingPathComponent("notes-images").path))
         let versions = Self.folder.appendingPathComponent("notes-images/CoreDataMigration.xcdatamodeld")
         let models = try ModelPackage.versions(at: versions).map { try NSManagedObjectModel(reading: $0) }
         var found = 0

@@ -369,7 +369,7 @@ struct MigrationManagerTests {
         try move.inspect { context in
             let request = NSFetchRequest<NSManagedObject>(entityName: "Writer")
             request.predicate = NSPredicate(format: "fullName == %@", "Author 7")
-            let writer = try #require(try context.fetch(request).first)
+            let writer = try require(try context.fetch(request).first)
             expectEqual((writer.value(forKey: "works") as? NSSet)?.count, 10)
         }
     }
@@ -461,7 +461,7 @@ struct MigrationManagerTests {
         let error = try #require(throws: CocoaError.self) { try move.migrate(mapping) }
 
         expectEqual(error.code, .migrationMissingMappingModel)
-        let hash = try #require(LibraryVersions.first().entityVersionHashesByName["Book"])
+        let hash = try require(LibraryVersions.first().entityVersionHashesByName["Book"])
         expect(error.localizedDescription.contains("abababab"))
         expect(error.localizedDescription.contains(MappingModelMatch.digits(hash)))
     }
@@ -476,12 +476,12 @@ struct MigrationManagerTests {
         for entry in unknown {
             let mapping = NSMappingModel()
             mapping.entityMappings = [entry]
-            #expect(throws: CocoaError.self) { try move.migrate(mapping) }
+            expectThrows(CocoaError.self) { try move.migrate(mapping) }
             expect(move.leftovers.isEmpty)
         }
         let twice = NSMappingModel()
         twice.entityMappings = [LibraryVersions.entity("Author", "Writer"), LibraryVersions.entity("Author", "Writer")]
-        #expect(throws: CocoaError.self) { try move.migrate(twice) }
+        expectThrows(CocoaError.self) { try move.migrate(twice) }
     }
 
     // MARK: - Large stores
@@ -496,8 +496,8 @@ struct MigrationManagerTests {
 
         try expectEqual(move.count("Book"), 6000)
         try expectEqual(move.count("Writer"), 600)
-        let source = try #require(move.manager.userInfo?["source"] as? Int)
-        let destination = try #require(move.manager.userInfo?["destination"] as? Int)
+        let source = try require(move.manager.userInfo?["source"] as? Int)
+        let destination = try require(move.manager.userInfo?["destination"] as? Int)
         expect(source < 4200)
         expect(destination < 4200)
     }

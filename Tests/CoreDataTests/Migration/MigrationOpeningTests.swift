@@ -72,7 +72,7 @@ struct MigrationOpeningTests {
         let context = container.newBackgroundContext()
         let shown = try context.performAndWait { try context.dump() }
         expectEqual(shown, ["A a1 size=5"])
-        let copy = try #require(description.copy() as? NSPersistentStoreDescription)
+        let copy = try require(description.copy() as? NSPersistentStoreDescription)
         copy.shouldMigrateStoreAutomatically = false
         copy.shouldInferMappingModelAutomatically = false
         expectEqual(copy.options[NSMigratePersistentStoresAutomaticallyOption], NSNumber(value: false))
@@ -120,7 +120,7 @@ struct MigrationOpeningTests {
         let store = try filled()
         let coordinator = coordinator("A: n Date")
         let other = try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
-        #expect(throws: CocoaError.self) {
+        expectThrows(CocoaError.self) {
             try coordinator.addPersistentStore(type: .sqlite, at: store.url, options: AgingStore.migrating)
         }
         expectEqual(coordinator.persistentStores, [other])
@@ -159,7 +159,7 @@ struct MigrationOpeningTests {
         pinned.persistentStoreCoordinator = coordinator
         try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
         let (mine, shown) = try context.performAndWait {
-            (try #require(context.all("A").first), try pinned.performAndWait { try pinned.dump() })
+            (try require(context.all("A").first), try pinned.performAndWait { try pinned.dump() })
         }
         expectEqual(shown, ["A a1"])
         try store.use(ModelSketch.model(new)) { context in
@@ -168,14 +168,14 @@ struct MigrationOpeningTests {
         }
         let contents = try store.contents()
         try context.performAndWait {
-            let reading = #expect(throws: CocoaError.self) { try context.all("A") }
+            let reading = expectThrows(CocoaError.self) { try context.all("A") }
             expectEqual(reading?.code, .persistentStoreIncompatibleVersionHash)
             mine.setValue("mine", forKey: "n")
-            let saving = #expect(throws: CocoaError.self) { try context.save() }
+            let saving = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(saving?.code, .persistentStoreIncompatibleVersionHash)
             let batch = NSBatchUpdateRequest(entityName: "A")
             batch.propertiesToUpdate = ["n": "all"]
-            let updating = #expect(throws: CocoaError.self) { try context.execute(batch) }
+            let updating = expectThrows(CocoaError.self) { try context.execute(batch) }
             expectEqual(updating?.code, .persistentStoreIncompatibleVersionHash)
         }
         coordinator.persistentStores[0].metadata["mine"] = 1
@@ -194,7 +194,7 @@ struct MigrationOpeningTests {
         context.persistentStoreCoordinator = coordinator
         context.performAndWait {
             context.make("A", "a2")
-            let saving = #expect(throws: CocoaError.self) { try context.save() }
+            let saving = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(saving?.code, .persistentStoreIncompatibleVersionHash)
         }
         try expectEqual(store.contents(), contents)
@@ -227,8 +227,8 @@ struct MigrationOpeningTests {
         let model = ModelSketch.model("A: n String\nB: n String, a Int16, renamed{y} Int16")
         try store.use(model, options) { context in
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
-            let result = try #require(try context.execute(request) as? NSPersistentHistoryResult)
-            let transactions = try #require(result.result as? [NSPersistentHistoryTransaction])
+            let result = try require(try context.execute(request) as? NSPersistentHistoryResult)
+            let transactions = try require(result.result as? [NSPersistentHistoryTransaction])
             expectEqual(
                 transactions.map { $0.changes?.count ?? 0 },
                 [1, 1, 0],
@@ -236,7 +236,7 @@ struct MigrationOpeningTests {
             )
             let author = transactions.last?.author ?? ""
             expect(author.hasPrefix("com.apple.coredata.schemamigrator: lightweight migration from model with digest"))
-            let update = try #require(transactions[1].changes?.first)
+            let update = try require(transactions[1].changes?.first)
             expectEqual(update.changedObjectID.entity.name, "B")
             expectEqual(update.updatedProperties?.map(\.name), ["renamed"])
             context.make("B", "b2")

@@ -81,7 +81,7 @@ struct MigrationPolicyTests {
         try move.migrate(mapping)
 
         try move.inspect { context in
-            let writer = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Writer")).first)
+            let writer = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Writer")).first)
             let works = writer.value(forKey: "works") as? Set<NSManagedObject> ?? []
             expectEqual(works.count, 5)
             expectEqual(works.count { $0.value(forKey: "title") as? String == "copy" }, 2)

@@ -50,7 +50,7 @@ struct MigrationWayTests {
         let store = try Self.filled("A: n String")
         let folder = store.scratch.file("backups")
         let option: [AnyHashable: Any] = [NSPersistentStoreMigrationBackupFolderOption: folder]
-        #expect(throws: CocoaError.self) { try store.use(ModelSketch.model("A: n Date"), option) { _ in } }
+        expectThrows(CocoaError.self) { try store.use(ModelSketch.model("A: n Date"), option) { _ in } }
         expect(!FileManager.default.fileExists(atPath: folder.path))
         try Data().write(to: folder)
         let before = try store.contents()
@@ -120,7 +120,7 @@ struct MigrationWayTests {
             try context.save()
         }
         let before = try store.contents()
-        let refusal = #expect(throws: CocoaError.self) { try store.use(models[2]) { _ in } }
+        let refusal = expectThrows(CocoaError.self) { try store.use(models[2]) { _ in } }
         expectEqual(refusal?.code, .migrationMissingMappingModel)
         try expectEqual(store.contents(), before)
 
@@ -147,7 +147,7 @@ struct MigrationWayTests {
             try context.save()
         }
         let before = try store.contents()
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try store.use(models[2], [NSPersistentStoreAllowsProgressiveMigrationOption: folder]) { _ in }
         }
         expectEqual(error?.code, .migrationMissingMappingModel)
@@ -169,7 +169,7 @@ struct MigrationWayTests {
         let cancelled = Progress(totalUnitCount: 1)
         cancelled.cancel()
         let before = try store.contents()
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try store.use(
                 ModelSketch.model("A: n String, x Int64\nB: n String, x Int64"),
                 [NSPersistentStoreMigrationProgressOption: cancelled]

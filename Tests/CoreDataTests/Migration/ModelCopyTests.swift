@@ -29,10 +29,10 @@ struct ModelCopyTests {
             <configuration name="Part"><memberEntity name="Guest"/></configuration>
             """
         )
-        let data = try #require(model.cachedModelData())
+        let data = try require(model.cachedModelData())
         let copy = try NSManagedObjectModel(cachedModelData: data)
         expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
-        let (place, venue) = (try #require(copy.entitiesByName["Place"]), try #require(copy.entitiesByName["Venue"]))
+        let (place, venue) = (try require(copy.entitiesByName["Place"]), try require(copy.entitiesByName["Venue"]))
         expectEqual(place.renamingIdentifier, "Spot")
         expect(place.isAbstract)
         expectEqual(place.uniquenessConstraintNames, [["name", "size"]])
@@ -56,7 +56,7 @@ struct ModelCopyTests {
     @Test(.enabled(if: AppleStores.areAvailable), arguments: AppleStores.pairs)
     func `the models of Apple's stores come back with their hashes`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
-        let copy = try NSManagedObjectModel(cachedModelData: try #require(model.cachedModelData()))
+        let copy = try NSManagedObjectModel(cachedModelData: try require(model.cachedModelData()))
         expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
     }
 
@@ -85,7 +85,7 @@ struct ModelCopyTests {
         try expectEqual(store.number("SELECT COUNT(*) FROM Z_MODELCACHE"), 0, "opening writes nothing")
         try store.use(lines) { $0.insert("City") }
         try expectEqual(store.number("SELECT COUNT(*) FROM Z_MODELCACHE"), 1)
-        let data = try #require(try SQLiteEngine.cachedModel(at: store.url))
+        let data = try require(try SQLiteEngine.cachedModel(at: store.url))
         try expectEqual(NSManagedObjectModel(cachedModelData: data).entitiesByName.keys.sorted(), ["City"])
     }
 }

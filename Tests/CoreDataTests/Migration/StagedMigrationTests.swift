@@ -65,7 +65,7 @@ struct StagedMigrationTests {
 
     /// Changes all items in a handler.
     private static func fill(_ manager: NSStagedMigrationManager, _ body: (NSManagedObject) -> Void) throws {
-        let context = try #require(manager.container).newBackgroundContext()
+        let context = try require(manager.container).newBackgroundContext()
         try context.performAndWait {
             for item in try context.all("Item") { body(item) }
             try context.save()
@@ -78,7 +78,7 @@ struct StagedMigrationTests {
         throws
     {
         let store = try store(1)
-        #expect(throws: CocoaError.self) { try store.use(Self.model(3)) { _ in } }
+        expectThrows(CocoaError.self) { try store.use(Self.model(3)) { _ in } }
 
         let lines = try dump(store, 3, [Self.light(1, 2), Self.light(3)])
 
@@ -179,7 +179,7 @@ struct StagedMigrationTests {
                 isAfter ? Self.custom(4, 5, did: fill(fail)) : Self.custom(4, 5, will: fail),
             ]
 
-            #expect(throws: Stop.self) { try dump(store, 5, stages) }
+            expectThrows(Stop.self) { try dump(store, 5, stages) }
 
             let lines = try store.use(Self.model(4)) { try $0.dump() }
             expectEqual(lines, ["Item a code=- mark=first size=2", "Item b code=- mark=first size=2"])
@@ -303,7 +303,7 @@ struct StagedMigrationTests {
                     .utf8
             ).write(to: version.appendingPathComponent("contents"))
         }
-        let bundle = try #require(Bundle(path: folder.path))
+        let bundle = try require(Bundle(path: folder.path))
         let one = try NSManagedObjectModel(reading: versions.appendingPathComponent("One.xcdatamodel"))
         let checksum = one.versionChecksum
         let references = [

@@ -33,7 +33,7 @@ struct StoreVersionTests {
     @Test func `m001 m076 m077 a store opens without migration where only what is not hashed differs`() throws {
         let store = try filled("A: n String, x Int32=1")
         let model = ModelSketch.model("A: n String, x Int32=2")
-        let entity = try #require(model.entitiesByName["A"])
+        let entity = try require(model.entitiesByName["A"])
         entity.userInfo = ["key": "value"]
         entity.managedObjectClassName = "NSManagedObject"
         entity.attributesByName["n"]?.userInfo = ["key": "value"]
@@ -107,7 +107,7 @@ struct StoreVersionTests {
         expectEqual(kept.model.entityVersionHashesByName, ModelSketch.model("A: n String").entityVersionHashesByName)
         // A copy of another version does not count.
         let other = try filled("A: n String, x Int32")
-        let error = #expect(throws: CocoaError.self) {
+        let error = expectThrows(CocoaError.self) {
             try SourceModel.find(forStoreMetadata: metadata, at: store.url) {
                 try SQLiteEngine.cachedModel(at: other.url)
             }
@@ -116,7 +116,7 @@ struct StoreVersionTests {
     }
 
     @Test func `m010 the copy in the store comes before the bundles where that is preferred`() throws {
-        let bundled = try #require(
+        let bundled = try require(
             (NSManagedObjectModel.allVersions(in: nil)
                 + NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)).first
         )
@@ -138,7 +138,7 @@ struct StoreVersionTests {
 
     @Test func `m008 m009 of a merged model each entity may come from another version of another model`() throws {
         let sketches = ["A: n String", "B: n String, x Int32"]
-        let merged = try #require(NSManagedObjectModel(byMerging: sketches.map { ModelSketch.model($0) }))
+        let merged = try require(NSManagedObjectModel(byMerging: sketches.map { ModelSketch.model($0) }))
         let metadata = [NSStoreModelVersionHashesKey: merged.entityVersionHashesByName]
         let known = ["B: n String", "A: n String, y Int32", "A: n String", "B: n String, x Int32"]
         let found = try SourceModel.find(
@@ -156,10 +156,10 @@ struct StoreVersionTests {
         let (one, other) = (ModelSketch.model("A: n String"), ModelSketch.model("B: n String"))
         one.versionIdentifiers = ["one"]
         other.versionIdentifiers = ["two"]
-        let merged = try #require(NSManagedObjectModel(byMerging: [one, other]))
+        let merged = try require(NSManagedObjectModel(byMerging: [one, other]))
         expectEqual(merged.versionIdentifiers as? Set<String>, ["one", "two"])
         let store = try AgingStore()
-        try store.use(try #require(one.copy(with: nil) as? NSManagedObjectModel)) { _ in }
+        try store.use(try require(one.copy(with: nil) as? NSManagedObjectModel)) { _ in }
         try expectEqual(metadata(store)[NSStoreModelVersionIdentifiersKey] as? [String], ["one"])
         try expectEqual(plainly(store, ModelSketch.model("A: n String")), [])
     }
@@ -167,7 +167,7 @@ struct StoreVersionTests {
     @Test func `m163 a configuration fits a store with its entities, all of them and no more`() throws {
         let model = ModelSketch.model("A: n String\nB: n String")
         let entities = model.entities
-        model.setEntities([try #require(model.entitiesByName["A"])], forConfigurationName: "Part")
+        model.setEntities([try require(model.entitiesByName["A"])], forConfigurationName: "Part")
         let hashes = model.entityVersionHashesByName
         func fits(_ names: [String], _ configuration: String?) -> Bool {
             let stored = hashes.filter { names.contains($0.key) }
@@ -196,7 +196,7 @@ struct StoreVersionTests {
 
     @Test func `m166 metadata is read with the log beside the file, and never makes a file`() throws {
         let store = try AgingStore()
-        let missing = #expect(throws: CocoaError.self) { try metadata(store) }
+        let missing = expectThrows(CocoaError.self) { try metadata(store) }
         expectEqual(missing?.code, .fileReadNoSuchFile)
         try expectEqual(store.scratch.names, [])
         // The second version is in the log alone as long as somebody has the file open.

@@ -34,12 +34,12 @@ struct CompiledModelTests {
             }
             expectEqual(persistent(copy), persistent(entity))
             for (name, attribute) in entity.attributesByName {
-                let other = try #require(copy.attributesByName[name])
+                let other = try require(copy.attributesByName[name])
                 expect(other.type == attribute.type && other.isOptional == attribute.isOptional)
                 expectEqual(other.allowsExternalBinaryDataStorage, attribute.allowsExternalBinaryDataStorage)
             }
             for (name, relationship) in entity.relationshipsByName {
-                let other = try #require(copy.relationshipsByName[name])
+                let other = try require(copy.relationshipsByName[name])
                 expect(other.deleteRule == relationship.deleteRule && other.isOrdered == relationship.isOrdered)
                 expectEqual(other.inverseRelationship?.name, relationship.inverseRelationship?.name)
             }
@@ -49,18 +49,18 @@ struct CompiledModelTests {
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
     func `predicates, derivations, queries and configurations of the model in a store are read`() throws {
-        let pair = try #require(AppleStores.pairs.first { $0.store.contains("books-history") })
-        let model = try NSManagedObjectModel(cachedModelData: try #require(try Self.cache(of: pair)))
+        let pair = try require(AppleStores.pairs.first { $0.store.contains("books-history") })
+        let model = try NSManagedObjectModel(cachedModelData: try require(try Self.cache(of: pair)))
         let book = try model.entity("Book")
 
-        let title = try #require(book.attributesByName["title"])
-        try #require(title.validationPredicates.count == 2)
+        let title = try require(book.attributesByName["title"])
+        try require(title.validationPredicates.count == 2)
         expectEqual(title.validationWarnings.first as? String, "Title must have a length between 3 and 50 chars.")
         expect(title.validationPredicates.allSatisfy { $0.evaluate(with: "a good title") })
         expect(
             !title.validationPredicates[0].evaluate(with: "ti") && !title.validationPredicates[1].evaluate(with: "long")
         )
-        let count = try #require(book.attributesByName["pagesCount"] as? NSDerivedAttributeDescription)
+        let count = try require(book.attributesByName["pagesCount"] as? NSDerivedAttributeDescription)
         expectEqual(count.derivationText, "count:(pages)")
         let fetched = model.entities.flatMap(\.ownProperties).compactMap { $0 as? NSFetchedPropertyDescription }
         expectEqual(Set(fetched.map(\.name)), ["feedbacks", "favFeedbacks"])
@@ -78,11 +78,11 @@ struct CompiledModelTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         for (name, part) in [("Old", "CoreDataMigration_Example_2"), ("New", "CoreDataMigration_Example_3")] {
-            let pair = try #require(AppleStores.pairs.first { $0.store.contains(part) })
-            let archive = try Inflate.inflate(try #require(try Self.cache(of: pair)), limit: 1 << 20)
+            let pair = try require(AppleStores.pairs.first { $0.store.contains(part) })
+            let archive = try Inflate.inflate(try require(try Self.cache(of: pair)), limit: 1 << 20)
             try archive.write(to: folder.appendingPathComponent("\(name).mom"))
         }
-        let several = #expect(throws: CocoaError.self) { try NSManagedObjectModel(reading: folder) }
+        let several = expectThrows(CocoaError.self) { try NSManagedObjectModel(reading: folder) }
         let info = try PropertyListSerialization.data(
             fromPropertyList: ["NSManagedObjectModel_CurrentVersionName": "New"],
             format: .xml,
@@ -90,7 +90,7 @@ struct CompiledModelTests {
         )
         try info.write(to: folder.appendingPathComponent("VersionInfo.plist"))
 
-        let model = try #require(NSManagedObjectModel(contentsOf: folder))
+        let model = try require(NSManagedObjectModel(contentsOf: folder))
         let old = try NSManagedObjectModel(reading: folder.appendingPathComponent("Old.mom"))
         let checksums = try NSManagedObjectModel.__checksumsForVersionedModel(at: folder)
 
@@ -104,13 +104,13 @@ struct CompiledModelTests {
         arguments: DifferentialSeeds.all
     )
     func `a damaged model in a store is an error and never stops the program`(seed: UInt64) throws {
-        let pair = try #require(AppleStores.pairs.first { $0.store.contains("authors") })
-        let data = try #require(try Self.cache(of: pair))
+        let pair = try require(AppleStores.pairs.first { $0.store.contains("authors") })
+        let data = try require(try Self.cache(of: pair))
         let archive = try Inflate.inflate(data, limit: 1 << 20)
 
-        #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: Data()) }
-        #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: data.dropLast(200)) }
-        #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: archive) }
+        expectThrows(CocoaError.self) { try NSManagedObjectModel(cachedModelData: Data()) }
+        expectThrows(CocoaError.self) { try NSManagedObjectModel(cachedModelData: data.dropLast(200)) }
+        expectThrows(CocoaError.self) { try NSManagedObjectModel(cachedModelData: archive) }
         var random = SeededRandom(seed: seed)
         for _ in 0..<300 {
             var damaged = archive
@@ -148,21 +148,21 @@ struct InflateTests {
 
     @Test func `stored, fixed and own codes are unpacked`() throws {
         for sample in Self.samples {
-            let packed = try #require(Data(base64Encoded: sample.packed))
+            let packed = try require(Data(base64Encoded: sample.packed))
             expectEqual(String(decoding: try Inflate.inflate(packed, limit: 1 << 20), as: UTF8.self), sample.text)
         }
     }
 
     @Test func `the limit holds`() throws {
-        let packed = try #require(Data(base64Encoded: "S0wcBaNgFAx3AAA="))
+        let packed = try require(Data(base64Encoded: "S0wcBaNgFAx3AAA="))
 
         try expectEqual(Inflate.inflate(packed, limit: 1000).count, 1000)
-        #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(packed, limit: 999) }
+        expectThrows(Inflate.Malformed.self) { try Inflate.inflate(packed, limit: 999) }
     }
 
     @Test(arguments: DifferentialSeeds.all)
     func `damaged data throws and never stops the program`(seed: UInt64) throws {
-        #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(Data([0x07]), limit: 100) }
+        expectThrows(Inflate.Malformed.self) { try Inflate.inflate(Data([0x07]), limit: 100) }
         var random = SeededRandom(seed: seed)
         for _ in 0..<2_000 {
             let count = Int.random(in: 0...60, using: &random)

@@ -36,7 +36,7 @@ struct FetchRequestTests {
         request.propertiesToGroupBy = ["title"]
         request.havingPredicate = NSPredicate(value: true)
 
-        let copy = try #require(request.copy() as? NSFetchRequest<NSDictionary>)
+        let copy = try require(request.copy() as? NSFetchRequest<NSDictionary>)
 
         expect(copy !== request && copy.entityName == "Book" && copy.predicate == request.predicate)
         expectEqual(copy.sortDescriptors?.map(\.ascending), [false])
@@ -64,7 +64,7 @@ struct FetchRequestTests {
     @Test func `a template's variables are replaced in a copy`() throws {
         let model = libraryModel()
 
-        let request = try #require(
+        let request = try require(
             model.fetchRequestFromTemplate(
                 withName: "CheapBooks",
                 substitutionVariables: ["PREFIX": "A", "PRICE": 10]
@@ -86,7 +86,7 @@ struct FetchRequestTests {
         all.fetchLimit = 5
         model.freeze()
 
-        let request = try #require(model.fetchRequestFromTemplate(withName: "All", substitutionVariables: [:]))
+        let request = try require(model.fetchRequestFromTemplate(withName: "All", substitutionVariables: [:]))
         request.fetchLimit = 2
 
         // The model keeps a copy of what it was given.

@@ -51,7 +51,7 @@ struct HostileModelTests {
         try expect(
             Self.error(Data("<model x=\"".utf8) + [0xFF, 0xFE] + Data("\"/>".utf8)).code == .fileReadCorruptFile
         )
-        let utf16 = try #require("<model/>".data(using: .utf16))
+        let utf16 = try require("<model/>".data(using: .utf16))
         try expectEqual(Self.error(utf16).code, .fileReadCorruptFile)
     }
 

@@ -13,7 +13,7 @@ struct ModelCopyingTests {
         model.versionIdentifiers = ["1.0"]
         model.localizationDictionary = ["Entity/Book": "Bok"]
 
-        let copy = try #require(model.copy() as? NSManagedObjectModel)
+        let copy = try require(model.copy() as? NSManagedObjectModel)
 
         expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
         expectEqual(copy.versionIdentifiers, ["1.0"])
@@ -30,7 +30,7 @@ struct ModelCopyingTests {
                 expect(relationship.inverseRelationship?.entity.model === copy)
             }
         }
-        let index = try #require(copy.entity("Book").indexes.first)
+        let index = try require(copy.entity("Book").indexes.first)
         expect(index.entity === copy.entitiesByName["Book"])
         expect(index.elements.first?.property === copy.entitiesByName["Book"]?.propertiesByName["title"])
         expect(copy.fetchRequestTemplate(forName: "CheapBooks")?.entity === copy.entitiesByName["Book"])
@@ -42,7 +42,7 @@ struct ModelCopyingTests {
         let model = libraryModel()
         let book = try model.entity("Book")
 
-        let copy = try #require(book.copy() as? NSEntityDescription)
+        let copy = try require(book.copy() as? NSEntityDescription)
 
         expectEqual(copy.model, nil)
         expectEqual(copy.subentities.map(\.name), ["Novel"])
@@ -67,7 +67,7 @@ struct ModelCopyingTests {
             $0.userInfo = ["k": "v"]
             $0.setValidationPredicates([NSPredicate(value: true)], withValidationWarnings: [1620])
         }
-        let copy = try #require(plain.copy() as? NSAttributeDescription)
+        let copy = try require(plain.copy() as? NSAttributeDescription)
         expect(!copy.isOptional && copy.isIndexed && copy.type == .transformable)
         expect(copy.valueTransformerName == "T" && copy.attributeValueClassName == "Color")
         expect(copy.allowsExternalBinaryDataStorage && copy.preservesValueInHistoryOnDeletion)
@@ -77,32 +77,32 @@ struct ModelCopyingTests {
 
         let composite = NSCompositeAttributeDescription()
         composite.elements = [attribute("x", .double)]
-        let copiedComposite = try #require(composite.copy() as? NSCompositeAttributeDescription)
+        let copiedComposite = try require(composite.copy() as? NSCompositeAttributeDescription)
         expect(copiedComposite.elements.map(\.name) == ["x"] && copiedComposite.elements[0] !== composite.elements[0])
 
         let derived = NSDerivedAttributeDescription()
         derived.derivationExpression = NSExpression(forKeyPath: "owner.name")
-        let copiedDerived = try #require(derived.copy() as? NSDerivedAttributeDescription)
+        let copiedDerived = try require(derived.copy() as? NSDerivedAttributeDescription)
         expectEqual(copiedDerived.derivationText, "owner.name")
 
         let friends = relationship("r", maxCount: 7)
         friends.minCount = 2
         friends.isOrdered = true
         friends.deleteRule = .denyDeleteRule
-        let copiedFriends = try #require(friends.copy() as? NSRelationshipDescription)
+        let copiedFriends = try require(friends.copy() as? NSRelationshipDescription)
         expect(copiedFriends.maxCount == 7 && copiedFriends.minCount == 2)
         expect(copiedFriends.isOrdered && copiedFriends.isToMany && copiedFriends.deleteRule == .denyDeleteRule)
 
         let expression = NSExpressionDescription()
         expression.expression = NSExpression(forKeyPath: "price")
         expression.resultType = .decimal
-        let copiedExpression = try #require(expression.copy() as? NSExpressionDescription)
+        let copiedExpression = try require(expression.copy() as? NSExpressionDescription)
         expectEqual(copiedExpression.expression, expression.expression)
         expectEqual(copiedExpression.expressionResultType, .decimalAttributeType)
 
         let fetched = NSFetchedPropertyDescription()
         fetched.fetchRequest = NSFetchRequest(entityName: "A")
-        let copiedFetched = try #require(fetched.copy() as? NSFetchedPropertyDescription)
+        let copiedFetched = try require(fetched.copy() as? NSFetchedPropertyDescription)
         expect(copiedFetched.fetchRequest !== fetched.fetchRequest)
         expectEqual(copiedFetched.fetchRequest?.entityName, "A")
     }
@@ -115,7 +115,7 @@ struct ModelCopyingTests {
         let book = NSEntityDescription("Book", attribute("title"))
         author.properties = [relationship("books", to: outline)]
 
-        let merged = try #require(
+        let merged = try require(
             withExtendedLifetime(outline) {
                 NSManagedObjectModel(byMerging: [NSManagedObjectModel(author), NSManagedObjectModel(book)])
             }
@@ -132,7 +132,7 @@ struct ModelCopyingTests {
         first.versionIdentifiers = ["1"]
         second.versionIdentifiers = ["2"]
 
-        let merged = try #require(NSManagedObjectModel(byMerging: [first, second]))
+        let merged = try require(NSManagedObjectModel(byMerging: [first, second]))
 
         expectEqual(merged.entities.count, 3)
         expectEqual(merged.entityVersionHashesByName, first.entityVersionHashesByName)
@@ -159,7 +159,7 @@ struct ModelCopyingTests {
         )
         let metadata = ["NSStoreModelVersionHashes": old.entityVersionHashesByName]
 
-        let merged = try #require(NSManagedObjectModel(byMerging: [new, old], forStoreMetadata: metadata))
+        let merged = try require(NSManagedObjectModel(byMerging: [new, old], forStoreMetadata: metadata))
 
         expectEqual(merged.entityVersionHashesByName, old.entityVersionHashesByName)
         expect(merged.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))

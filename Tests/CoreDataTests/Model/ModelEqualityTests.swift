@@ -9,13 +9,13 @@ struct ModelEqualityTests {
     @Test func `models made in the same way are equal, and so is a copy`() throws {
         let (model, other) = (libraryModel(), libraryModel())
         expect(model == other && model.hash == other.hash)
-        let copy = try #require(model.copy() as? NSManagedObjectModel)
+        let copy = try require(model.copy() as? NSManagedObjectModel)
         expect(copy == model && copy.hash == model.hash)
         for (name, entity) in model.entitiesByName {
             let same = try other.entity(name)
             expect(entity == same && entity.hash == same.hash)
             for (name, property) in entity.propertiesByName {
-                let same = try #require(same.propertiesByName[name])
+                let same = try require(same.propertiesByName[name])
                 expect(property == same && property.hash == same.hash)
                 expectEqual(property.copy() as? NSPropertyDescription, property)
             }
@@ -43,8 +43,8 @@ struct ModelEqualityTests {
     @Test(arguments: 0..<17) func `what differs in content is not equal`(_ number: Int) throws {
         let (model, other) = (libraryModel(), libraryModel())
         let book = try other.entity("Book")
-        let title = try #require(book.attributesByName["title"])
-        let author = try #require(book.relationshipsByName["author"])
+        let title = try require(book.attributesByName["title"])
+        let author = try require(book.relationshipsByName["author"])
         switch number {
         case 0: book.name = "X"
         case 1: book.managedObjectClassName = "X"
@@ -82,7 +82,7 @@ struct ModelEqualityTests {
         let (model, other) = (libraryModel(), libraryModel())
         model.freeze()
         let book = try model.entity("Book")
-        let title = try #require(book.attributesByName["title"])
+        let title = try require(book.attributesByName["title"])
         expect(book.userInfo?.isEmpty == true && title.userInfo?.isEmpty == true)
         book.userInfo = ["colour": "red"]
         title.userInfo?["colour"] = "blue"

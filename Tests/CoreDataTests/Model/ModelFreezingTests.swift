@@ -90,7 +90,7 @@ struct ModelFreezingTests {
     @Test func `a copy of a frozen model can be changed, and the original stays`() throws {
         let model = libraryModel()
         try model.tryFreeze()
-        let copy = try #require(model.copy() as? NSManagedObjectModel)
+        let copy = try require(model.copy() as? NSManagedObjectModel)
 
         try copy.entity("Book").properties.append(attribute("pages", .integer32))
         copy.setFetchRequestTemplate(nil, forName: "CheapBooks")
@@ -104,9 +104,9 @@ struct ModelFreezingTests {
     @Test func `a copy of a template can be changed`() throws {
         let model = libraryModel()
         try model.tryFreeze()
-        let template = try #require(model.fetchRequestTemplate(forName: "CheapBooks"))
+        let template = try require(model.fetchRequestTemplate(forName: "CheapBooks"))
 
-        let copy = try #require(template.copy() as? NSFetchRequest<NSFetchRequestResult>)
+        let copy = try require(template.copy() as? NSFetchRequest<NSFetchRequestResult>)
         copy.fetchLimit = 3
 
         expectEqual(template.fetchLimit, 0)

@@ -74,7 +74,7 @@ struct ModelPackageTests {
     @Test func `of an optimized model the compiled one beside it is read`() throws {
         try scratch.write("optimized", "Shop.omo")
         let optimized = scratch.folder.appendingPathComponent("Shop.omo")
-        let error = #expect(throws: ModelError.self) { try ModelPackage.contents(at: optimized) }
+        let error = expectThrows(ModelError.self) { try ModelPackage.contents(at: optimized) }
         expectEqual(error.map { "\($0)".contains("with the .mom beside it") }, true)
 
         try scratch.write("compiled", "Shop.mom")
@@ -137,12 +137,12 @@ struct ModelPackageTests {
         try scratch.writeVersion("Shop2")
         try scratch.writeCurrent("Shop2.xcdatamodel")
         try scratch.write("<model><entity name=\"Extra\"/></model>", "Extra.xcdatamodel/contents")
-        let bundle = try #require(Bundle(path: scratch.folder.path))
+        let bundle = try require(Bundle(path: scratch.folder.path))
         let old = NSManagedObjectModel(NSEntityDescription("Shop"))
         let metadata = ["NSStoreModelVersionHashes": old.entityVersionHashesByName]
 
-        let merged = try #require(NSManagedObjectModel.mergedModel(from: [bundle]))
-        let picked = try #require(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata))
+        let merged = try require(NSManagedObjectModel.mergedModel(from: [bundle]))
+        let picked = try require(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata))
 
         expectEqual(Set(merged.entitiesByName.keys), ["Shop2", "Extra"])
         expectEqual(Set(picked.entitiesByName.keys), ["Shop"])

@@ -107,7 +107,7 @@ struct ModelReadingTests {
         let attributes = try model.entity("A").attributesByName
 
         expectEqual(attributes["x"]?.type, written.kind)
-        let value = try #require(attributes["x"]?.defaultValue)
+        let value = try require(attributes["x"]?.defaultValue)
         expectEqual(NSArray(array: [value]), NSArray(object: written.value()))
         expect(attributes["x"]?.isOptional == false && attributes["y"]?.isOptional == true)
         expect(attributes["y"]?.defaultValue == nil)
@@ -137,7 +137,7 @@ struct ModelReadingTests {
         expectEqual(attributes["cache"]?.renamingIdentifier, "oldCache")
         expectEqual(attributes["kept"]?.preservesValueInHistoryOnDeletion, true)
         expectEqual(attributes["kept"]?.versionHashModifier, "2")
-        let derived = try #require(attributes["upper"] as? NSDerivedAttributeDescription)
+        let derived = try require(attributes["upper"] as? NSDerivedAttributeDescription)
         expect(
             derived.derivationText == "uppercase:(kept)" && derived.derivationExpression?.expressionType == .function
         )
@@ -159,10 +159,10 @@ struct ModelReadingTests {
         )
 
         expectEqual(model.entities.map(\.name), ["Person"])
-        let name = try #require(model.entity("Person").attributesByName["name"] as? NSCompositeAttributeDescription)
+        let name = try require(model.entity("Person").attributesByName["name"] as? NSCompositeAttributeDescription)
         expect(name.type == .composite && name.isOptional)
         expectEqual(name.elements.map(\.name), ["first", "place"])
-        let point = try #require(name.elements[1] as? NSCompositeAttributeDescription)
+        let point = try require(name.elements[1] as? NSCompositeAttributeDescription)
         expect(point.elements.map(\.name) == ["x"] && point.elements[0].defaultValue as? Double == 2.5)
         try model.tryFreeze()
     }
@@ -178,7 +178,7 @@ struct ModelReadingTests {
             <composite name="Point"><attribute name="x" attributeType="Double"/></composite>
             """
         )
-        let home = try #require(model.entity("A").attributesByName["home"] as? NSCompositeAttributeDescription)
+        let home = try require(model.entity("A").attributesByName["home"] as? NSCompositeAttributeDescription)
 
         expect(home.type == .composite && home.isOptional)
         expectEqual(home.elements.map(\.name), ["street", "place"])
@@ -207,7 +207,7 @@ struct ModelReadingTests {
         let model = try NSManagedObjectModel.parsing(
             "<entity name=\"A\"><attribute name=\"x\" attributeType=\"\(type)\" \(limits)/></entity>"
         )
-        let attribute = try #require(model.entity("A").attributesByName["x"])
+        let attribute = try require(model.entity("A").attributesByName["x"])
 
         expect(!attribute.validationPredicates.isEmpty)
         expectEqual(attribute.validationPredicates.count, attribute.validationWarnings.count)
@@ -251,9 +251,9 @@ struct ModelReadingTests {
             </entity>
             """
         )
-        let many = try #require(model.entity("A").relationshipsByName["many"])
-        let one = try #require(model.entity("B").relationshipsByName["one"])
-        let loose = try #require(model.entity("A").relationshipsByName["loose"])
+        let many = try require(model.entity("A").relationshipsByName["many"])
+        let one = try require(model.entity("B").relationshipsByName["one"])
+        let loose = try require(model.entity("A").relationshipsByName["loose"])
 
         expect(many.isToMany && many.minCount == 2 && many.maxCount == 5 && many.isOrdered && many.isOptional)
         expect(many.deleteRule == .cascadeDeleteRule && many.inverseRelationship === one)
@@ -288,7 +288,7 @@ struct ModelReadingTests {
         expectEqual(indexes[0].elements.map(\.isAscending), [false, true])
         expectEqual(indexes[0].partialIndexPredicate?.evaluate(with: ["x": 4]), true)
         expectEqual(indexes[1].elements.map(\.collationType), [.rTree])
-        let computed = try #require(indexes[2].elements[0].property as? NSExpressionDescription)
+        let computed = try require(indexes[2].elements[0].property as? NSExpressionDescription)
         expect(computed.resultType == .string && indexes[2].elements[0].propertyName == nil)
         expect(indexes[2].elements[0].indexDescription === indexes[2] && indexes[2].entity?.name == "A")
     }
@@ -309,8 +309,8 @@ struct ModelReadingTests {
                 includeSubentities="NO" returnDistinctResults="YES" resultType="1" returnObjectsAsFaults="NO"/>
             """
         )
-        let peers = try #require(model.entity("A").propertiesByName["peers"] as? NSFetchedPropertyDescription)
-        let big = try #require(model.fetchRequestTemplate(forName: "Big"))
+        let peers = try require(model.entity("A").propertiesByName["peers"] as? NSFetchedPropertyDescription)
+        let big = try require(model.fetchRequestTemplate(forName: "Big"))
 
         expect(peers.fetchRequest?.entity?.name == "B" && peers.userInfo?["k"] as? String == "v")
         expectEqual(peers.fetchRequest?.predicate?.formatText.contains("$FETCH_SOURCE"), true)
@@ -362,7 +362,7 @@ struct ModelReadingTests {
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
     func `a copy of a real model is equal to it`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
-        let copy = try #require(model.copy() as? NSManagedObjectModel)
+        let copy = try require(model.copy() as? NSManagedObjectModel)
 
         expectEqual(copy.entityVersionHashesByName, model.entityVersionHashesByName)
         try copy.tryFreeze()
@@ -379,7 +379,7 @@ struct ModelReadingTests {
             </entity>
             """
         )
-        let entity = try #require(model.entitiesByName["A"])
+        let entity = try require(model.entitiesByName["A"])
         expect(entity.userInfo?.isEmpty == true && entity.attributesByName["plain"]?.userInfo?.isEmpty == true)
         expectEqual(entity.attributesByName["told"]?.userInfo as? [String: String], ["k": "v"])
         expectEqual(NSEntityDescription().userInfo?.isEmpty, true)

@@ -243,7 +243,7 @@ struct ModelValidationTests {
     @Test func `a refused model can be corrected and used`() throws {
         let entity = NSEntityDescription("A", attribute("x", .undefined))
         let model = NSManagedObjectModel(entity)
-        #expect(throws: CocoaError.self) { try model.tryFreeze() }
+        expectThrows(CocoaError.self) { try model.tryFreeze() }
 
         (entity.properties[0] as? NSAttributeDescription)?.type = .integer64
 

@@ -47,7 +47,7 @@ struct VersionHashTests {
             </entity>
             """
         let model = try NSManagedObjectModel.parsing(lines)
-        let entity = try #require(model.entitiesByName["CachedCarbObject"])
+        let entity = try require(model.entitiesByName["CachedCarbObject"])
         let expected = "ae31955ac7c9c33da2967cf5d2ba1408f666f2587f2dd5c2e6c403b8f31c2410"
         func hash() -> String { entity.versionHash.map { String(format: "%02x", $0) }.joined() }
         expectEqual(hash(), expected)
@@ -62,7 +62,7 @@ struct VersionHashTests {
         let model = try AppleStores.model(pair)
         let metadata = try AppleStores.metadata(of: pair)
 
-        let stored = try #require(metadata["NSStoreModelVersionHashes"] as? [String: Data])
+        let stored = try require(metadata["NSStoreModelVersionHashes"] as? [String: Data])
         expectEqual(model.entityVersionHashesByName, stored)
         expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
         if let digest = metadata["NSStoreModelVersionHashesDigest"] as? String {

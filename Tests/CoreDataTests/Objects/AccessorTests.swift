@@ -66,7 +66,7 @@ struct AccessorTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            let book = try #require(try context.fetch(NSFetchRequest<AccessorBook>(entityName: "Book")).first)
+            let book = try require(try context.fetch(NSFetchRequest<AccessorBook>(entityName: "Book")).first)
             expectEqual(book.pages.map(\.number), [0])
         }
     }

@@ -27,7 +27,7 @@ struct ChangeTrackingTests {
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
             expect(venue.changedValues().isEmpty)
-            let faro = try #require(venue.city)
+            let faro = try require(venue.city)
             let beja = City(context: context)
             beja.name = "Beja"
             venue.name = "Sol"
@@ -74,12 +74,12 @@ struct ChangeTrackingTests {
             expect(venue.changedValues().isEmpty)
             venue.note = "transient"
             expect(!venue.hasPersistentChangedValues)
-            let tag = try #require(venue.tags.isEmpty ? TestSupport.Tag(context: context) : nil)
+            let tag = try require(venue.tags.isEmpty ? TestSupport.Tag(context: context) : nil)
             venue.tags = [tag]
             expect(venue.hasPersistentChangedValues)
             venue.tags = []
             expect(!venue.hasPersistentChangedValues)
-            let city = try #require(venue.city)
+            let city = try require(venue.city)
             city.venues = []
             city.venues = [venue]
             expect(!city.hasPersistentChangedValues)
@@ -116,7 +116,7 @@ struct ChangeTrackingTests {
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
             expect(venue.changedValuesForCurrentEvent().isEmpty)
-            let faro = try #require(venue.city)
+            let faro = try require(venue.city)
             venue.name = "one"
             venue.name = "two"
             venue.city = nil
@@ -140,8 +140,8 @@ struct ChangeTrackingTests {
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
-            let city = try #require(venue.city)
-            let stranger = try #require(try context.all(City.self).first)
+            let city = try require(venue.city)
+            let stranger = try require(try context.all(City.self).first)
             expect(stranger === city)
             city.add(venue, toRelationshipNamed: "venues")
             expect(!context.hasChanges)
@@ -215,7 +215,7 @@ struct ChangeTrackingTests {
         }
         try stack.inContext { context throws in
             let venue = try context.object(Venue.self, id)
-            let city = try #require(venue.city)
+            let city = try require(venue.city)
             let photos = venue.photos
             expectEqual(venue.colour, ["red"])
             venue.colour = ["green"]
@@ -246,7 +246,7 @@ struct ChangeTrackingTests {
             venue.name = "Sol"
             let cityID = city.objectID
             // The city lacks its name.
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             expect(cityID.isTemporaryID)
             expect(city.isInserted)
             expect(venue.isUpdated)

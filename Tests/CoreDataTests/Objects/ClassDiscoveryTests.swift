@@ -57,7 +57,7 @@ struct ClassDiscoveryTests {
             return owner.objectID
         }
         try stack.inContext { context in
-            let owner = try #require(context.existingObject(with: id) as? UnusedOwner)
+            let owner = try require(context.existingObject(with: id) as? UnusedOwner)
             expectEqual(owner.favourite?.name, "Miro")
             expectEqual(owner.pets.map(\.name), ["Miro"])
         }
@@ -106,7 +106,7 @@ struct ClassDiscoveryTests {
         let stack = try Stack(.memory, model: model(["Thing": "Twin"]))
         stack.inContext { context in
             Twin(context: context).name = "mine"
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try context.fetch(NSFetchRequest<TestSupport.Twin>(entityName: "Thing"))
             }
             expectEqual(error?.code, .persistentStoreOperation)
@@ -137,7 +137,7 @@ struct ClassDiscoveryTests {
         try second.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
         let texts = told.withLock { $0 }
         expectEqual(texts.count, 1)
-        let text = try #require(texts.first)
+        let text = try require(texts.first)
         expect(
             text.contains("For entity Lost the program has no subclass of NSManagedObject named \"LostWithoutTrace\"")
         )

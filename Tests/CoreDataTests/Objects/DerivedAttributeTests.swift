@@ -34,7 +34,7 @@ struct DerivedAttributeTests {
     }
 
     private func value(_ row: Row, _ name: String) throws -> Any? {
-        row.anyValue(try #require(row.layout.slot(named: name)))
+        row.anyValue(try require(row.layout.slot(named: name)))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -51,14 +51,14 @@ struct DerivedAttributeTests {
 
         let rows = Dictionary(uniqueKeysWithValues: result.reread.map { ($0.layout.entity.name ?? "", $0) })
         expectEqual(result.reread.count, 2)
-        let saved = try #require(rows["Order"])
+        let saved = try require(rows["Order"])
         try expectEqual(value(saved, "customerName") as? String, "Ärger")
         try expectEqual(value(saved, "itemCount") as? Int64, 2)
         try expectEqual(value(saved, "total") as? Double, 4)
-        let date = try #require(try value(saved, "savedAt") as? Date)
+        let date = try require(try value(saved, "savedAt") as? Date)
         expect(abs(date.timeIntervalSinceNow) < 60)
-        try expectEqual(value(#require(rows["Customer"]), "canonical") as? String, "arger")
-        try expectEqual(value(#require(rows["Customer"]), "upper") as? String, "ÄRGER")
+        try expectEqual(value(require(rows["Customer"]), "canonical") as? String, "arger")
+        try expectEqual(value(require(rows["Customer"]), "upper") as? String, "ÄRGER")
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -24,7 +24,7 @@ struct FaultTests {
         let stack = try Stack.objects(kind)
         _ = try store(["a"], stack)
         try stack.inContext { context throws in
-            let object = try #require(try context.all(Hooked.self).first)
+            let object = try require(try context.all(Hooked.self).first)
             expect(object.isFault)
             expectEqual(object.faultingState, 1)
             expectEqual(object.entity.name, "Hooked")
@@ -46,7 +46,7 @@ struct FaultTests {
         try stack.inContext { context throws in
             let request = NSFetchRequest<Hooked>(entityName: "Hooked")
             request.returnsObjectsAsFaults = false
-            let object = try #require(try context.fetch(request).first)
+            let object = try require(try context.fetch(request).first)
             expect(!object.isFault)
             expectEqual(object.log, ["fetch"])
         }
@@ -218,7 +218,7 @@ struct FaultTests {
             expect(!owner.hasFault(forRelationshipNamed: "things"))
             let things = owner.things
             expectEqual(Set(things.map(\.objectID)), Set(ids))
-            let thing = try #require(things.first)
+            let thing = try require(things.first)
             expect(thing.isFault)
             expectEqual(!thing.hasFault(forRelationshipNamed: "owner"), !thing.isFault)
             _ = thing.name
@@ -268,7 +268,7 @@ struct FaultTests {
             expectEqual(object.count, 0)
             expectEqual(heard, [object])
             expect(!object.isDeleted)
-            #expect(throws: CocoaError.self) { _ = try reader.existingObject(with: id) }
+            expectThrows(CocoaError.self) { _ = try reader.existingObject(with: id) }
         }
     }
 
@@ -283,7 +283,7 @@ struct FaultTests {
             let first = try reader.object(Hooked.self, ids[0])
             let second = try reader.object(Hooked.self, ids[1])
             for id in ids { try delete(id, stack) }
-            #expect(throws: CocoaError.self) { _ = try reader.existingObject(with: ids[0]) }
+            expectThrows(CocoaError.self) { _ = try reader.existingObject(with: ids[0]) }
             expect(reader.seen.isEmpty)
             _ = first.count
             _ = second.value(forKey: "greeting")

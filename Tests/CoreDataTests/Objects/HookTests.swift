@@ -37,7 +37,7 @@ struct HookTests {
     func `an object made outside of a context awakes when it is inserted`() throws {
         let stack = try Stack.objects(.memory)
         try stack.inContext { context in
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Hooked", in: context))
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Hooked", in: context))
             let object = Hooked(entity: entity, insertInto: nil)
             object.name = "early"
             expectEqual(object.count, 7)
@@ -114,7 +114,7 @@ struct HookTests {
         try stack.inContext { context in
             let object = Hooked(context: context)
             object.onWillSave = { $0.count += 1 }
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .persistentStoreSave)
             expect(object.isInserted)
             object.onWillSave = { $0.setPrimitiveValue($0.count + 1, forKey: "count") }
@@ -287,8 +287,8 @@ struct DeletionTests {
             guarded.guard = guardian
             try context.save()
             context.delete(guardian)
-            #expect(throws: CocoaError.self) { try guardian.validateForDelete() }
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try guardian.validateForDelete() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .validationRelationshipDeniedDelete)
             expectEqual(error?.userInfo[NSValidationKeyErrorKey] as? String, "guarded")
             expect(error?.userInfo[NSValidationObjectErrorKey] as? Hooked === guardian)

@@ -25,7 +25,7 @@ struct IdentityTests {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
-            let fetched = try #require(try context.all(Venue.self).first)
+            let fetched = try require(try context.all(Venue.self).first)
             try expect(context.all(Venue.self).first === fetched)
             expect(context.object(with: id) === fetched)
             expect(context.registeredObject(for: id) === fetched)
@@ -109,7 +109,7 @@ struct IdentityTests {
             expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
         }
         try stack.inContext { context throws in
-            let venue = try #require(try context.all(Venue.self).first)
+            let venue = try require(try context.all(Venue.self).first)
             expectEqual(venue.city?.name, "second")
             expectEqual(venue.tags.count, 1)
             expectEqual(venue.photos.count, 2)
@@ -123,16 +123,16 @@ struct IdentityTests {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         let uri = id.uriRepresentation()
-        let store = try #require(stack.coordinator.persistentStores.first)
-        let identifier = try #require(store.identifier)
+        let store = try require(stack.coordinator.persistentStores.first)
+        let identifier = try require(store.identifier)
         expectEqual(uri.absoluteString, "x-coredata://\(identifier)/Venue/p1")
         expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
         expect(id.description.contains("/Venue/p1"))
         expectEqual(id.entity.name, "Venue")
         expect(id.copy() as? NSManagedObjectID === id)
-        let stranger = try #require(URL(string: "x-coredata://\(UUID().uuidString)/Venue/p1"))
+        let stranger = try require(URL(string: "x-coredata://\(UUID().uuidString)/Venue/p1"))
         expectEqual(stack.coordinator.managedObjectID(forURIRepresentation: stranger), nil)
-        let nonsense = try #require(URL(string: "https://example.com/Venue/p1"))
+        let nonsense = try require(URL(string: "https://example.com/Venue/p1"))
         expectEqual(stack.coordinator.managedObjectID(forURIRepresentation: nonsense), nil)
     }
 
@@ -160,12 +160,12 @@ struct IdentityTests {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         let uri = id.uriRepresentation().absoluteString.replacingOccurrences(of: "/p1", with: "/p4711")
-        let url = try #require(URL(string: uri))
-        let unknown = try #require(stack.coordinator.managedObjectID(forURIRepresentation: url))
+        let url = try require(URL(string: uri))
+        let unknown = try require(stack.coordinator.managedObjectID(forURIRepresentation: url))
         stack.inContext { context in
             let fault = context.object(with: unknown)
             expect(fault.isFault)
-            let error = #expect(throws: CocoaError.self) { _ = try context.existingObject(with: unknown) }
+            let error = expectThrows(CocoaError.self) { _ = try context.existingObject(with: unknown) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
         }
     }
@@ -192,8 +192,8 @@ struct IdentityTests {
         let id = try storeVenue(stack)
         let uri = id.uriRepresentation()
         try stack.inContext { context throws in
-            let venue = try #require(try context.all(Venue.self).first)
-            let city = try #require(venue.city)
+            let venue = try require(try context.all(Venue.self).first)
+            let city = try require(venue.city)
             context.delete(venue)
             context.delete(city)
             try context.save()

@@ -22,7 +22,7 @@ struct ObjectOverridingTests {
         throws
     {
         let stack = try Stack(kind, model: Self.model(Overriding.self))
-        let entity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Thing"])
+        let entity = try require(stack.coordinator.managedObjectModel.entitiesByName["Thing"])
         try stack.inContext { context in
             for number in 0..<Self.count {
                 let object =

@@ -23,7 +23,7 @@ struct ObjectTypesTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            let shelf = try #require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
+            let shelf = try require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
             expectEqual(shelf.price, NSDecimalNumber(string: "1.25"))
             expect(shelf.count == 7 && shelf.weight == 2.5 && shelf.title == "t")
             expectEqual(shelf.day, NSDate(timeIntervalSinceReferenceDate: 60))
@@ -46,7 +46,7 @@ struct ObjectTypesTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            let shelf = try #require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
+            let shelf = try require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
             expect(shelf.words == ["a", "b"] && shelf.numbers == ["one": 1] && shelf.letters == ["x"])
             expect(shelf.list == ["l"] && shelf.bag == NSSet(array: ["s"]) && shelf.row == NSOrderedSet(array: ["o"]))
             shelf.row = nil
@@ -102,7 +102,7 @@ struct ObjectTypesTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            let shelf = try #require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
+            let shelf = try require(try context.fetch(NSFetchRequest<TypedShelf>(entityName: "Shelf")).first)
             expectEqual(shelf.name, "fourth")
         }
     }

@@ -33,7 +33,7 @@ struct PortedSourceTests {
         expect(id == id && id != other && id.isTemporaryID && id.persistentStore == nil)
         expect(NSConstraintConflict().constraint.isEmpty)
         try Stack(.memory).inContext { context in
-            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            let error = expectThrows(CocoaError.self) { try context.existingObject(with: id) }
             expect(error != nil)
         }
     }
@@ -70,7 +70,7 @@ struct PortedSourceTests {
         let sum = context.performAndWait { count + 1 }
         expect(count == 2 && sum == 3)
         context.performAndWait { count = context.insertedObjects.count }
-        #expect(throws: CancellationError.self) { try context.performAndWait { throw CancellationError() } }
+        expectThrows(CancellationError.self) { try context.performAndWait { throw CancellationError() } }
     }
 
     @Test(arguments: StoreKind.allCases)

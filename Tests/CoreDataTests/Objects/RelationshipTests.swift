@@ -32,7 +32,7 @@ struct RelationshipTests {
         try stack.inContext { context throws in
             let cities = try context.all(City.self, sortedBy: "name")
             expectEqual(cities.map { $0.venues.count }, [0, 1])
-            let venue = try #require(cities[1].venues.first)
+            let venue = try require(cities[1].venues.first)
             expect(venue.city === cities[1])
         }
     }
@@ -48,7 +48,7 @@ struct RelationshipTests {
             return (lisbon.objectID, porto.objectID)
         }
         try stack.inContext { context throws in
-            let venue = try #require(try context.all(Venue.self).first)
+            let venue = try require(try context.all(Venue.self).first)
             let porto = try context.object(City.self, ids.1)
             porto.add(venue, toRelationshipNamed: "venues")
             let lisbon = try context.object(City.self, ids.0)

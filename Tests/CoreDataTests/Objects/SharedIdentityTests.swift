@@ -62,7 +62,7 @@ struct SharedIdentityTests {
         for round in 0..<20 {
             var context: NSManagedObjectContext? = stack.context()
             let objects = Objects(
-                list: try #require(context).performAndWait { try #require(context).fetch(City.fetchRequest()) }
+                list: try require(context).performAndWait { try require(context).fetch(City.fetchRequest()) }
             )
             expect(objects.list.allSatisfy { $0.managedObjectContext === context })
             reading(objects) {

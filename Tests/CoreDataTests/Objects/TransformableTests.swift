@@ -23,7 +23,7 @@ struct TransformableTests {
         let id = try storeSample(stack)
         try stack.inContext { context in
             let sample = try context.object(Sample.self, id)
-            let colour = try #require(sample.colour)
+            let colour = try require(sample.colour)
             expectEqual(colour, Colour(1, 2))
             expect(sample.colour === colour)
             expect(sample.value(forKey: "colour") as? Colour === colour)
@@ -46,7 +46,7 @@ struct TransformableTests {
     @Test(arguments: StoreKind.allCases)
     func `default values go through their transformer, or are archived without one`(_ kind: StoreKind) throws {
         let model = ObjectModel.make()
-        let attributes = try #require(model.entitiesByName["Sample"]?.attributesByName)
+        let attributes = try require(model.entitiesByName["Sample"]?.attributesByName)
         attributes["colour"]?.defaultValue = Colour(7, 8)
         attributes["palette"]?.defaultValue = ["red", 3] as NSArray
         for name in ["colour", "palette"] { attributes[name]?.isOptional = false }
@@ -89,7 +89,7 @@ struct TransformableTests {
             let sample = try context.object(Sample.self, id)
             sample.colour = Colour(0, 0)
             expectEqual(sample.colour, Colour(0, 0))
-            let error = #expect(throws: CocoaError.self) { try context.save() }
+            let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .managedObjectValidation)
             expectEqual(error?.userInfo[NSValidationKeyErrorKey] as? String, "colour")
             expectEqual(sample.colour, Colour(0, 0))
@@ -97,7 +97,7 @@ struct TransformableTests {
             expectEqual(sample.colour, Colour(1, 2))
             try context.save()
             sample.palette = [Colour(1, 1)]
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             sample.palette = ["fine"]
             try context.save()
         }

@@ -14,8 +14,8 @@ struct TypedAccessTests {
         throws
     {
         let stack = try Stack.objects(kind)
-        let decimal = try #require(Decimal(string: "-12345678901234567890.125"))
-        let url = try #require(URL(string: "https://example.com/a?b=c#d"))
+        let decimal = try require(Decimal(string: "-12345678901234567890.125"))
+        let url = try require(URL(string: "https://example.com/a?b=c#d"))
         let id = try stack.inContext { context throws in
             let sample = Sample(context: context)
             sample.int16 = .min
@@ -160,7 +160,7 @@ struct TypedAccessTests {
             let named = venues.filter { $0.name != nil }
             expectEqual(named.map(\.name), ["Bar", "Venue"])
             expectEqual(named.map(\.price), [9, 3])
-            let bar = try #require(named[0] as? Bar)
+            let bar = try require(named[0] as? Bar)
             expectEqual(bar.entity.name, "Bar")
             expectEqual(bar.beers, 12)
             expect(type(of: named[1]) == Venue.self)
@@ -187,10 +187,10 @@ struct TypedAccessTests {
         model.entities = [parent, first, second]
         let stack = try Stack(.memory, model: model)
         try stack.inContext { context throws in
-            let one = try #require(
+            let one = try require(
                 NSEntityDescription.insertNewObject(forEntityName: "First", into: context) as? Sibling
             )
-            let two = try #require(
+            let two = try require(
                 NSEntityDescription.insertNewObject(forEntityName: "Second", into: context) as? Sibling
             )
             for round in Int64(1)...3 {
@@ -223,7 +223,7 @@ struct TypedAccessTests {
         }
         try stack.inContext { context throws in
             let request = NSFetchRequest<NSManagedObject>(entityName: "Wide")
-            let object = try #require(try context.fetch(request).first)
+            let object = try require(try context.fetch(request).first)
             object.setValue(1, forKey: "p001")
             for number in 2..<120 {
                 let value = object.value(forKey: String(format: "p%03d", number))

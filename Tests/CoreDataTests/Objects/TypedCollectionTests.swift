@@ -9,7 +9,7 @@ struct TypedCollectionTests {
     func `a to-many relationship reads and writes as each type it may be declared as`(_ kind: StoreKind) throws {
         let stack = try Stack(kind, model: CrowdModel.forms())
         try stack.inContext { context throws in
-            let forms = try #require(CrowdModel.insert("Forms", context) as? Forms)
+            let forms = try require(CrowdModel.insert("Forms", context) as? Forms)
             let members = (0..<3).map { _ in CrowdModel.insert("Member", context) }
             checkEmpty(forms)
 
@@ -32,7 +32,7 @@ struct TypedCollectionTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            let forms = try #require(try context.all(Forms.self).first)
+            let forms = try require(try context.all(Forms.self).first)
             expectEqual(forms.set.count, 3)
             expectEqual(forms.list.count, 1)
             forms.looseSet = nil
@@ -67,9 +67,9 @@ struct TypedCollectionTests {
         for round in 1...3 {
             for context in contexts {
                 try context.performAndWait {
-                    let one = try #require(CrowdModel.insert("First", context) as? Crowd)
-                    let two = try #require(CrowdModel.insert("Second", context) as? Crowd)
-                    let heir = try #require(CrowdModel.insert("Heir", context) as? Crowd)
+                    let one = try require(CrowdModel.insert("First", context) as? Crowd)
+                    let two = try require(CrowdModel.insert("Second", context) as? Crowd)
+                    let heir = try require(CrowdModel.insert("Heir", context) as? Crowd)
                     for (crowd, count) in [(one, round), (two, round + 1), (heir, round + 2)] {
                         crowd.members = Set((0..<count).map { _ in CrowdModel.insert("Member", context) })
                     }
@@ -100,7 +100,7 @@ struct TypedCollectionTests {
             try context.save()
         }
         try stack.inContext { context throws in
-            let named = try #require(try context.all(Named.self).first)
+            let named = try require(try context.all(Named.self).first)
             expectEqual([named.x, named.größe, named.long, named.escaped], ["1", "2", "3", "4"])
             expectEqual(named.value(forKey: "größe") as? String, "2")
             expectEqual(named.value(forKey: "straßenverzeichnisnummer") as? String, "4")

@@ -52,7 +52,7 @@ struct ValidationTests {
             try context.save()
             form.weight = nil
             try expectEqual(failure(context).code, .validationMissingMandatoryProperty)
-            #expect(throws: CocoaError.self) { try form.validateForUpdate() }
+            expectThrows(CocoaError.self) { try form.validateForUpdate() }
             expect(form.isUpdated)
             form.weight = 2
             try context.save()
@@ -74,7 +74,7 @@ struct ValidationTests {
             expectEqual(codes(own), ["title": 1570, "weight": 1570, "age": 1610, "code": 1550, "pages": 1580])
             let error = try failure(context)
             expectEqual(error.code, .validationMultipleErrors)
-            let details = try #require(error.userInfo[NSDetailedErrorsKey] as? [NSError])
+            let details = try require(error.userInfo[NSDetailedErrorsKey] as? [NSError])
             expectEqual(details.count, 6)
             expectEqual(codes(error)["memo"], 1660)
             expect(details.allSatisfy { $0.userInfo[NSValidationObjectErrorKey] is Form })
@@ -133,7 +133,7 @@ struct ValidationTests {
     ) throws {
         let (minimum, isOptional) = counts
         let model = ObjectModel.make()
-        let pages = try #require(model.entitiesByName["Form"]?.relationshipsByName["pages"])
+        let pages = try require(model.entitiesByName["Form"]?.relationshipsByName["pages"])
         (pages.minCount, pages.isOptional) = (minimum, isOptional)
         let stack = try Stack(kind, model: model)
         let mayBeEmpty = minimum == 0 || isOptional
@@ -199,7 +199,7 @@ struct ValidationTests {
             try expectEqual(failure(context).code, .validationMissingMandatoryProperty)
             expectEqual(object.title, "empty")
             var value: Any? = "empty"
-            #expect(throws: CocoaError.self) { try object.validateValue(&value, forKey: "title") }
+            expectThrows(CocoaError.self) { try object.validateValue(&value, forKey: "title") }
             object.title = "full"
             try context.save()
         }

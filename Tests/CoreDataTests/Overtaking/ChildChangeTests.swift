@@ -18,7 +18,7 @@ struct ChildChangeTests {
                 try child.save()
                 return city.objectID
             }
-            let change = try #require(await changes.next())
+            let change = try require(await changes.next())
             let inserted = try await id
             expectEqual(change.insertedObjectIDs, [inserted])
         }

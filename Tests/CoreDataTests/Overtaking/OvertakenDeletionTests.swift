@@ -57,8 +57,8 @@ struct OvertakenDeletionTests {
         }
         let context = stack.context()
         try context.performAndWait {
-            let city = try #require(try context.all(City.self).first)
-            let venue = try #require(city.venues.first)
+            let city = try require(try context.all(City.self).first)
+            let venue = try require(city.venues.first)
             if isRead { expectEqual(venue.name, "bar") }
             try stack.delete(id)
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: [id]], into: [context])
@@ -121,13 +121,13 @@ struct OvertakenDeletionTests {
                 return city.objectID
             }
         }
-        let change = try #require(await changes.next())
+        let change = try require(await changes.next())
         expect(change.deletedObjectIDs == [id] && change.insertedObjectIDs.isEmpty)
         await view.perform {
             expect(ghosts(log).isEmpty)
             expect(view.registeredObjects.isEmpty)
         }
-        let merged = try #require(await seen.next())
+        let merged = try require(await seen.next())
         expect(merged.deletedObjectIDs == [id] && merged.insertedObjectIDs.isEmpty)
     }
 
@@ -189,7 +189,7 @@ struct OvertakenDeletionTests {
             expect(cities[2].isDeleted)
             expectEqual(context.registeredObject(for: ids[3]), nil)
             expect(ghosts(log).isEmpty)
-            let merged = try #require(
+            let merged = try require(
                 log.entries.first { $0.name == .NSManagedObjectContextDidMergeChangesObjectIDs }
             )
             expect(merged.ids(NSInsertedObjectIDsKey).isEmpty)
@@ -229,7 +229,7 @@ struct OvertakenDeletionTests {
         let city = try context.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.relationshipKeyPathsForPrefetching = ["venues"]
-            let city = try #require(try context.fetch(request).first)
+            let city = try require(try context.fetch(request).first)
             expectEqual(city.name, "Porto")
             // Held until the deletion is merged, and not longer.
             let venue = try context.get(id, Venue.self)
@@ -258,7 +258,7 @@ struct OvertakenDeletionTests {
                 loser.delete(try loser.get(id, City.self))
                 try loser.save()
             }
-            let deletion = try #require(log.entries.first).notification
+            let deletion = try require(log.entries.first).notification
             view.mergeChanges(fromContextDidSave: deletion)
             expect(city.isDeleted)
             try winner.saveAndWait()

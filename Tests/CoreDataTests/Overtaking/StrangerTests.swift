@@ -78,7 +78,7 @@ struct StrangerTests {
             let city = try context.get(id, City.self)
             expect(context.registeredObject(for: id) === city)
             expectEqual(context.registeredObject(for: same), nil)
-            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: same) }
+            let error = expectThrows(CocoaError.self) { try context.existingObject(with: same) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
             expectEqual(error?.localizedDescription.contains("belongs to another coordinator"), true)
         }
@@ -111,7 +111,7 @@ struct StrangerTests {
         try root.saveAndWait()
         try context.performAndWait { () throws in
             try expectEqual(context.all(City.self).map(\.name).sorted(), ["new", "of this coordinator"])
-            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            expectThrows(CocoaError.self) { try context.existingObject(with: id) }
             expectEqual(stranger.value.value(forKey: "name") as? String ?? "", "")
         }
     }

@@ -48,7 +48,7 @@ struct EvaluationLimitTests {
 
     private func isGivenUp(_ work: () throws -> Void) {
         let time = processorTime {
-            let error = #expect(throws: CocoaError.self) { try work() }
+            let error = expectThrows(CocoaError.self) { try work() }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("evaluationTimeLimit"), true, "\(error.debugDescription)")
         }
@@ -116,7 +116,7 @@ struct EvaluationLimitTests {
             groups.havingPredicate = NSPredicate(
                 format: #"small MATCHES "1" OR "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" MATCHES "(a+)+b""#
             )
-            #expect(throws: CocoaError.self) { try context.fetch(groups) }
+            expectThrows(CocoaError.self) { try context.fetch(groups) }
         }
     }
 
@@ -124,7 +124,7 @@ struct EvaluationLimitTests {
     func `a value that cannot be computed of a row is the same error on every store`(_ kind: StoreKind) throws {
         let context = try context(kind, friends: 1)
         try context.performAndWait {
-            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            let person = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
             person.setValue(String(repeating: "a", count: 60), forKey: "name")
             try context.save()
             let computed = NSExpressionDescription()
@@ -134,7 +134,7 @@ struct EvaluationLimitTests {
             let request = NSFetchRequest<NSDictionary>(entityName: "Person")
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = [computed]
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("the regular expression takes too long"), true)
         }
@@ -149,13 +149,13 @@ struct EvaluationLimitTests {
             rows.evaluationTimeLimit = 0.2
             isGivenUp { _ = try context.execute(NSBatchDeleteRequest(fetchRequest: rows)) }
 
-            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            let person = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
             person.setValue(String(repeating: "a", count: 60), forKey: "name")
             try context.save()
             let update = NSBatchUpdateRequest(entityName: "Person")
             update.predicate = NSPredicate(format: #"name MATCHES "(a+)+b" OR small >= 0"#)
             update.propertiesToUpdate = ["small": -5]
-            let error = #expect(throws: CocoaError.self) { try context.execute(update) }
+            let error = expectThrows(CocoaError.self) { try context.execute(update) }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("the regular expression takes too long"), true)
             let changed = NSFetchRequest<NSManagedObject>(entityName: "Person")
@@ -169,7 +169,7 @@ struct EvaluationLimitTests {
     func `a sequence of rows is given up at the limit`(_ kind: StoreKind) async throws {
         let context = try context(kind)
         let request = try request(subqueries(5))
-        await #expect(throws: CocoaError.self) {
+        await expectThrows(CocoaError.self) {
             for try await _ in context.rows(for: request) {}
         }
     }
@@ -213,7 +213,7 @@ struct EvaluationLimitTests {
             let test = #""aaaaaaaaaaaaaaaaaa" MATCHES "(a+)+b""#
             let many = (0..<200).map { "\(test) OR small == \($0 + 5)" }.joined(separator: " OR ")
             let slow = try request(many, limit: 0.05)
-            let error = #expect(throws: CocoaError.self) { try context.fetch(slow) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(slow) }
             expectEqual(error?.localizedDescription.contains("its constants take more than 0.05 s"), true)
         }
     }
@@ -237,7 +237,7 @@ struct EvaluationLimitTests {
             groups.propertiesToGroupBy = ["small"]
             let text = #"TERNARY(small >= 0, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "b")"#
             groups.havingPredicate = NSPredicate(format: text + #" MATCHES "(a+)+b""#)
-            let long = #expect(throws: CocoaError.self) { try context.fetch(groups) }
+            let long = expectThrows(CocoaError.self) { try context.fetch(groups) }
             expectEqual(long?.code, .persistentStoreOperation)
             expectEqual(long?.localizedDescription.contains("the regular expression takes too long"), true)
             groups.evaluationTimeLimit = 0
@@ -304,7 +304,7 @@ struct EvaluationLimitTests {
     func `a sequence of results is given up at the limit`(_ kind: StoreKind) async throws {
         let context = try context(kind)
         let results = context.results(for: try request(subqueries(5)))
-        let error = await #expect(throws: CocoaError.self) {
+        let error = await expectThrows(CocoaError.self) {
             for try await _ in results {}
         }
         expectEqual(error?.localizedDescription.contains("evaluationTimeLimit"), true)
@@ -316,11 +316,11 @@ struct EvaluationLimitTests {
     ) throws {
         let context = try context(kind, friends: 1)
         try context.performAndWait {
-            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            let person = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
             person.setValue(String(repeating: "a", count: 60), forKey: "name")
             try context.save()
             let request = try request(#"name MATCHES "(a+)+b""#, limit: .infinity)
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("the regular expression takes too long"), true)
         }
@@ -329,7 +329,7 @@ struct EvaluationLimitTests {
     @Test(arguments: StoreKind.allCases)
     func `what can run without end has a limit by default`(_ kind: StoreKind) throws {
         let context = try Stack(kind, model: EveryKindModel.make()).context()
-        let planner = FetchPlanner(model: try #require(context.persistentStoreCoordinator?.frozenModel))
+        let planner = FetchPlanner(model: try require(context.persistentStoreCoordinator?.frozenModel))
         func limit(_ format: String, _ limit: TimeInterval? = nil) throws -> TimeInterval? {
             try planner.plan(try request(format, limit: limit).specification).timeLimit
         }

@@ -61,13 +61,13 @@ struct ExpressionAccessorTests {
             "3", "a.b", "SELF", "$x", "a + 1", "{1, 2}", "SUBQUERY(a, $x, $x.b == 1)", "TERNARY(a == 1, 2, 3)",
         ] {
             let expression = try Self.parsed(text)
-            let copy = try #require(expression.copy() as? NSExpression)
+            let copy = try require(expression.copy() as? NSExpression)
             expect(copy == expression && copy.hash == expression.hash)
             expectEqual(copy.description, expression.description)
         }
         for text in ["a == 1", "ANY a.b LIKE[cd] 'x'", "a == 1 AND b == 2", "NOT a == 1"] {
             let predicate = try NSPredicate(validating: text)
-            let copy = try #require(predicate.copy() as? NSPredicate)
+            let copy = try require(predicate.copy() as? NSPredicate)
             expect(copy == predicate && copy.hash == predicate.hash)
             expectEqual(copy.formatText, predicate.formatText)
         }
@@ -81,17 +81,17 @@ struct ExpressionAccessorTests {
             ("a BETWEEN {1, 2}", 100),
         ]
         for (text, value) in operators {
-            let comparison = try #require(try NSPredicate(validating: text) as? NSComparisonPredicate)
+            let comparison = try require(try NSPredicate(validating: text) as? NSComparisonPredicate)
             expectEqual(comparison.predicateOperatorType.rawValue, value, "\(text)")
             expectEqual(comparison.leftExpression.keyPath, "a")
             expectEqual(comparison.comparisonPredicateModifier.rawValue, 0)
             expect(comparison.options == [] && comparison.customSelector == nil)
         }
-        let any = try #require(try NSPredicate(validating: "ANY a ==[cd] b") as? NSComparisonPredicate)
+        let any = try require(try NSPredicate(validating: "ANY a ==[cd] b") as? NSComparisonPredicate)
         expectEqual(any.comparisonPredicateModifier.rawValue, 2)
         expectEqual(any.options.rawValue, 3)
         expectEqual(any.rightExpression.keyPath, "b")
-        let all = try #require(try NSPredicate(validating: "ALL a ==[n] b") as? NSComparisonPredicate)
+        let all = try require(try NSPredicate(validating: "ALL a ==[n] b") as? NSComparisonPredicate)
         expectEqual(all.comparisonPredicateModifier.rawValue, 1)
         expectEqual(all.options.rawValue, 4)
     }

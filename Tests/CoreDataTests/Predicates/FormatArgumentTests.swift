@@ -8,8 +8,8 @@ import Testing
 struct FormatArgumentTests {
     private func constant(_ format: String, _ value: Any) throws -> NSNumber {
         let predicate = try NSPredicate(validating: "a == \(format)", arguments: [value])
-        let comparison = try #require(predicate as? NSComparisonPredicate)
-        return try #require(comparison.rightExpression.constantValue as? NSNumber)
+        let comparison = try require(predicate as? NSComparisonPredicate)
+        return try require(comparison.rightExpression.constantValue as? NSNumber)
     }
 
     private static let integers = [
@@ -40,7 +40,7 @@ struct FormatArgumentTests {
     @Test(arguments: integers)
     func `what is no integer is an error that tells what was expected`(_ format: String) {
         for value in ["1", Date(), Double.nan, Double.infinity, NSNull()] as [Any] {
-            let error = #expect(throws: PredicateFormatError.self) { try constant(format, value) }
+            let error = expectThrows(PredicateFormatError.self) { try constant(format, value) }
             expectEqual(error?.expected.contains("an integer"), true)
         }
     }
@@ -51,21 +51,21 @@ struct FormatArgumentTests {
         try expectEqual(constant(format, 3), 3)
         try expectEqual(constant(format, Float(0.5)), 0.5)
         try expectEqual(constant(format, UInt64.max).doubleValue, Double(UInt64.max))
-        #expect(throws: PredicateFormatError.self) { try constant(format, "1") }
+        expectThrows(PredicateFormatError.self) { try constant(format, "1") }
     }
 
     @Test(arguments: ["%s", "%S"])
     func `a conversion for text takes text`(_ format: String) throws {
         let predicate = try NSPredicate(validating: "a == \(format)", arguments: ["x' OR 1 == 1"])
         expectEqual((predicate as? NSComparisonPredicate)?.rightExpression.constantValue as? String, "x' OR 1 == 1")
-        #expect(throws: PredicateFormatError.self) {
+        expectThrows(PredicateFormatError.self) {
             try NSPredicate(validating: "a == \(format)", arguments: [1])
         }
     }
 
     @Test(arguments: ["%", "%y", "%l", "%5d", "%.2f", "%-d", "%*d", "%p", "%n"])
     func `other conversions are errors`(_ format: String) {
-        #expect(throws: PredicateFormatError.self) {
+        expectThrows(PredicateFormatError.self) {
             try NSPredicate(validating: "a == \(format)", arguments: [1])
         }
     }

@@ -73,8 +73,8 @@ struct NameTests {
 
     @Test func `words stay as they were`() throws {
         expectEqual(NSPredicate(format: "#size == 1 AND boss.#or == $x").formatText, "#size == 1 AND boss.#or == $x")
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "#\"a == 1") }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "# == 1") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "#\"a == 1") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "# == 1") }
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -98,7 +98,7 @@ struct NameTests {
             }
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.sortDescriptors = [NSSortDescriptor(key: long, ascending: true)]
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expect((error?.localizedDescription.utf8.count ?? 0) < 2_000)
         }
     }
@@ -115,7 +115,7 @@ struct NameTests {
                 let request = NSFetchRequest<NSFetchRequestResult>(entityName: entityName)
                 request.resultType = type
                 change(request)
-                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
                 expectEqual(error?.code, .persistentStoreOperation)
             }

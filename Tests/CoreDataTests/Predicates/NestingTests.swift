@@ -127,7 +127,7 @@ struct NestingTests {
                 return request
             }
             func expectRefusal(_ body: () throws -> Void) {
-                let error = #expect(throws: CocoaError.self) { try body() }
+                let error = expectThrows(CocoaError.self) { try body() }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(error?.localizedDescription.contains("60 different ways"), true)
             }

@@ -19,13 +19,13 @@ struct RefusalTests {
             for predicate in blocks {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
                 request.predicate = predicate
-                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(error?.localizedDescription.contains("block predicate"), true)
             }
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true) { _, _ in .orderedSame }]
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.code, .persistentStoreOperation)
             expectEqual(error?.localizedDescription.contains("sort by code"), true)
         }
@@ -58,7 +58,7 @@ struct RefusalTests {
             for bounds in unordered {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
                 request.predicate = NSPredicate(format: "small BETWEEN %@", bounds)
-                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(error?.localizedDescription.contains("BETWEEN needs an array"), true)
                 // What makes no sense is false, and so is its opposite.
@@ -78,8 +78,8 @@ struct RefusalTests {
         expect(NSPredicate(format: "name CONTAINS %% AND age == %d", 3).evaluate(with: ["name": "%", "age": 3]))
         expect(NSPredicate(format: "name == '%%'").evaluate(with: ["name": "%%"]))
         try expectEqual(NSPredicate(validating: "name == %%").formatText, "name == \"%\"")
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name == %%%") }
-        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name %% 2 == 1") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "name == %%%") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "name %% 2 == 1") }
     }
 
     @Test func `nothing is prefetched by default`() {
@@ -104,14 +104,14 @@ struct RefusalTests {
             }
             try context.save()
 
-            let request = try #require(model.fetchRequestTemplate(forName: "all", of: NSManagedObject.self))
+            let request = try require(model.fetchRequestTemplate(forName: "all", of: NSManagedObject.self))
             try expectEqual(context.fetch(request).count, 2)
             // The template stays what it is.
             request.fetchLimit = 1
             try expectEqual(context.fetch(request).count, 1)
             expectEqual(model.fetchRequestTemplate(forName: "all")?.fetchLimit, 0)
 
-            let filled = try #require(
+            let filled = try require(
                 model.fetchRequestFromTemplate(
                     withName: "named",
                     substitutionVariables: ["NAME": "b"],
@@ -120,7 +120,7 @@ struct RefusalTests {
             )
             expectEqual(filled.fetchLimit, 2)
             try expectEqual(context.fetch(filled).map { $0.value(forKey: "name") as? String }, ["b"])
-            let ids = try #require(model.fetchRequestTemplate(forName: "all", of: NSManagedObjectID.self))
+            let ids = try require(model.fetchRequestTemplate(forName: "all", of: NSManagedObjectID.self))
             ids.resultType = .managedObjectIDResultType
             try expectEqual(context.fetch(ids).count, 2)
             expectEqual(model.fetchRequestTemplate(forName: "none", of: NSManagedObject.self), nil)

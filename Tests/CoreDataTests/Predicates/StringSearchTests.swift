@@ -62,13 +62,13 @@ struct StringSearchTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
             request.predicate = NSPredicate(format: "name LIKE %@", "*a?\(Self.half)b*")
             let time = processorTime {
-                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.code, .persistentStoreOperation)
                 expectEqual(error?.localizedDescription.contains("LIKE takes too long"), true)
             }
             expect(time < .seconds(10))
             request.evaluationTimeLimit = 0.1
-            #expect(throws: CocoaError.self) { try context.fetch(request) }
+            expectThrows(CocoaError.self) { try context.fetch(request) }
         }
     }
 

@@ -32,13 +32,13 @@ struct OthersCommitsTests {
 
     private func renameElsewhere(_ name: String) throws {
         try elsewhere { context in
-            let city = try #require(try context.fetch(citiesByName()).first)
+            let city = try require(try context.fetch(citiesByName()).first)
             city.name = name
         }
     }
 
     private var cache: RowCache {
-        get throws { try #require(stack.coordinator.openStore(at: 0)).cache }
+        get throws { try require(stack.coordinator.openStore(at: 0)).cache }
     }
 
     @Test func `a context does not read rows that were cached before somebody else has written`() throws {
@@ -92,7 +92,7 @@ struct OthersCommitsTests {
         try elsewhere { context in
             for city in try context.fetch(citiesByName()) { context.delete(city) }
         }
-        let error = #expect(throws: CocoaError.self) { try stack.read(id, City.self) { $0.name } }
+        let error = expectThrows(CocoaError.self) { try stack.read(id, City.self) { $0.name } }
         expectEqual(error?.code, .managedObjectReferentialIntegrity)
     }
 
@@ -157,7 +157,7 @@ struct OthersCommitsTests {
             let city = try context.get(id, City.self)
             city.name = "Mine"
             try renameElsewhere("Faro")
-            #expect(throws: CocoaError.self) { try context.save() }
+            expectThrows(CocoaError.self) { try context.save() }
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             try context.save()
         }

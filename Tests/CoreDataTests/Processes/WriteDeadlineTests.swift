@@ -24,7 +24,7 @@ struct WriteDeadlineTests {
 
         let foreign = try Connection(path: path, access: .readWrite)
         try foreign.run("BEGIN IMMEDIATE")
-        let error = #expect(throws: SQLiteError.self) { try pool.write(timeout: 0.2) { _ in } }
+        let error = expectThrows(SQLiteError.self) { try pool.write(timeout: 0.2) { _ in } }
         expect(connection.busyWait.timeout <= 0.2 - WaitSign.longestDeference)
         expect(error?.code == .busy && error?.wait?.seconds ?? 0 >= 0.2)
         try foreign.run("ROLLBACK")
@@ -53,7 +53,7 @@ struct WriteDeadlineTests {
         let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Ulm"]])
         context.performAndWait {
             for request in [update, deletion, insert] {
-                let error = #expect(throws: CocoaError.self) { try context.execute(request) }
+                let error = expectThrows(CocoaError.self) { try context.execute(request) }
                 expectEqual(error?.code, .persistentStoreTimeout)
                 let text = error?.localizedDescription ?? ""
                 expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
@@ -76,14 +76,14 @@ struct WriteDeadlineTests {
                 { _ = try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)) },
             ]
             for attempt in attempts {
-                let error = #expect(throws: CocoaError.self) { try attempt() }
+                let error = expectThrows(CocoaError.self) { try attempt() }
                 expectEqual(error?.code, .persistentStoreTimeout)
                 let text = error?.localizedDescription ?? ""
                 expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
             }
         }
         // Outside of all contexts it is the process alone.
-        let error = #expect(throws: CocoaError.self) { try stack.coordinator.purgePersistentHistory() }
+        let error = expectThrows(CocoaError.self) { try stack.coordinator.purgePersistentHistory() }
         let text = error?.localizedDescription ?? ""
         expect(text.contains(": process \(getpid()) waited "), "\(text)")
         try foreign.run("ROLLBACK")

@@ -151,7 +151,7 @@ struct RevivedRowTests {
                 fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs.rawValue: [scene.id]],
                 into: [context]
             )
-            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: scene.id) }
+            let error = expectThrows(CocoaError.self) { try context.existingObject(with: scene.id) }
             expectEqual(error?.code, .managedObjectReferentialIntegrity)
             expect(venue.isDeleted)
             expectEqual(venue.name, "first")
@@ -293,7 +293,7 @@ struct RevivedRowTests {
         }
         try b.saveAndWait()
         if !isCached { stack.coordinator.openStores.forEach { $0.cache.removeAll() } }
-        let late = try #require(log.entries.first)
+        let late = try require(log.entries.first)
         c.performAndWait {
             c.mergeChanges(fromContextDidSave: late.notification)
             expect(!city.isDeleted && city.name == "back")

@@ -38,7 +38,7 @@ struct TrumpedSaveTests {
             try context.save()
             expectEqual(venues.map(\.name), ["theirs", "mine"])
             expect(!context.hasChanges)
-            let told = try #require(log.entries.first)
+            let told = try require(log.entries.first)
             expectEqual(told.objects(NSUpdatedObjectsKey), [venues[1]])
         }
         expectEqual(log.entries.count, 1)
@@ -68,7 +68,7 @@ struct TrumpedSaveTests {
             }
             try context.save()
             expectEqual(venue.name, "theirs")
-            try expectEqual(#require(log.entries.first).objects(NSUpdatedObjectsKey), [venue])
+            try expectEqual(require(log.entries.first).objects(NSUpdatedObjectsKey), [venue])
         }
         let reader = stack.context()
         let price = try reader.performAndWait { try reader.get(id, Venue.self).price }

@@ -64,10 +64,10 @@ struct BatchFaultingTests {
             try stack.delete(ids[20])
             expectEqual(found.count, 30)
             expectEqual(found.first?.name, "002")
-            let index = try #require(found.firstIndex { $0 === added })
+            let index = try require(found.firstIndex { $0 === added })
             expectEqual(found[index - 1...index + 2].map(\.name), ["014", "0145", "015", "0155"])
             expect(found[index + 2] === changed)
-            let gone = try #require(found.first { $0.objectID == ids[20] })
+            let gone = try require(found.first { $0.objectID == ids[20] })
             expect(gone.isFault && gone.name == nil && gone.isDeleted)
         }
     }
@@ -132,7 +132,7 @@ struct BatchFaultingTests {
         let log = try QueryLog(stack)
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
-            let city = try #require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
+            let city = try require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
             let faults = city.venues
             expect(faults.count == 20 && faults.allSatisfy { $0.isFault })
             log.clear()

@@ -55,7 +55,7 @@ struct BatchesInTreesTests {
         try child.performAndWait { () throws -> Void in
             let changed: Venue = try child.get(ids[7])
             changed.name = "0115"
-            let fresh = try #require(try child.fetch(venues("name == '0155'")).first)
+            let fresh = try require(try child.fetch(venues("name == '0155'")).first)
             fresh.name = "0156"
             Venue(context: child).name = "zzz"
             child.delete(try child.get(ids[9], Venue.self))
@@ -95,7 +95,7 @@ struct BatchesInTreesTests {
         try parent.performAndWait { () throws -> Void in
             let venue: Venue = try parent.get(ids[0])
             venue.name = "moved"
-            venue.city = try #require(try parent.get(ids[1], Venue.self).city)
+            venue.city = try require(try parent.get(ids[1], Venue.self).city)
         }
         let second = self.child(of: parent)
         try second.performAndWait { () throws -> Void in

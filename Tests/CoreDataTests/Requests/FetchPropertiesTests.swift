@@ -58,7 +58,7 @@ struct FetchPropertiesTests {
             for change in changes {
                 let request = venues()
                 change(request)
-                #expect(throws: CocoaError.self) { try context.fetch(request) }
+                expectThrows(CocoaError.self) { try context.fetch(request) }
                 expect(message { _ = try context.count(for: request) }.contains("may not be negative"))
             }
         }
@@ -112,7 +112,7 @@ struct FetchPropertiesTests {
         throws
     {
         let model = GuideModel.make()
-        try #require(model.entitiesByName["Venue"]).isAbstract = true
+        try require(model.entitiesByName["Venue"]).isAbstract = true
         let stack = try Stack(kind, model: model)
         _ = try stack.store(Bar.self) { bar, _ in
             bar.name = "concrete"
@@ -131,7 +131,7 @@ struct FetchPropertiesTests {
     @Test func `affected stores are the stores that a request searches`() throws {
         let stack = try Stack(.sqlite)
         try stack.storeVenues(2)
-        let first = try #require(stack.coordinator.persistentStores.first)
+        let first = try require(stack.coordinator.persistentStores.first)
         let second = try stack.coordinator.addPersistentStore(
             type: .inMemory,
             configuration: nil,
@@ -171,7 +171,7 @@ struct FetchPropertiesTests {
         try stack.storeVenues(3)
         stack.coolDown()
         let log = try QueryLog(stack)
-        let store = try #require(stack.coordinator.openStores.first)
+        let store = try require(stack.coordinator.openStores.first)
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let request = venues()
@@ -192,7 +192,7 @@ struct FetchPropertiesTests {
         try stack.storeVenues(3)
         stack.coolDown()
         let log = try QueryLog(stack)
-        let store = try #require(stack.coordinator.openStores.first)
+        let store = try require(stack.coordinator.openStores.first)
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let request = venues()

@@ -20,7 +20,7 @@ struct PartialObjectTests {
         try stack.storeVenues(3)
         stack.coolDown()
         let log = try QueryLog(stack)
-        let store = try #require(stack.coordinator.openStores.first)
+        let store = try require(stack.coordinator.openStores.first)
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request(["name", "city"]))
@@ -85,9 +85,9 @@ struct PartialObjectTests {
         let log = try QueryLog(stack)
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
-            let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
-            let name = try #require(entity.attributesByName["name"])
-            let bar = try #require(try context.fetch(request([name])).first as? Bar)
+            let entity = try require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
+            let name = try require(entity.attributesByName["name"])
+            let bar = try require(try context.fetch(request([name])).first as? Bar)
             expect(log.saw(1))
             expect(bar.name == "bar" && log.saw(0))
             expect(bar.beers == 12 && log.saw(1))

@@ -95,7 +95,7 @@ struct PrefetchingTests {
 
             let users = NSFetchRequest<User>(entityName: "User")
             users.relationshipKeyPathsForPrefetching = ["favourites"]
-            let user = try #require(try context.fetch(users).first)
+            let user = try require(try context.fetch(users).first)
             expectEqual(user.favourites.map(\.name), ["5", "4", "3", "2", "1", "0"])
         }
     }
@@ -144,7 +144,7 @@ struct PrefetchingTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let all = try context.fetch(venues())
-            let city = try #require(all[0].city)
+            let city = try require(all[0].city)
             city.name = "Changed"
             let added = Venue(context: context)
             added.name = "new"
@@ -181,7 +181,7 @@ struct PrefetchingTests {
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "name == 'Braga'")
             request.relationshipKeyPathsForPrefetching = ["venues"]
-            let city = try #require(try context.fetch(request).first)
+            let city = try require(try context.fetch(request).first)
             expect(city.isFault && !city.hasFault(forRelationshipNamed: "venues"))
             try stack.change(city.objectID, City.self) { city, context in
                 let venue = Venue(context: context)
@@ -220,7 +220,7 @@ struct PrefetchingTests {
             request.relationshipKeyPathsForPrefetching = [
                 Array(repeating: "boss", count: 100_000).joined(separator: ".")
             ]
-            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(request) }
             expectEqual(error?.code, .persistentStoreOperation)
             expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
             request.relationshipKeyPathsForPrefetching = [Array(repeating: "boss", count: 60).joined(separator: ".")]

@@ -57,7 +57,7 @@ struct RequestTypeTests {
         expectEqual(typed.entityName, "Bar")
         expectEqual(WithoutModel.fetchRequest().entityName, "WithoutModel")
         stack.inContext { context in
-            let error = #expect(throws: CocoaError.self) { try context.fetch(WithoutModel.fetchRequest()) }
+            let error = expectThrows(CocoaError.self) { try context.fetch(WithoutModel.fetchRequest()) }
             expectEqual(error?.localizedDescription.contains("no entity of class WithoutModel"), true)
         }
     }

@@ -75,7 +75,7 @@ struct ContainerStatementTests {
         expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
         let container = NSPersistentContainer(name: "Statements", managedObjectModel: GuideModel.make())
         expectEqual(container.persistentStoreDescriptions.count, 1)
-        let url = try #require(container.persistentStoreDescriptions.first?.url)
+        let url = try require(container.persistentStoreDescriptions.first?.url)
         expectEqual(url.lastPathComponent, "Statements.sqlite")
     }
 

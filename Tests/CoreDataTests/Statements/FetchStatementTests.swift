@@ -134,11 +134,11 @@ struct FetchStatementTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let changed: Venue = try context.get(ids[0])
-            let city = try #require(changed.city)
+            let city = try require(changed.city)
             city.name = "mine"
             let added = Venue(context: context)
             added.name = "new"
-            added.city = try #require((try context.existingObject(with: ids[1]) as? Venue)?.city)
+            added.city = try require((try context.existingObject(with: ids[1]) as? Venue)?.city)
             let request = venues()
             request.relationshipKeyPathsForPrefetching = ["city.venues"]
             let found = try context.fetch(request)

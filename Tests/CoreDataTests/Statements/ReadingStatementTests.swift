@@ -61,7 +61,7 @@ struct ReadingStatementTests {
         try context.performAndWait { () throws in
             let request = NSFetchRequest<City>(entityName: "City")
             request.includesPropertyValues = false
-            let city = try #require(try context.fetch(request).first)
+            let city = try require(try context.fetch(request).first)
             expect(city.isFault && log.saw(1))
             expectEqual(city.name, "City 0")
             expect(!city.isFault && city.hasFault(forRelationshipNamed: "venues") && log.saw(1))

@@ -42,8 +42,8 @@ struct PropertyArchiveTests {
     @Test(arguments: names) func `a plain value comes back equal`(_ name: String) throws {
         let value = Self.value(name)
 
-        let data = try #require(attribute.archived(value))
-        let back = try #require(attribute.unarchived(data))
+        let data = try require(attribute.archived(value))
+        let back = try require(attribute.unarchived(data))
 
         expect(Self.isEqual(back, value))
     }
@@ -51,7 +51,7 @@ struct PropertyArchiveTests {
     @Test(arguments: names) func `Foundation reads what is written here`(_ name: String) throws {
         let value = Self.value(name)
 
-        let data = try #require(attribute.archived(value))
+        let data = try require(attribute.archived(value))
         let classes = PropertyArchive.valueClasses + [NSOrderedSet.self]
         let back = try NSKeyedUnarchiver.unarchivedObject(ofClasses: classes, from: data)
 
@@ -71,18 +71,18 @@ struct PropertyArchiveTests {
         "79228162514264337593543950335",
     ])
     func `decimal numbers keep every digit`(_ text: String) throws {
-        let value = try #require(Decimal(string: text))
+        let value = try require(Decimal(string: text))
 
-        let inside = try #require(attribute.archived(["price": value]).flatMap(attribute.unarchived))
-        let alone = try #require(attribute.archived(NSDecimalNumber(decimal: value)).flatMap(attribute.unarchived))
+        let inside = try require(attribute.archived(["price": value]).flatMap(attribute.unarchived))
+        let alone = try require(attribute.archived(NSDecimalNumber(decimal: value)).flatMap(attribute.unarchived))
 
         expectEqual(((inside as? [String: Any])?["price"] as? NSDecimalNumber)?.decimalValue, value)
         expectEqual((alone as? NSDecimalNumber)?.decimalValue, value)
     }
 
     @Test func `truth values and numbers stay apart`() throws {
-        let data = try #require(attribute.archived([1, true, 0, false] as [Any]))
-        let back = try #require(attribute.unarchived(data) as? NSArray)
+        let data = try require(attribute.archived([1, true, 0, false] as [Any]))
+        let back = try require(attribute.unarchived(data) as? NSArray)
 
         let codes = back.map { ($0 as? NSNumber).map { String(cString: $0.objCType) } }
         expectEqual(codes.map { $0 == "c" }, [false, true, false, true])
@@ -108,8 +108,8 @@ struct PropertyArchiveTests {
     @Test func `objects with secure coding come back, also inside of collections`() throws {
         let value: [String: Any] = ["points": [Point(1, 2), Point(3, 4)], "price": 12]
 
-        let data = try #require(attribute.archived(value))
-        let back = try #require(attribute.unarchived(data) as? [String: Any])
+        let data = try require(attribute.archived(value))
+        let back = try require(attribute.unarchived(data) as? [String: Any])
 
         expectEqual((back["points"] as? [Point])?.map(\.x), [1, 3])
         let alone = attribute.archived(Point(5, 6)).flatMap(attribute.unarchived) as? Point
@@ -118,7 +118,7 @@ struct PropertyArchiveTests {
 
     @Test func `classes that the program lacks, or that are not allowed, give nil`() throws {
         let unsecured = try NSKeyedArchiver.archivedData(withRootObject: [Unsecured(1)], requiringSecureCoding: false)
-        let point = try #require(attribute.archived(["a": Point(1, 2)]))
+        let point = try require(attribute.archived(["a": Point(1, 2)]))
         // The class of the object under a name of the same length that no class has.
         var unknown = point
         let name = Data(NSStringFromClass(Point.self).utf8)
@@ -148,7 +148,7 @@ struct PropertyArchiveTests {
 
     @Test(arguments: ["nested", "ordered set", "relative url", "integer keys"])
     func `damaged archives never stop the program`(_ name: String) throws {
-        let data = try #require(attribute.archived(Self.value(name)))
+        let data = try require(attribute.archived(Self.value(name)))
         var random = SystemRandomNumberGenerator()
 
         for length in 0..<data.count {
@@ -196,7 +196,7 @@ struct PropertyArchiveTests {
         bytes += [UInt8](repeating: 8, count: 200) + [0, 0, 0, 0, 0, 0, 1, 1]
         bytes += [0, 0, 0, 0, 0, 0, 0, 200] + [0, 0, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0, 0, 0, 0, UInt8(table)]
 
-        #expect(throws: BinaryPropertyList.Malformed.self) { try BinaryPropertyList(Data(bytes)) }
+        expectThrows(BinaryPropertyList.Malformed.self) { try BinaryPropertyList(Data(bytes)) }
     }
 
     /// An archive of one array, whose elements are given by number: `array` is its own.

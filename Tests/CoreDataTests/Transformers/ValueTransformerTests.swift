@@ -21,10 +21,10 @@ struct ValueTransformerTests {
 
     @Test(arguments: ["NSSecureUnarchiveFromData", "NSSecureUnarchiveFromDataTransformer"])
     func `the secure unarchiving transformer is always there`(_ name: String) throws {
-        let transformer = try #require(ValueTransformer(forName: NSValueTransformerName(name)))
+        let transformer = try require(ValueTransformer(forName: NSValueTransformerName(name)))
 
         expect(transformer is NSSecureUnarchiveFromDataTransformer)
-        let data = try #require(transformer.reverseTransformedValue(["a", "b"]) as? Data)
+        let data = try require(transformer.reverseTransformedValue(["a", "b"]) as? Data)
         expectEqual(transformer.transformedValue(data) as? [String], ["a", "b"])
         expect(transformer.transformedValue("no data") == nil)
         expect(transformer.transformedValue(nil) == nil)
@@ -33,7 +33,7 @@ struct ValueTransformerTests {
     @Test func `a subclass is found by its name, and made once`() throws {
         let name = NSValueTransformerName(NSStringFromClass(Reversing.self))
 
-        let first = try #require(ValueTransformer(forName: name))
+        let first = try require(ValueTransformer(forName: name))
 
         expect(first is Reversing)
         expect(ValueTransformer(forName: name) === first)
@@ -56,11 +56,11 @@ struct ValueTransformerTests {
         let attribute = NSAttributeDescription()
         attribute.valueTransformerName = name
 
-        let data = try #require(attribute.archived(Point(3, 4)))
+        let data = try require(attribute.archived(Point(3, 4)))
         expectEqual((attribute.unarchived(data) as? Point)?.y, 4)
         // Only its own classes may be at the top.
         expectEqual(attribute.archived("text"), nil)
-        let text = try #require(NSAttributeDescription().archived("text"))
+        let text = try require(NSAttributeDescription().archived("text"))
         expect(attribute.unarchived(text) == nil)
     }
 

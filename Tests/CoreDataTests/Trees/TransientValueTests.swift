@@ -36,13 +36,13 @@ struct TransientValueTests {
         try leaf.edit(id, DraftNote.self) { $0.draft = "scribble" }
         try leaf.saveAndWait()
         try middle.performAndWait { () throws in
-            let note: DraftNote = try typed(#require(middle.registeredObject(for: id)))
+            let note: DraftNote = try typed(require(middle.registeredObject(for: id)))
             expectEqual(note.draft, "scribble")
             expect(note.isUpdated && !note.hasPersistentChangedValues && middle.hasChanges)
         }
         try middle.saveAndWait()
         try root.performAndWait { () throws in
-            let note: DraftNote = try typed(#require(root.registeredObject(for: id)))
+            let note: DraftNote = try typed(require(root.registeredObject(for: id)))
             expect(note.draft == "scribble" && note.isUpdated)
             try root.save()
             expect(note.draft == "scribble" && !note.hasChanges)

@@ -49,11 +49,11 @@ struct TreeConflictTests {
     @Test func `the error policy throws 133020 with the conflicts, and both contexts are as before`() throws {
         try collide(.error)
         let fresh = second.insertCity("new")
-        let error = #expect(throws: CocoaError.self) { try second.saveAndWait() }
+        let error = expectThrows(CocoaError.self) { try second.saveAndWait() }
         expectEqual(error?.code, .managedObjectMerge)
         let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
         try second.performAndWait {
-            let conflict = try #require(conflicts?.first)
+            let conflict = try require(conflicts?.first)
             expectEqual(conflicts?.count, 1)
             expectEqual(conflict.sourceObject.objectID, id)
             expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
@@ -137,7 +137,7 @@ struct TreeConflictTests {
         try second.performAndWait {
             try second.get(id, City.self).population = 3
             second.delete(try second.get(other, City.self))
-            let error = #expect(throws: CocoaError.self) { try second.save() }
+            let error = expectThrows(CocoaError.self) { try second.save() }
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
             expectEqual(conflicts.count, 2)
             expectEqual(conflicts.first { $0.sourceObject.objectID == id }?.newVersionNumber, 0)
@@ -182,7 +182,7 @@ struct TreeConflictTests {
         }
         try parent.saveAndWait()
         try second.edit(fresh, City.self) { $0.population = 4 }
-        try second.performAndWait { try #require(try second.all(Venue.self).first).price = 4 }
+        try second.performAndWait { try require(try second.all(Venue.self).first).price = 4 }
         try second.saveAndWait()
         try parent.saveAndWait()
         try expectEqual(stack.read(fresh, City.self) { $0.population }, 4)

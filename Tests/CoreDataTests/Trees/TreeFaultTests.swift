@@ -75,7 +75,7 @@ struct TreeFaultTests {
             expectEqual(venue.objectIDs(forRelationshipNamed: "tags").count, 2)
             return venue
         }
-        try root.performAndWait { root.delete(try #require(try root.all(Tag.self).first { $0.title == "b" })) }
+        try root.performAndWait { root.delete(try require(try root.all(Tag.self).first { $0.title == "b" })) }
         leaf.performAndWait {
             leaf.refresh(venue, mergeChanges: false)
             expectEqual(venue.tags.compactMap(\.title), ["c"])

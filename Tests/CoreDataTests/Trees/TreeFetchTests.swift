@@ -59,7 +59,7 @@ struct TreeFetchTests {
         let id = try stack.storeCity("Porto", population: 230_000)
         let (_, _, leaf) = stack.chain()
         try leaf.performAndWait {
-            let city = try #require(try leaf.all(City.self).first)
+            let city = try require(try leaf.all(City.self).first)
             expectEqual(city.objectID, id)
             expectEqual(city.name, "Porto")
             expectEqual(city.population, 230_000)
@@ -148,7 +148,7 @@ struct TreeFetchTests {
         try middle.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "name == %@", "c4")
-            try middle.delete(#require(try middle.fetch(request).first))
+            try middle.delete(require(try middle.fetch(request).first))
         }
         try leaf.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
@@ -234,7 +234,7 @@ struct TreeFetchTests {
             request.predicate = NSPredicate(format: "name != %@", "new")
             try expectEqual(child.fetch(request).map(\.name), ["second"])
             // A change in the child goes back into the store that the object is from.
-            let city = try #require(try child.fetch(request).first)
+            let city = try require(try child.fetch(request).first)
             city.name = "zweite"
             try child.save()
         }
@@ -275,7 +275,7 @@ struct TreeFetchTests {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("before")
         let (parent, child) = stack.pair()
-        let city = try child.performAndWait { try #require(try child.all(City.self).first) }
+        let city = try child.performAndWait { try require(try child.all(City.self).first) }
         try parent.edit(id, City.self) { $0.name = "after" }
         child.performAndWait { expect(city.isFault && city.name == "after") }
         // Once loaded it stays as it is until it is refreshed.

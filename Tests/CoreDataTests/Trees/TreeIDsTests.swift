@@ -81,7 +81,7 @@ struct TreeIDsTests {
         for context in [leaf, middle, root] { try context.saveAndWait() }
         try expectEqual(stack.count("Venue"), 1)
         try stack.read(city.objectID, City.self) { expect($0.population == 3 && $0.venues.count == 1) }
-        #expect(throws: CocoaError.self) { try stack.context().look(venueID, Venue.self) { _ in } }
+        expectThrows(CocoaError.self) { try stack.context().look(venueID, Venue.self) { _ in } }
     }
 
     @Test func `unsaved edits in a child outlive the promotion of what they name`() throws {
@@ -193,7 +193,7 @@ struct TreeIDsTests {
         try root.saveAndWait()
         try leaf.performAndWait {
             // By a relationship that named the temporary key, by ID, by fetch, and by the inverse.
-            let city = try #require(venue?.city)
+            let city = try require(venue?.city)
             expect(leaf.object(with: cityID) === city)
             try expectEqual(leaf.all(City.self), [city])
             expectEqual(city.venues, [venue])

@@ -78,7 +78,7 @@ struct TreeLostUpdateTests {
         try tree.root.performAndWait {
             if !deletes {
                 // Both have changed it, so trying again is no way out.
-                #expect(throws: CocoaError.self) { try tree.root.save(retrying: 1) }
+                expectThrows(CocoaError.self) { try tree.root.save(retrying: 1) }
                 // Asked to, the root puts the change upon the newer row.
                 tree.root.refresh(try tree.root.existingObject(with: id), mergeChanges: true)
             }
@@ -153,7 +153,7 @@ struct TreeLostUpdateTests {
         for id in [read, renamed] { try tree.child.edit(id, City.self) { $0.population = 1 } }
         try tree.child.performAndWait { tree.child.delete(try tree.child.existingObject(with: dropped)) }
         try tree.saveUp()
-        let error = #expect(throws: CocoaError.self) { try tree.root.saveAndWait() }
+        let error = expectThrows(CocoaError.self) { try tree.root.saveAndWait() }
         let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
         tree.root.performAndWait { expectEqual(Set(conflicts.map(\.sourceObject.objectID)), [read, renamed, dropped]) }
         // A policy judges by what the child has read: of what both have changed the store's stays.
@@ -181,7 +181,7 @@ struct TreeLostUpdateTests {
         try other.saveAndWait()
         // By the other end.
         try tree.child.edit(cities[2], City.self) {
-            $0.venues.insert(try #require(try tree.child.existingObject(with: venue) as? Venue))
+            $0.venues.insert(try require(try tree.child.existingObject(with: venue) as? Venue))
         }
         try tree.saveUp()
         tree.expectConflict(venue)
@@ -204,11 +204,11 @@ struct TreeLostUpdateTests {
         try tree.child.look(user, User.self) { expectEqual($0.favourites.count, 3) }
         let other = stack.context("outside")
         try other.edit(venues[0], Venue.self) {
-            $0.tags.insert(try #require(other.existingObject(with: tags[0]) as? TestSupport.Tag))
+            $0.tags.insert(try require(other.existingObject(with: tags[0]) as? TestSupport.Tag))
         }
         try other.saveAndWait()
         try tree.child.edit(venues[0], Venue.self) {
-            $0.tags.insert(try #require(tree.child.existingObject(with: tags[1]) as? TestSupport.Tag))
+            $0.tags.insert(try require(tree.child.existingObject(with: tags[1]) as? TestSupport.Tag))
         }
         try tree.saveUp()
         try tree.root.saveAndWait()
@@ -403,7 +403,7 @@ struct TreeLostUpdateTests {
         try root.saveAndWait()
         try child.edit(id, City.self) { $0.population = 1 }
         try child.saveAndWait()
-        #expect(throws: CocoaError.self) { try root.saveAndWait() }
+        expectThrows(CocoaError.self) { try root.saveAndWait() }
         try expectEqual(stack.read(id, City.self) { $0.population }, 5)
     }
 
@@ -425,7 +425,7 @@ struct TreeLostUpdateTests {
         try stack.change(id, Venue.self) { venue, _ in venue.photos.swapAt(0, 1) }
         try child.edit(id, Venue.self) { $0.photos.swapAt(1, 2) }
         try child.saveAndWait()
-        #expect(throws: CocoaError.self) { try root.saveAndWait() }
+        expectThrows(CocoaError.self) { try root.saveAndWait() }
         try expectEqual(stack.read(id, Venue.self) { $0.photos.map(\.title) }, ["b", "a", "c"])
     }
 
@@ -480,7 +480,7 @@ struct TreeLostUpdateTests {
             try tree.root.saveAndWait()
         } else {
             try tree.root.performAndWait {
-                let conflict = try #require(try tree.root.versionConflictsOfSave().first)
+                let conflict = try require(try tree.root.versionConflictsOfSave().first)
                 expect(!first.isTemporaryID)
                 expectEqual(conflict.objectSnapshot?["city"] as? NSManagedObjectID, first)
             }
@@ -511,7 +511,7 @@ struct TreeLostUpdateTests {
         try child.edit(id, Venue.self) { $0.city = try child.existingObject(with: cities[2]) as? City }
         try child.saveAndWait()
         try root.performAndWait {
-            let conflict = try #require(try root.versionConflictsOfSave().first)
+            let conflict = try require(try root.versionConflictsOfSave().first)
             expectEqual(conflict.sourceObject.objectID, id)
             let former = conflict.objectSnapshot?["city"] as? NSManagedObjectID
             expect(former?.isTemporaryID != true)

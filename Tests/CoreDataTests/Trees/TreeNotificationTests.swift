@@ -53,7 +53,7 @@ struct TreeNotificationTests {
         }
         let below = NotificationLog(.ofContexts, of: child)
         let above = NotificationLog(.ofContexts, of: parent)
-        #expect(throws: CocoaError.self) { try child.saveAndWait() }
+        expectThrows(CocoaError.self) { try child.saveAndWait() }
         expectEqual(below.names, [.NSManagedObjectContextWillSave])
         expect(above.entries.isEmpty)
     }
@@ -82,11 +82,11 @@ struct TreeNotificationTests {
             expect(objects[0].name == "new name" && objects[1].isDeleted)
             expect(!child.hasChanges)
         }
-        let entry = try #require(log.entries.first { $0.name == .NSManagedObjectContextObjectsDidChange })
+        let entry = try require(log.entries.first { $0.name == .NSManagedObjectContextObjectsDidChange })
         expectEqual(entry.objects(NSInsertedObjectsKey).map(\.objectID), [fresh])
         expectEqual(entry.objects(NSRefreshedObjectsKey).map(\.objectID), [changed])
         expectEqual(entry.objects(NSDeletedObjectsKey).map(\.objectID), [deleted])
-        let merged = try #require(log.entries.first { $0.name == .NSManagedObjectContextDidMergeChangesObjectIDs })
+        let merged = try require(log.entries.first { $0.name == .NSManagedObjectContextDidMergeChangesObjectIDs })
         expect(merged.ids(NSInsertedObjectIDsKey) == [fresh] && merged.ids(NSUpdatedObjectIDsKey) == [changed])
     }
 
@@ -172,7 +172,7 @@ struct TreeNotificationTests {
         let fresh = writer.insertCity("new")
         try writer.edit(id, City.self) { $0.name = "after" }
         try writer.saveAndWait()
-        let notification = try #require(log.entries.first).notification
+        let notification = try require(log.entries.first).notification
         reader.performAndWait {
             reader.mergeChanges(fromContextDidSave: notification)
             expectEqual(city.name, "after")
@@ -279,7 +279,7 @@ struct TreeNotificationTests {
                     expectEqual(other.count, 2)
                 }
             }
-            child.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
+            child.mergeChanges(fromContextDidSave: try require(log.entries.first).notification)
             expect(!isFirst && objects.map(\.count).sorted() == [1, 2])
         }
     }

@@ -88,7 +88,7 @@ struct TreeRetryTests {
             $0.population = 7
         }
         for _ in 0..<2 {
-            let error = #expect(throws: CocoaError.self) {
+            let error = expectThrows(CocoaError.self) {
                 try tree.child.performAndWait { try tree.child.save(retrying: 1) }
             }
             expectEqual(error?.code, .managedObjectMerge)
@@ -108,7 +108,7 @@ struct TreeRetryTests {
                 // A sibling is always faster.
                 #expect(throws: Never.self) { try tree.changeBeside(id) { $0.name += "!" } }
             } _: {
-                let error = #expect(throws: CocoaError.self) { try tree.child.save(retrying: 3) }
+                let error = expectThrows(CocoaError.self) { try tree.child.save(retrying: 3) }
                 expectEqual(error?.code, .managedObjectMerge)
             }
             expectEqual(attempts, 4)
@@ -127,7 +127,7 @@ struct TreeRetryTests {
         func expectFailure() {
             tree.child.performAndWait {
                 let attempts = tree.attempts {
-                    let error = #expect(throws: CocoaError.self) { try tree.child.save(retrying: 5) }
+                    let error = expectThrows(CocoaError.self) { try tree.child.save(retrying: 5) }
                     expectEqual(error?.code, .managedObjectMerge)
                 }
                 expectEqual(attempts, 1)

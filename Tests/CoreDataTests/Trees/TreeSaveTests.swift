@@ -42,7 +42,7 @@ struct TreeSaveTests {
         try leaf.performAndWait { leaf.delete(try leaf.existingObject(with: deleted)) }
         for context in [leaf, middle] {
             try context.saveAndWait()
-            let above = try #require(context.parent)
+            let above = try require(context.parent)
             above.performAndWait {
                 expectEqual(above.updatedObjects.map(\.objectID), [changed])
                 expectEqual(above.deletedObjects.map(\.objectID), [deleted])
@@ -202,7 +202,7 @@ struct TreeSaveTests {
             user.setValue(nil, forKey: "email")
             let city = City(context: child)
             city.name = "fine"
-            #expect(throws: CocoaError.self) { try child.save() }
+            expectThrows(CocoaError.self) { try child.save() }
             expectEqual(child.insertedObjects, [user, city])
             user.email = "u@example.com"
         }
@@ -211,9 +211,9 @@ struct TreeSaveTests {
         parent.performAndWait { expectEqual(parent.insertedObjects.count, 2) }
         // The parent's own save validates again.
         try parent.performAndWait {
-            let user = try #require(try parent.all(User.self).first)
+            let user = try require(try parent.all(User.self).first)
             user.setValue(nil, forKey: "email")
-            #expect(throws: CocoaError.self) { try parent.save() }
+            expectThrows(CocoaError.self) { try parent.save() }
         }
     }
 
@@ -357,7 +357,7 @@ struct TreeSaveTests {
         // The row has gone with its store: the parent has nothing to change.
         try child.saveAndWait()
         parent.performAndWait { expect(parent.updatedObjects.isEmpty && parent.insertedObjects.count == 1) }
-        #expect(throws: CocoaError.self) { try parent.saveAndWait() }
+        expectThrows(CocoaError.self) { try parent.saveAndWait() }
         parent.performAndWait { expectEqual(parent.insertedObjects.count, 1) }
     }
 

@@ -164,7 +164,7 @@ struct UndoTests {
         let context = context(stack)
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            let (city, tag, photos) = (try #require(venue.city), try #require(venue.tags.first), venue.photos)
+            let (city, tag, photos) = (try require(venue.city), try require(venue.tags.first), venue.photos)
             expect(city.venues == [venue] && tag.venues == [venue])
             func expectThere() {
                 expect(!venue.isDeleted && photos.allSatisfy { !$0.isDeleted && $0.venue === venue })
@@ -198,7 +198,7 @@ struct UndoTests {
         try context.performAndWait {
             let venue = try context.get(venueID, Venue.self)
             let (from, to) = (try context.get(fromID, City.self), try context.get(toID, City.self))
-            let licence = try #require(venue.licence)
+            let licence = try require(venue.licence)
             venue.city = to
             venue.licence = nil
             context.processPendingChanges()
@@ -239,7 +239,7 @@ struct UndoTests {
             let venue = try context.get(id, Venue.self)
             venue.photos = [venue.photos[2], venue.photos[0]]
             context.processPendingChanges()
-            let tag = try #require(venue.tags.first { $0.title == "x" })
+            let tag = try require(venue.tags.first { $0.title == "x" })
             venue.mutableSetValue(forKey: "tags").remove(tag)
             let new = Tag(context: context)
             new.title = "z"
@@ -297,7 +297,7 @@ struct UndoTests {
             let venue = try context.get(id, Venue.self)
             // Nothing is loaded before it is changed.
             Tag(context: context).venues = [venue]
-            context.delete(try #require(venue.photos.first))
+            context.delete(try require(venue.photos.first))
             venue.city = try context.get(cityID, City.self)
             try context.save()
             expectEqual(picture(venue), [2, 1, 1, 1])
@@ -333,7 +333,7 @@ struct UndoTests {
         let context = context(stack)
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
-            let (city, tag) = (try #require(venue.city), try #require(venue.tags.first))
+            let (city, tag) = (try require(venue.city), try require(venue.tags.first))
             context.delete(venue)
             context.delete(city)
             try context.save()

@@ -38,18 +38,18 @@ extension Stack {
 extension NSManagedObjectContext {
     /// A save that must fail with conflicts.
     package func conflictsOfSave(_ code: CocoaError.Code = .managedObjectMerge) throws -> [NSObject] {
-        let error = #expect(throws: CocoaError.self) { try self.save() }
+        let error = expectThrows(CocoaError.self) { try self.save() }
         expectEqual(error?.code, code)
-        return try #require(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])
+        return try require(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])
     }
 
     /// A save that must fail with conflicts of versions.
     package func versionConflictsOfSave() throws -> [NSMergeConflict] {
-        try conflictsOfSave().map { try #require($0 as? NSMergeConflict) }
+        try conflictsOfSave().map { try require($0 as? NSMergeConflict) }
     }
 
     /// A save that must fail with conflicts of constraints.
     package func constraintConflictsOfSave() throws -> [NSConstraintConflict] {
-        try conflictsOfSave(.managedObjectConstraintMerge).map { try #require($0 as? NSConstraintConflict) }
+        try conflictsOfSave(.managedObjectConstraintMerge).map { try require($0 as? NSConstraintConflict) }
     }
 }

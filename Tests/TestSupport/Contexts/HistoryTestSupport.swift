@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataSQLite
 import StrataSQLiteStore
 import StrataStoreChecks
@@ -38,7 +39,7 @@ extension Stack {
     package var store: NSPersistentStore { coordinator.persistentStores[0] }
 
     package var currentToken: NSPersistentHistoryToken {
-        get throws { try #require(coordinator.currentPersistentHistoryToken(fromStores: nil)) }
+        get throws { try require(coordinator.currentPersistentHistoryToken(fromStores: nil)) }
     }
 
     package func transactions(after token: NSPersistentHistoryToken? = nil) throws -> [NSPersistentHistoryTransaction] {
@@ -81,7 +82,7 @@ extension Stack {
     ) throws {
         let context = context()
         try context.performAndWait {
-            let object = try #require(try context.existingObject(with: id) as? T)
+            let object = try require(try context.existingObject(with: id) as? T)
             try body(object, context)
             try context.save()
         }
@@ -107,13 +108,13 @@ extension NSPersistentStoreCoordinator {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self
         return try context.performAndWait {
-            try #require(context.execute(request) as? NSPersistentHistoryResult).result
+            try require(context.execute(request) as? NSPersistentHistoryResult).result
         }
     }
 
     package func transactions(after token: NSPersistentHistoryToken? = nil) throws -> [NSPersistentHistoryTransaction] {
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
-        return try #require(try result(request) as? [NSPersistentHistoryTransaction])
+        return try require(try result(request) as? [NSPersistentHistoryTransaction])
     }
 }
 

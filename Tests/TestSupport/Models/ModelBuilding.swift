@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataRows
 import Testing
 
@@ -87,6 +88,6 @@ package func libraryModel() -> NSManagedObjectModel {
 extension NSManagedObjectModel {
     /// An entity that the test knows to be there.
     package func entity(_ name: String) throws -> NSEntityDescription {
-        try #require(entitiesByName[name])
+        try require(entitiesByName[name])
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Testing
 
 extension Stack {
@@ -31,7 +32,7 @@ extension Stack {
 
     /// The place after all that was committed.
     package func place() throws -> NSPersistentHistoryToken {
-        try #require(coordinator.currentPersistentHistoryToken(fromStores: nil))
+        try require(coordinator.currentPersistentHistoryToken(fromStores: nil))
     }
 }
 

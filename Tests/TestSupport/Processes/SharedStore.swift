@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import Testing
 
@@ -117,7 +118,7 @@ extension NSManagedObjectContext {
         let request = NSFetchRequest<City>(entityName: "City")
         request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
         request.fetchLimit = 1
-        return try #require(try fetch(request).first)
+        return try require(try fetch(request).first)
     }
 
     /// The first city, which shows what is stored.

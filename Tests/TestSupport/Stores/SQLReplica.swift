@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import Foundation
 import StrataPredicates
 import StrataRows
@@ -44,7 +45,7 @@ package final class SQLReplica {
     // MARK: - Writing
 
     private func insert(_ row: Row, _ source: any RowStore) throws {
-        let entity = try #require(mapping.entity(row.layout))
+        let entity = try require(mapping.entity(row.layout))
         try run(
             "INSERT INTO \(entity.table) (Z_PK, Z_ENT, Z_OPT) VALUES (?, ?, 1)",
             [.integer(row.key), .integer(Int64(entity.number))]

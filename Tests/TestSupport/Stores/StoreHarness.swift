@@ -1,4 +1,5 @@
 import CoreData
+import Expectations
 import StrataMemoryStore
 import StrataRows
 import StrataSQLite
@@ -59,10 +60,10 @@ package struct StoreHarness {
     }
 
     /// The engine of a SQLite store.
-    package var sqlite: SQLiteEngine { get throws { try #require(rows as? SQLiteEngine) } }
+    package var sqlite: SQLiteEngine { get throws { try require(rows as? SQLiteEngine) } }
 
     package func layout(_ entity: String) throws -> EntityLayout {
-        try #require(coordinator.frozenModel.entitiesByName[entity]).layout
+        try require(coordinator.frozenModel.entitiesByName[entity]).layout
     }
 
     /// A new row with a temporary key.
@@ -71,8 +72,8 @@ package struct StoreHarness {
         -> Row
     {
         let row = Row(layout: try layout(entity), key: key)
-        for (name, value) in values { try row.setAny(value, try #require(row.layout.slot(named: name))) }
-        for (name, target) in to { row.setReference(target, try #require(row.layout.slot(named: name))) }
+        for (name, value) in values { try row.setAny(value, try require(row.layout.slot(named: name))) }
+        for (name, target) in to { row.setReference(target, try require(row.layout.slot(named: name))) }
         return row
     }
 
@@ -99,7 +100,7 @@ package struct StoreHarness {
     package func insert(_ rows: Row...) throws -> [Int64] { try save(StoreChanges(inserted: rows)).insertedKeys }
 
     package func stored(_ entity: String, _ key: Int64) throws -> Row {
-        try #require(try rows.row(forKey: key, in: layout(entity)))
+        try require(try rows.row(forKey: key, in: layout(entity)))
     }
 
     /// An update of a stored row.
@@ -107,7 +108,7 @@ package struct StoreHarness {
         let row = try stored(entity, key).copy()
         var changed = SlotSet()
         for (name, value) in values {
-            let slot = try #require(row.layout.slot(named: name))
+            let slot = try require(row.layout.slot(named: name))
             changed.insert(slot.index)
             if let target = value as? ObjectReference {
                 row.setReference(target, slot)
@@ -123,7 +124,7 @@ package struct StoreHarness {
     }
 
     package func toMany(_ entity: String, _ name: String) throws -> ToManySlot {
-        try #require(try layout(entity).toMany(named: name))
+        try require(try layout(entity).toMany(named: name))
     }
 
     package func members(_ entity: String, _ key: Int64, _ name: String) throws -> [Int64] {
@@ -171,7 +172,7 @@ package struct StoreHarness {
 
 extension NSPersistentStore {
     /// The file that the engine of a SQLite store has open.
-    package func openFile() throws -> OpenSQLiteFile { try #require(rows as? SQLiteEngine).openFile() }
+    package func openFile() throws -> OpenSQLiteFile { try require(rows as? SQLiteEngine).openFile() }
 }
 
 extension StoreHarness {

@@ -1,0 +1,56 @@
+import Expectations
+import Synchronization
+import Testing
+
+@Suite("Expectations")
+struct ExpectationsTests {
+    private struct Refusal: Error {}
+    private struct Other: Error {}
+
+    /// What is told by the issues that `body` records.
+    private func told(_ body: () throws -> Void) -> [String] {
+        let told = Mutex<[String]>([])
+        withKnownIssue {
+            do { try body() } catch { #expect(error is RequirementFailed) }
+        } matching: { issue in
+            told.withLock { $0.append(issue.comments.map(\.rawValue).joined(separator: " ")) }
+            return true
+        }
+        return told.withLock { $0 }
+    }
+
+    @Test func `an expectation that fails tells its line, and what came out`() {
+        let lines = [
+            told { expect(1 > 2, "one") },
+            told { expectEqual("a", "b") },
+            told { expectThrows(Refusal.self) { 7 } },
+            told { expectThrows(Refusal.self) { throw Other() } },
+            told { try require(1 > 2) },
+            told { _ = try require(Int("x"), "a number") },
+        ]
+        #expect(lines.map(\.count) == [1, 1, 1, 1, 1, 1])
+        let ends = [
+            "{ expect(1 > 2, \"one\") },: one", "\"a\" is not equal to \"b\"", ": returns 7", "Other()",
+            "{ try require(1 > 2) },",
+            ": there is no value: a number",
+        ]
+        for (line, end) in zip(lines, ends) { #expect(line[0].hasPrefix("told {") && line[0].hasSuffix(end)) }
+    }
+
+    @Test func `what holds records nothing`() throws {
+        expect(true)
+        expectEqual(1, 1)
+        #expect(expectThrows(Refusal.self) { throw Refusal() } != nil)
+        try require(true)
+        try #expect(require(Int("1")) == 1)
+    }
+
+    @Test func `a requirement that fails ends the test`() {
+        var goesOn = false
+        let issues = told {
+            try require(false)
+            goesOn = true
+        }
+        #expect(issues.count == 1 && !goesOn)
+    }
+}
