@@ -24,22 +24,21 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     /// Holds on to the newest version, of a replica if that is allowed and one has caught up.
     static func newest(_ database: OpenDatabase, mayBeReplica: Bool) throws -> PostgreSQLVersion {
         if mayBeReplica, let connection = try database.replicas?.heldConnection(database) {
-            return try PostgreSQLVersion(database, connection, isOfReplica: true)
+            return PostgreSQLVersion(database, connection, isOfReplica: true)
         }
         let connection = try database.pool.open()
         if connection.isPooled { try database.requireSame(connection) }
         try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         // A version is what the first statement sees.
         try connection.query("SELECT 1 FROM strata_store")
-        return try PostgreSQLVersion(database, connection, isOfReplica: false)
+        try connection.mayIdleInTransaction()
+        return PostgreSQLVersion(database, connection, isOfReplica: false)
     }
 
-    private init(_ database: OpenDatabase, _ connection: Connection, isOfReplica: Bool) throws {
+    private init(_ database: OpenDatabase, _ connection: Connection, isOfReplica: Bool) {
         self.database = database
         self.connection = connection
         self.isOfReplica = isOfReplica
-        // The server's limit for idle transactions is meant for those that write.
-        try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
     }
 
     /// Lets go of the version, which cannot be read any more.
@@ -91,4 +90,11 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     }
 
     var reading: any RowReading { PostgreSQLReading(database, at: self) }
+}
+
+extension Connection {
+    /// Lets the open transaction idle for as long as it likes: the server's limit is meant for those that write.
+    func mayIdleInTransaction() throws {
+        try command("SET LOCAL idle_in_transaction_session_timeout = 0")
+    }
 }

@@ -95,7 +95,9 @@ final class Replicas: Sendable {
     func heldConnection(_ database: OpenDatabase) throws -> Connection? {
         try onMember { member in
             let connection = try member.pool.open()
-            return try begin(member, database, connection, nil) ? connection : nil
+            guard try begin(member, database, connection, nil) else { return nil }
+            try connection.mayIdleInTransaction()
+            return connection
         } unless: {
             false
         }
