@@ -29,8 +29,13 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         let connection = try database.pool.open()
         if connection.isPooled { try database.requireSame(connection) }
         try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        // A version is what the first statement sees.
-        try connection.query("SELECT 1 FROM strata_store")
+        // A version is what the first statement sees. The session is new, so that no migration has ended it; from here on migrations wait, as
+        // they lock the table of metadata.
+        if connection.isPooled {
+            try connection.query("SELECT 1 FROM strata_store")
+        } else {
+            try database.requireSame(try StoreMetadata.read(connection, database.place))
+        }
         try connection.mayIdleInTransaction()
         return PostgreSQLVersion(database, connection, isOfReplica: false)
     }

@@ -150,6 +150,27 @@ struct MigrationTests {
         try expectEqual(ChangingStore.values("title", new), ["Bonn", "Ulm"])
     }
 
+    @Test func `who has the store open with the old model cannot pin a context to it, or loop over rows`() async throws {
+        let store = ChangingStore()
+        try store.fill()
+        let old = try store.open(1)
+        defer { ChangingStore.close(old) }
+        let new = try store.open(2)
+        defer { ChangingStore.close(new) }
+        // Each has a new session, which the migration could not end.
+        let pinning = expectThrows(CocoaError.self) {
+            try old.performAndWait {
+                try old.setQueryGenerationFrom(.current)
+                _ = try old.fetch(NSFetchRequest<NSManagedObject>(entityName: "City"))
+            }
+        }
+        expectEqual(pinning?.code, .persistentStoreIncompatibleVersionHash)
+        let looping = await expectThrows(CocoaError.self) {
+            for try await _ in old.rows(for: NSFetchRequest<NSManagedObject>(entityName: "City"), batchSize: 1) {}
+        }
+        expectEqual(looping?.code, .persistentStoreIncompatibleVersionHash)
+    }
+
     @Test func `of several that come at once one migrates, and all open the store`() async throws {
         let store = ChangingStore()
         try store.fill([NSPersistentHistoryTrackingKey: true])
