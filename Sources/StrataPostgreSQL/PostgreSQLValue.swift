@@ -111,7 +111,7 @@ package struct PostgreSQLArray: Sendable, Hashable {
         bytes.reserveCapacity(other.bytes.count + other.bytes.count / 8)
     }
 
-    package init(_ keys: some Collection<Int64>) {
+    package init(_ keys: [Int64]) {
         self.init(.int8)
         bytes.reserveCapacity(keys.count * 12)
         for key in keys { append(key) }
