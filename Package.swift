@@ -180,7 +180,7 @@ let package = Package(
         // MARK: - Tests
 
         // What every suite expects with; see there why that is no macro.
-        .target(name: "Expectations", path: "Tests/Expectations"),
+        .target(name: "Expectations", dependencies: ["StrataLocks"], path: "Tests/Expectations"),
         .target(
             name: "TestSupport",
             dependencies: [
@@ -236,6 +236,7 @@ let package = Package(
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
         // thousands of tests at once a step would wait for minutes.
+        .testTarget(name: "StrataLocksTests", dependencies: ["StrataLocks"]),
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
         .testTarget(
             name: "CoreDataSteppedTests",
