@@ -195,6 +195,7 @@ let package = Package(
         .target(name: "PortedApp", dependencies: ["CoreData"], path: "Tests/PortedApp", plugins: ["CoreDataModels"]),
 
         // These run in parallel.
+        .testTarget(name: "StrataKeysTests", dependencies: ["StrataKeys"]),
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
