@@ -198,6 +198,10 @@ let package = Package(
         .testTarget(name: "StrataKeysTests", dependencies: ["StrataKeys"]),
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
+        .testTarget(
+            name: "StrataMemoryStoreTests",
+            dependencies: ["StrataMemoryStore", "StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
+        ),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
