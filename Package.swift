@@ -202,6 +202,7 @@ let package = Package(
             name: "StrataMemoryStoreTests",
             dependencies: ["StrataMemoryStore", "StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
         ),
+        .testTarget(name: "StrataModelFilesTests", dependencies: ["StrataModelFiles", "StrataKeys"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
