@@ -203,6 +203,7 @@ let package = Package(
             dependencies: ["StrataMemoryStore", "StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
         ),
         .testTarget(name: "StrataModelFilesTests", dependencies: ["StrataModelFiles", "StrataKeys"]),
+        .testTarget(name: "StrataSwiftSyntaxTests", dependencies: ["StrataSwiftSyntax"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
