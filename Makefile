@@ -113,7 +113,7 @@ test-of: system-packages
 
 # The suites of what any store must show run on PostgreSQL as well, on a server that this starts for the purpose: on a Unix socket in a
 # temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
-POSTGRESQL_TESTS ?= ^(StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|^CoreDataOperationsTests\.InstrumentTests
+POSTGRESQL_TESTS ?= ^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|^CoreDataOperationsTests\.InstrumentTests
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.|^StorefrontTests\..*PostgreSQL
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
 

@@ -276,6 +276,10 @@ if hasPostgreSQL {
             dependencies: ["CoreData", "StrataPostgreSQLStore", "StrataRows", "StrataKeys", "StrataLocks"]
         ),
         .testTarget(
+            name: "StrataPostgreSQLTests",
+            dependencies: ["StrataPostgreSQL", "CStrataPostgreSQL", "StrataLocks"]
+        ),
+        .testTarget(
             name: "StrataPostgreSQLStoreTests",
             dependencies: [
                 "CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "StrataRows",

@@ -136,7 +136,7 @@ def lanes(fault, number):
     if fault.lane == "postgresql":
         lines = (BUILD / "Tests/postgresql-skipped.txt").read_text().splitlines()
         skipped = "|".join(line for line in lines if not line.startswith("#"))
-        suites = r"^(StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\."
+        suites = r"^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\."
         return tests(number, ["--filter", suites, "--skip", skipped], LIMITS["lane"], True)
     stepped = tests(number, ["--no-parallel", "--filter", STEPPED], LIMITS["lane"])
     if stepped.is_caught:
