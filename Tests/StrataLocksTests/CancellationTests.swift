@@ -39,11 +39,19 @@ struct CancellationTests {
         try sleeper.join()
     }
 
-    @Test func `a cancellation after a sleep wakes nobody`() {
-        let (cancellation, semaphore) = (Cancellation(), DispatchSemaphore(value: 0))
-        cancellation.wake(semaphore)
-        cancellation.stopWaking()
-        cancellation.cancel()
+    @Test func `a cancellation wakes who sleeps and who is about to, and nobody after the sleep`() {
+        let semaphore = DispatchSemaphore(value: 0)
+        let (amid, before, after) = (Cancellation(), Cancellation(), Cancellation())
+        amid.wake(semaphore)
+        expectEqual(semaphore.wait(timeout: .now()), .timedOut)
+        amid.cancel()
+        expectEqual(semaphore.wait(timeout: .now()), .success)
+        before.cancel()
+        before.wake(semaphore)
+        expectEqual(semaphore.wait(timeout: .now()), .success)
+        after.wake(semaphore)
+        after.stopWaking()
+        after.cancel()
         expectEqual(semaphore.wait(timeout: .now()), .timedOut)
     }
 

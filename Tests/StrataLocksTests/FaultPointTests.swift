@@ -10,19 +10,23 @@ struct FaultPointTests {
     @Test func `a handler is called on the thread that reaches a point, and its error fails what can fail`() async {
         await #expect(processExitsWith: .success) {
             struct Failure: Error {}
-            for point in FaultPoint.allCases { try point.reach() }
-            FaultPoint.handle { point in
-                guard point == .saveBegan else { return }
-                Thread.current.threadDictionary["reached"] = point.rawValue
-                throw Failure()
+            /// On one thread.
+            func check() throws {
+                for point in FaultPoint.allCases { try point.reach() }
+                FaultPoint.handle { point in
+                    guard point == .saveBegan else { return }
+                    Thread.current.threadDictionary["reached"] = point.rawValue
+                    throw Failure()
+                }
+                try FaultPoint.saveWritten.reach()
+                expect(Thread.current.threadDictionary["reached"] == nil)
+                expectThrows(Failure.self) { try FaultPoint.saveBegan.reach() }
+                expectEqual(Thread.current.threadDictionary["reached"] as? String, "save.began")
+                FaultPoint.saveBegan.pass()
+                FaultPoint.handle(nil)
+                try FaultPoint.saveBegan.reach()
             }
-            try FaultPoint.saveWritten.reach()
-            expect(Thread.current.threadDictionary["reached"] == nil)
-            expectThrows(Failure.self) { try FaultPoint.saveBegan.reach() }
-            expectEqual(Thread.current.threadDictionary["reached"] as? String, "save.began")
-            FaultPoint.saveBegan.pass()
-            FaultPoint.handle(nil)
-            try FaultPoint.saveBegan.reach()
+            try check()
         }
     }
 

@@ -35,7 +35,7 @@ struct TokenizerTests {
     @Test(arguments: [
         #""a \" b" c"#, #""\(x + "\(y)") // no comment" c"#, #""\("(")" c"#, ##"#"a " \" \#(")") b"# c"##,
         "\"\"\"\n a \"quoted\" \\(\n\"}\"\n)\n\"\"\" c", "#\"\"\"\n \" \"\"\" \n\"\"\"# c", ##"#"""# c"##,
-        "/a\\/b/ c", "#/ a / b /# c", "\"\" c", "\"/* \" c",
+        "/a\\/b/ c", "#/ a / b /# c", "\"\" c", "\"/* \" c", #""\(f((1), "a"))" c"#,
     ])
     func `a literal ends where it ends, whatever is in it`(_ source: String) {
         let tokens = Tokenizer.tokens(of: source)
@@ -44,6 +44,7 @@ struct TokenizerTests {
     }
 
     @Test func `a slash is an operator behind a value, and begins a regular expression elsewhere`() {
+        expectEqual(Self.tokens("a/b/c"), ["wa", "/", "wb", "/", "wc"])
         expectEqual(Self.tokens("a / b / c"), ["wa", "/", "wb", "/", "wc"])
         expectEqual(Self.tokens("(a)/b/c"), ["(", "wa", ")", "/", "wb", "/", "wc"])
         expectEqual(Self.tokens("return /b}/"), ["wreturn", "r/b}/"])
@@ -78,17 +79,21 @@ struct TokenizerTests {
     @Test func `no source stops the program, and no byte is in two tokens`() {
         let source = "@A(\"\\(b) \\\" \")\nvar `c`: [D: /* e */ (F) -> G?] = #\"h\"# / 1.5 /* i\n/j/ \"\"\"\nk\n\"\"\""
         let bytes = Array(source.utf8)
+        func check(_ bytes: some Collection<UInt8>) {
+            let text = String(decoding: bytes, as: UTF8.self)
+            var end = 0
+            for token in Tokenizer.tokens(of: text) {
+                expect(token.range.lowerBound >= end && !token.range.isEmpty, "\(text)")
+                end = token.range.upperBound
+            }
+            expect(end <= text.utf8.count, "\(text)")
+        }
         for place in bytes.indices {
             for byte in "\"\\(#/`\n*é)".utf8 {
                 var damaged = bytes
                 damaged[place] = byte
-                let text = String(decoding: damaged, as: UTF8.self)
-                var end = 0
-                for token in Tokenizer.tokens(of: text) {
-                    expect(token.range.lowerBound >= end && !token.range.isEmpty, "\(text)")
-                    end = token.range.upperBound
-                }
-                expect(end <= text.utf8.count)
+                check(damaged)
+                check(damaged[...place])
             }
         }
     }
