@@ -100,7 +100,9 @@ package struct UniqueIndexes: Sendable {
 
     // MARK: - Values
 
-    /// The hash of the constrained values; `nil` where one is null, since nulls are never equal. What is no number is null in a table.
+    /// The hash of the constrained values; `nil` where one is null, since nulls are never equal.
+    ///
+    /// What is no number is null in a table.
     private func hash(_ row: Row, _ constraint: Constraint) -> Int64? {
         var hasher = Hasher()
         for slot in constraint.slots {

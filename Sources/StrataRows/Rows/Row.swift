@@ -305,8 +305,9 @@ public struct Row: @unchecked Sendable {
         }
     }
 
-    /// Whether two texts are the same for a database and for predicates: by their code points. Swift takes all spellings of a text with
-    /// accents for equal.
+    /// Whether two texts are the same for a database and for predicates: by their code points.
+    ///
+    /// Swift takes all spellings of a text with accents for equal.
     @usableFromInline
     static func hasSameBytes(_ text: String, _ other: String) -> Bool { equalBytes(text, other) }
 
