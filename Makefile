@@ -34,7 +34,7 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-repeat bench stress \
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-fault-points test-repeat bench stress \
 	stress-quick stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models docs docs-preview \
 	check-docs system-packages postgresql-packages
 
@@ -47,6 +47,7 @@ help:
 	@echo "make test     run the tests"
 	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
 	@echo "make test-postgresql  run the tests of stores on a private PostgreSQL server"
+	@echo "make test-fault-points  run the tests of what only builds with fault points have"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
@@ -79,7 +80,7 @@ demo-server: system-packages
 
 # The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
 # thousands of tests at once a step would wait for minutes.
-STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
+STEPPED_TARGETS = ^(StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
 # The largest target runs by itself: all tests of a run begin at once, and each then waits for its turns.
 CONTEXT_TARGET = ^CoreDataTests\.
 # Runs tests, and says again at the end what failed, with the thread that crashed.
@@ -112,7 +113,7 @@ test-of: system-packages
 
 # The suites of what any store must show run on PostgreSQL as well, on a server that this starts for the purpose: on a Unix socket in a
 # temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
-POSTGRESQL_TESTS ?= ^(StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|^CoreDataOperationsTests\.InstrumentTests
+POSTGRESQL_TESTS ?= ^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|^CoreDataOperationsTests\.InstrumentTests
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.|^StorefrontTests\..*PostgreSQL
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
 
@@ -123,6 +124,12 @@ test-postgresql: system-packages postgresql-packages
 		--filter '$(POSTGRESQL_STEPPED_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TESTED)
 	STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/postgresql-server.sh run $(SWIFT) test --skip-build \
 		--filter '$(POSTGRESQL_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TEST_ARGS) $(TESTED)
+
+# What only builds with fault points have: the points themselves, in a build of the lowest target alone.
+test-fault-points: system-packages
+	@mkdir -p .build
+	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product StrataPackageTests --traits FaultPoints --scratch-path .build/fault-points
+	STRATA_TESTS=StrataLocksTests $(SWIFT) test --skip-build --traits FaultPoints --scratch-path .build/fault-points $(TESTED)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages

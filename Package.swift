@@ -180,7 +180,7 @@ let package = Package(
         // MARK: - Tests
 
         // What every suite expects with; see there why that is no macro.
-        .target(name: "Expectations", path: "Tests/Expectations"),
+        .target(name: "Expectations", dependencies: ["StrataLocks"], path: "Tests/Expectations"),
         .target(
             name: "TestSupport",
             dependencies: [
@@ -195,8 +195,15 @@ let package = Package(
         .target(name: "PortedApp", dependencies: ["CoreData"], path: "Tests/PortedApp", plugins: ["CoreDataModels"]),
 
         // These run in parallel.
+        .testTarget(name: "StrataKeysTests", dependencies: ["StrataKeys"]),
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
+        .testTarget(
+            name: "StrataMemoryStoreTests",
+            dependencies: ["StrataMemoryStore", "StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
+        ),
+        .testTarget(name: "StrataModelFilesTests", dependencies: ["StrataModelFiles", "StrataKeys"]),
+        .testTarget(name: "StrataSwiftSyntaxTests", dependencies: ["StrataSwiftSyntax"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
@@ -236,6 +243,7 @@ let package = Package(
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
         // thousands of tests at once a step would wait for minutes.
+        .testTarget(name: "StrataLocksTests", dependencies: ["StrataLocks"]),
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
         .testTarget(
             name: "CoreDataSteppedTests",
@@ -266,6 +274,10 @@ if hasPostgreSQL {
         .target(
             name: "CoreDataPostgreSQL",
             dependencies: ["CoreData", "StrataPostgreSQLStore", "StrataRows", "StrataKeys", "StrataLocks"]
+        ),
+        .testTarget(
+            name: "StrataPostgreSQLTests",
+            dependencies: ["StrataPostgreSQL", "CStrataPostgreSQL", "StrataLocks"]
         ),
         .testTarget(
             name: "StrataPostgreSQLStoreTests",

@@ -101,6 +101,8 @@ package struct UniqueIndexes: Sendable {
     // MARK: - Values
 
     /// The hash of the constrained values; `nil` where one is null, since nulls are never equal.
+    ///
+    /// What is no number is null in a table.
     private func hash(_ row: Row, _ constraint: Constraint) -> Int64? {
         var hasher = Hasher()
         for slot in constraint.slots {
@@ -109,7 +111,10 @@ package struct UniqueIndexes: Sendable {
             case .int: hasher.combine(row.int(slot.word))
             // A reference may still be to a temporary key, so it takes no part.
             case .reference: break
-            case .double: hasher.combine(row.double(slot.word))
+            case .double:
+                let number = row.double(slot.word)
+                guard !number.isNaN else { return nil }
+                hasher.combine(number)
             case .string: hasher.combine(row.string(slot.word))
             case .data: hasher.combine(row.data(slot.word))
             case .uuid: hasher.combine(row.uuid(slot.word))

@@ -235,7 +235,7 @@ enum NumericCoding {
         for digit in digits { bytes.append(bigEndian: digit) }
     }
 
-    /// Reads a number; `nil` for what a `Decimal` cannot hold: not a number, an infinity, more than 38 digits.
+    /// Reads a number; `nil` for what a `Decimal` cannot hold: not a number, an infinity, more than 38 digits, and what is no number at all.
     static func read(_ bytes: UnsafeRawBufferPointer) -> Decimal? {
         guard bytes.count >= 8 else { return nil }
         func word(_ index: Int) -> UInt16 {
@@ -248,6 +248,8 @@ enum NumericCoding {
         guard count > 0 else { return 0 }
         var text = ""
         for index in 0..<count {
+            // No server sends more, but what comes from outside must not stop the program.
+            guard word(4 + index) < 10_000 else { return nil }
             let digits = String(word(4 + index))
             text += String(repeating: "0", count: 4 - digits.count) + digits
         }

@@ -102,7 +102,9 @@ package struct ResultRow {
     package func int64s(_ column: Int) -> [Int64] {
         let bytes = bytes(column)
         guard bytes.count >= 20 else { return [] }
-        let count = Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 12, as: Int32.self)))
+        let announced = Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 12, as: Int32.self)))
+        // Each has its size at least.
+        let count = min(max(announced, 0), (bytes.count - 20) / 4)
         var result: [Int64] = []
         result.reserveCapacity(count)
         var place = 20

@@ -32,6 +32,8 @@ package struct Tokenizer {
 
     private init(_ source: String) {
         bytes = Array(source.utf8)
+        // The mark of the byte order, which some editors put first, is no part of a word.
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     }
 
     package static func tokens(of source: String) -> [Token] {

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from faults import BUILD
 
 #: The suites that run one by one, as in the makefile.
-STEPPED = r"^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\."
+STEPPED = r"^(StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\."
 #: All scenarios that draw from a seed and get something done in four seconds.
 SCENARIOS = (
     "society bank ring append anomalies interleave nested converge cancel batch deadlock mixed crash processes iofault"
@@ -136,7 +136,7 @@ def lanes(fault, number):
     if fault.lane == "postgresql":
         lines = (BUILD / "Tests/postgresql-skipped.txt").read_text().splitlines()
         skipped = "|".join(line for line in lines if not line.startswith("#"))
-        suites = r"^(StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\."
+        suites = r"^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\."
         return tests(number, ["--filter", suites, "--skip", skipped], LIMITS["lane"], True)
     stepped = tests(number, ["--no-parallel", "--filter", STEPPED], LIMITS["lane"])
     if stepped.is_caught:

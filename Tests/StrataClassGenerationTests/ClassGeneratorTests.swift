@@ -238,15 +238,6 @@ struct ClassGeneratorTests {
         expect(fault.line == line && fault.sentence.contains(reason), "\(fault)")
     }
 
-    @Test func `all faults of a model are found at once`() throws {
-        let lines = """
-            <entity name="A"><attribute name="x" attributeType="Wrong"/><relationship name="y" destinationEntity="C"/></entity>
-            <entity name="B" parentEntity="D"/>
-            """
-
-        try expectEqual(Self.faults(lines).count, 3)
-    }
-
     @Test func `the files for the source tree have macros`() throws {
         let content = "<relationship name=\"all\" toMany=\"YES\" destinationEntity=\"A\"/>"
         let lines = Self.entity("A", "representedClassName=\"A\"", content)

@@ -44,39 +44,6 @@ final class Journal: Sendable {
     }
 }
 
-/// Starts a thread of its own, so that a blocked body takes no thread from the test runner.
-func onThread(_ body: @escaping @Sendable () throws -> Void) -> JoinableThread {
-    JoinableThread(body)
-}
-
-final class JoinableThread: Sendable {
-    private let done = DispatchSemaphore(value: 0)
-    private let failure = Mutex<(any Error)?>(nil)
-
-    init(_ body: @escaping @Sendable () throws -> Void) {
-        Thread.detachNewThread { [self] in
-            do { try body() } catch { failure.withLock { $0 = error } }
-            done.signal()
-        }
-    }
-
-    /// Waits for the end of the thread, and throws what its body threw.
-    func join(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let result = done.wait(timeout: .now() + 30)
-        try #require(result == .success, "the thread did not end", sourceLocation: sourceLocation)
-        if let error = failure.withLock({ $0 }) { throw error }
-    }
-}
-
-/// Gives way to other threads until `condition` holds; the test fails if it never does.
-func wait(sourceLocation: SourceLocation = #_sourceLocation, until condition: () -> Bool) throws {
-    let deadline = DispatchTime.now() + 30
-    while !condition() {
-        try #require(DispatchTime.now() < deadline, "waited in vain", sourceLocation: sourceLocation)
-        sched_yield()
-    }
-}
-
 /// The error that `body` throws, as an `SQLiteError`.
 func failure(
     sourceLocation: SourceLocation = #_sourceLocation,

@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 
 /// What lies before a row's words.
 public struct RowHeader {
@@ -295,7 +296,7 @@ public struct Row: @unchecked Sendable {
         case .double:
             let (a, b) = (double(slot.word), other.double(slot.word))
             return a == b || (a.isNaN && b.isNaN)
-        case .string: return string(slot.word) == other.string(slot.word)
+        case .string: return Row.hasSameBytes(string(slot.word), other.string(slot.word))
         case .data: return data(slot.word) == other.data(slot.word)
         case .uuid:
             return left.words[slot.word] == right.words[slot.word]
@@ -303,6 +304,12 @@ public struct Row: @unchecked Sendable {
         case .decimal: return decimal(slot.word) == other.decimal(slot.word)
         }
     }
+
+    /// Whether two texts are the same for a database and for predicates: by their code points.
+    ///
+    /// Swift takes all spellings of a text with accents for equal.
+    @usableFromInline
+    static func hasSameBytes(_ text: String, _ other: String) -> Bool { equalBytes(text, other) }
 
     /// Takes one slot's value from another row.
     @inlinable

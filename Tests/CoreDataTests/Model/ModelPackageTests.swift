@@ -71,51 +71,6 @@ struct ModelPackageTests {
         try expectEqual(NSManagedObjectModel(reading: version.appendingPathComponent("contents")).entities.count, 1)
     }
 
-    @Test func `of an optimized model the compiled one beside it is read`() throws {
-        try scratch.write("optimized", "Shop.omo")
-        let optimized = scratch.folder.appendingPathComponent("Shop.omo")
-        let error = expectThrows(ModelError.self) { try ModelPackage.contents(at: optimized) }
-        expectEqual(error.map { "\($0)".contains("with the .mom beside it") }, true)
-
-        try scratch.write("compiled", "Shop.mom")
-        let contents = try ModelPackage.contents(at: optimized)
-        expect(contents.data == Data("compiled".utf8) && contents.file.lastPathComponent == "Shop.mom")
-    }
-
-    @Test func `several versions without a mark are an error`() throws {
-        try scratch.writeVersion("A")
-        try scratch.writeVersion("B")
-
-        let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
-        expect(error.code == .fileReadCorruptFile && error.localizedDescription.contains("several versions"))
-    }
-
-    @Test(arguments: ["Gone.xcdatamodel", "../../Shop.xcdatamodel", "", "/etc"])
-    func `a mark that names no version is an error`(_ name: String) throws {
-        try scratch.writeVersion("Shop")
-        try scratch.writeCurrent(name)
-
-        let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
-        expectEqual(error.code, .fileReadNoSuchFile)
-    }
-
-    @Test func `a damaged mark is an error`() throws {
-        try scratch.writeVersion("Shop")
-        try scratch.write("nonsense", "Shop.xcdatamodeld/.xccurrentversion")
-
-        try expectEqual(#require(throws: CocoaError.self) { try scratch.entityName() }.code, .fileReadCorruptFile)
-    }
-
-    @Test func `a list without a current version counts as none`() throws {
-        let empty = "<plist version=\"1.0\"><dict><key>other</key><string>x</string></dict></plist>"
-        try scratch.write(empty, "Shop.xcdatamodeld/.xccurrentversion")
-        try scratch.writeVersion("Other")
-        try expectEqual(scratch.entityName(), "Other")
-
-        try scratch.writeVersion("Shop")
-        try expectEqual(scratch.entityName(), "Shop")
-    }
-
     @Test func `what is missing is said to be missing`() throws {
         let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
         expectEqual(error.code, .fileReadNoSuchFile)

@@ -103,28 +103,3 @@ struct ConnectionTests {
         expectEqual(error?.message.contains("pool"), true)
     }
 }
-
-@Suite("URLs of PostgreSQL stores")
-struct ConnectionTargetTests {
-    @Test(arguments: ["postgresql://me:secret@host/db", "postgresql://host/db?password=secret"])
-    func `a password in the URL is refused, and not repeated`(_ text: String) throws {
-        let url = try require(URL(string: text))
-        let error = expectThrows(PostgreSQLError.self) { try ConnectionTarget(url) }
-        expectEqual(error?.description.contains("secret"), false)
-    }
-
-    @Test func `a server far away has to prove who it is`() throws {
-        func verifies(_ text: String) throws -> Bool {
-            try ConnectionTarget(require(URL(string: text))).verifiesServer
-        }
-        try expect(verifies("postgresql://db.example.org/shop"))
-        try expect(!verifies("postgresql://localhost/shop"))
-        try expect(!verifies("postgresql:///shop?host=/run/postgresql"))
-        try expect(!verifies("postgresql://db.example.org/shop?sslmode=require"))
-    }
-
-    @Test func `messages call the database by its place`() throws {
-        let url = try require(URL(string: "postgresql://me@db.example.org:5433/shop?schema=guide&sslmode=require"))
-        try expectEqual(ConnectionTarget(url).place, "postgresql://me@db.example.org:5433/shop?schema=guide")
-    }
-}

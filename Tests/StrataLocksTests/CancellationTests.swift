@@ -1,0 +1,101 @@
+import Dispatch
+import Expectations
+import Synchronization
+import Testing
+
+@testable import StrataLocks
+
+@Suite("Cancelling, sleeping and answering")
+struct CancellationTests {
+    @Test func `a cancellation stays, and an operation that is over by its own measure ends without one`() {
+        let isOver = Atomic(false)
+        let own = Cancellation(orWhen: { isOver.load(ordering: .relaxed) })
+        expect(!own.isCancelled && !own.endsStatement)
+        isOver.store(true, ordering: .relaxed)
+        expect(!own.isCancelled && own.endsStatement)
+
+        let called = Cancellation()
+        expect(!called.endsStatement)
+        called.cancel()
+        called.cancel()
+        expect(called.isCancelled && called.endsStatement)
+    }
+
+    @Test func `a sleep ends by a call, by a cancellation before or amid it, or by its time`() throws {
+        let waiter = Waiter()
+        waiter.call()
+        expectEqual(waiter.sleep(timeout: 0, cancellation: nil).0, .called)
+        expectEqual(waiter.sleep(timeout: 0, cancellation: nil).0, .timedOut)
+        let (awakening, waited) = waiter.sleep(timeout: 0.02, cancellation: nil)
+        expect(awakening == .timedOut && waited >= 0.02 && waited < 30)
+
+        let cancelled = Cancellation()
+        cancelled.cancel()
+        expectEqual(Waiter().sleep(timeout: 30, cancellation: cancelled).0, .called)
+
+        let amid = Cancellation()
+        let sleeper = onThread { expectEqual(Waiter().sleep(timeout: 30, cancellation: amid).0, .called) }
+        amid.cancel()
+        try sleeper.join()
+    }
+
+    @Test func `a cancellation wakes who sleeps and who is about to, and nobody after the sleep`() {
+        let semaphore = DispatchSemaphore(value: 0)
+        let (amid, before, after) = (Cancellation(), Cancellation(), Cancellation())
+        amid.wake(semaphore)
+        expectEqual(semaphore.wait(timeout: .now()), .timedOut)
+        amid.cancel()
+        expectEqual(semaphore.wait(timeout: .now()), .success)
+        before.cancel()
+        before.wake(semaphore)
+        expectEqual(semaphore.wait(timeout: .now()), .success)
+        after.wake(semaphore)
+        after.stopWaking()
+        after.cancel()
+        expectEqual(semaphore.wait(timeout: .now()), .timedOut)
+    }
+
+    @Test func `a task gets its answer whether that comes before it waits or later, from another thread`() async throws
+    {
+        await expectEqual(withAnswer { $0(7) }, 7)
+        let started = DispatchSemaphore(value: 0)
+        let answer = await withAnswer { (reply: @escaping @Sendable (String) -> Void) in
+            _ = onThread {
+                started.wait()
+                reply("late")
+            }
+            started.signal()
+        }
+        expectEqual(answer, "late")
+    }
+
+    /// Counts how many there are.
+    private final class Counted: Sendable {
+        static let living = Atomic(0)
+
+        init() { Self.living.add(1, ordering: .relaxed) }
+
+        deinit { Self.living.subtract(1, ordering: .relaxed) }
+    }
+
+    @Test func `a mutex lets one thread in at a time, is free after an error, and keeps its value as long as it lives`()
+        throws
+    {
+        struct Failure: Error {}
+        final class Box: Sendable {
+            let content = Mutex<(count: Int, aligned: SIMD8<Double>, object: Counted)>((0, .zero, Counted()))
+        }
+        do {
+            let box = Box()
+            expectThrows(Failure.self) { try box.content.withLock { _ throws(Failure) in throw Failure() } }
+            let threads = (0..<4).map { _ in
+                onThread { for _ in 0..<2000 { box.content.withLock { $0.count += 1 } } }
+            }
+            for thread in threads { try thread.join() }
+            box.content.withLock { $0.aligned += 1 }
+            expect(box.content.withLock { $0.count == 8000 && $0.aligned == SIMD8(repeating: 1) })
+            expectEqual(Counted.living.load(ordering: .relaxed), 1)
+        }
+        expectEqual(Counted.living.load(ordering: .relaxed), 0)
+    }
+}

@@ -1,0 +1,60 @@
+#if FaultPoints
+import Expectations
+import Foundation
+import StrataLocks
+import Testing
+
+/// What only builds with the trait `FaultPoints` have; in processes of their own, as handlers and switches count for a whole one.
+@Suite("Fault points, in a build that has them")
+struct FaultPointTests {
+    @Test func `a handler is called on the thread that reaches a point, and its error fails what can fail`() async {
+        await #expect(processExitsWith: .success) {
+            struct Failure: Error {}
+            /// On one thread.
+            func check() throws {
+                for point in FaultPoint.allCases { try point.reach() }
+                FaultPoint.handle { point in
+                    guard point == .saveBegan else { return }
+                    Thread.current.threadDictionary["reached"] = point.rawValue
+                    throw Failure()
+                }
+                try FaultPoint.saveWritten.reach()
+                expect(Thread.current.threadDictionary["reached"] == nil)
+                expectThrows(Failure.self) { try FaultPoint.saveBegan.reach() }
+                expectEqual(Thread.current.threadDictionary["reached"] as? String, "save.began")
+                FaultPoint.saveBegan.pass()
+                FaultPoint.handle(nil)
+                try FaultPoint.saveBegan.reach()
+            }
+            try check()
+        }
+    }
+
+    @Test func `a handler may reach points itself`() async {
+        await #expect(processExitsWith: .success) {
+            struct Failure: Error {}
+            FaultPoint.handle { point in
+                if point == .batchBegan { try FaultPoint.batchRow.reach() }
+                if point == .batchRow { throw Failure() }
+            }
+            expectThrows(Failure.self) { try FaultPoint.batchBegan.reach() }
+        }
+    }
+
+    @Test func `a guard is off once it is switched off, and no other with it`() async {
+        await #expect(processExitsWith: .success) {
+            expect(FaultGuard.allCases.allSatisfy { !$0.isOff })
+            for (count, guarding) in FaultGuard.allCases.enumerated() {
+                guarding.switchOff()
+                expectEqual(FaultGuard.allCases.filter(\.isOff), Array(FaultGuard.allCases.prefix(count + 1)))
+            }
+        }
+    }
+
+    @Test func `points and guards have a name each`() {
+        expectEqual(Set(FaultPoint.allCases.map(\.rawValue)).count, FaultPoint.allCases.count)
+        expectEqual(FaultPoint.allCases.filter { $0.canFail }.count, 9)
+        expectEqual(Set(FaultGuard.allCases.map(\.rawValue)).count, FaultGuard.allCases.count)
+    }
+}
+#endif

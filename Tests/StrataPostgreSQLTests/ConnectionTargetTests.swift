@@ -1,0 +1,89 @@
+import Expectations
+import Foundation
+import Testing
+
+@testable import StrataPostgreSQL
+
+@Suite("URLs of PostgreSQL stores")
+struct ConnectionTargetTests {
+    private static func target(_ text: String, schema: String? = nil) throws -> ConnectionTarget {
+        try ConnectionTarget(require(URL(string: text)), schema: schema)
+    }
+
+    @Test(arguments: [
+        "postgresql://me:secret@host/db", "postgresql://host/db?password=secret", "postgresql://me:secret@/db",
+        "postgresql:///db?sslpassword=secret", "postgresql://host/db?pass%77ord=secret",
+        "postgresql://host/db?schema=a&password=secret&schema=b",
+    ])
+    func `a password in the URL is refused, and not repeated`(_ text: String) throws {
+        let error = expectThrows(PostgreSQLError.self) { try Self.target(text) }
+        expectEqual(error?.kind, .misuse)
+        expect(error?.description.contains("PGPASSFILE") == true && error?.description.contains("secret") == false)
+    }
+
+    @Test(arguments: [
+        "mysql://host/db", "file:///db", "//host/db", "postgresql://host/db?schema=",
+        "postgresql://host/db?schema=pg_catalog",
+        "postgresql://host/db?schema=\(String(repeating: "a", count: 64))", "postgresql://host/db?schema=a%00b",
+        "postgresql://host/db?pooler=maybe",
+    ])
+    func `what cannot be is refused`(_ text: String) {
+        expectEqual(expectThrows(PostgreSQLError.self) { try Self.target(text) }?.kind, .misuse)
+    }
+
+    @Test func `what is said to the library does not reach libpq, and the rest does`() throws {
+        let text =
+            "postgres://me@db.example.org:5433/shop?schema=guide&prepare=0&sslmode=require&pooler=transaction&a=%26%2B"
+        let target = try Self.target(text)
+        expectEqual(target.schema, "guide")
+        expect(!target.preparesStatements && target.isPooled == true && !target.hasSeveralHosts)
+        expectEqual(target.place, "postgresql://me@db.example.org:5433/shop?schema=guide")
+        let components = try require(URLComponents(string: target.url))
+        expect(components.host == "db.example.org" && components.port == 5433 && components.path == "/shop")
+        expectEqual(components.queryItems?.map(\.name), ["sslmode", "a"])
+        expectEqual(components.queryItems?.last?.value, "&+")
+        expectEqual(target.parameters.last?.1, target.url)
+
+        let plain = try Self.target("postgresql:///shop")
+        expect(plain.schema == "strata" && plain.preparesStatements && plain.isPooled == nil)
+        try expectEqual(Self.target("postgresql:///shop?pooler=session").isPooled, false)
+        try expectEqual(Self.target("postgresql:///shop?schema=a", schema: "b\"c").quotedSchema, "\"b\"\"c\"")
+    }
+
+    @Test(arguments: [
+        ("postgresql://db.example.org/shop", true), ("postgresql://localhost/shop", false),
+        ("postgresql://127.0.0.1/shop", false), ("postgresql://[::1]/shop", false),
+        ("postgresql:///shop?host=/run/postgresql", false), ("postgresql://%2Frun%2Fpostgresql/shop", false),
+        ("postgresql:///shop?host=@abstract", false), ("postgresql:///shop?host=localhost,db.example.org", true),
+        ("postgresql://localhost/shop?host=db.example.org", true), ("postgresql://localhost.example.org/shop", true),
+        ("postgresql://db.example.org/shop?sslmode=require", false), ("postgresql:///shop?service=shop", false),
+    ])
+    func `a server far away has to prove who it is`(_ text: String, _ verifies: Bool) throws {
+        let target = try Self.target(text)
+        expectEqual(target.verifiesServer, verifies)
+        expectEqual(target.parameters.contains { $0 == ("sslmode", "verify-full") }, verifies)
+    }
+
+    @Test func `of several hosts one is asked after the other, and those last that were silent`() throws {
+        func names(_ text: String) throws -> [String] {
+            try HostChoices.of(Self.target(text)).map { $0.map { "\($0)=\($1)" }.joined(separator: " ") }
+        }
+        try expectEqual(names("postgresql://one.example/db"), [""])
+        try expectEqual(names("postgresql:///db?host=a,b&port=1,2,3"), [""])
+        try expectEqual(
+            names("postgresql:///db?host=a.example,b.example&port=7"),
+            ["host=a.example port=7", "host=b.example port=7"]
+        )
+        let several = "postgresql:///db?host=c.example,d.example&port=1,2&hostaddr=10.0.0.1,10.0.0.2"
+        let all = ["host=c.example hostaddr=10.0.0.1 port=1", "host=d.example hostaddr=10.0.0.2 port=2"]
+        try expectEqual(names(several), all)
+        try expectEqual(Self.target(several).parameters.first { $0.0 == "target_session_attrs" }?.1, "read-write")
+        try HostChoices.noteSilence(HostChoices.of(Self.target(several))[0])
+        HostChoices.noteSilence([])
+        try expectEqual(names(several), all.reversed())
+
+        let standby = "postgresql:///db?host=e.example,f.example&target_session_attrs=prefer-standby"
+        let attributes = try names(standby).map { $0.replacing(/host=(.).*=/) { "\($0.1) " } }
+        expectEqual(attributes, ["e standby", "f standby", "e any", "f any"])
+    }
+}

@@ -1,0 +1,32 @@
+import Expectations
+import StrataPostgreSQL
+import Testing
+
+@Suite("Errors of PostgreSQL")
+struct PostgreSQLErrorTests {
+    @Test(arguments: [
+        ("42P01", "relation \"x\" does not exist"), ("53300", "too many clients"), ("57014", "cancelled"),
+        ("08006", "lost"),
+    ])
+    func `what a server says of itself or of a statement is told`(_ state: String, _ message: String) {
+        expectEqual(PostgreSQLError.told(message, state), message)
+    }
+
+    @Test(arguments: [
+        "23505", "23503", "23502", "23514", "22003", "22021", "22008", "22P02", "P0001", "01000", "23", "",
+    ])
+    func `what can repeat a value is not told, but what it means`(_ state: String) {
+        let told = PostgreSQLError.told("Key (word)=(xyzzy) already exists", state)
+        expect(!told.contains("xyzzy") && !told.isEmpty)
+    }
+
+    @Test func `what a state means for the next attempt`() {
+        func error(_ state: String) -> PostgreSQLError { PostgreSQLError(.server, sqlState: state, "x") }
+        let states = ["40001", "40P01", "0A000", "26000", "23505", "42P01", ""]
+        expectEqual(states.filter { error($0).isTransient }, ["40001", "40P01"])
+        expectEqual(states.filter { error($0).isStale }, ["0A000", "26000"])
+        expectEqual(states.filter { error($0).isUniqueViolation }, ["23505"])
+        expectEqual(error("40001").description, "PostgreSQL, SQLSTATE 40001: x")
+        expectEqual(PostgreSQLError(.deadline, "x").description, "PostgreSQL: x")
+    }
+}
