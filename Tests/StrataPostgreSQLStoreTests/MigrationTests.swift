@@ -150,7 +150,8 @@ struct MigrationTests {
         try expectEqual(ChangingStore.values("title", new), ["Bonn", "Ulm"])
     }
 
-    @Test func `who has the store open with the old model cannot pin a context to it, or loop over rows`() async throws {
+    @Test func `who has the store open with the old model cannot pin a context to it, or loop over rows`() async throws
+    {
         let store = ChangingStore()
         try store.fill()
         let old = try store.open(1)
