@@ -177,9 +177,14 @@ package func expectThrows<Failure: Error, Result>(
     return nil
 }
 
+/// Takes what failing expectations tell, in place of issues: these functions have a test themselves.
+@TaskLocal package var failureListener: (@Sendable (String) -> Void)?
+
 private func record(_ values: String?, _ comment: Comment?, _ place: SourceLocation) {
     let parts = [sourceLine(place), values, comment?.rawValue].compactMap { $0 }
-    Issue.record(Comment(rawValue: parts.joined(separator: ": ")), sourceLocation: place)
+    let text = parts.joined(separator: ": ")
+    if let failureListener { return failureListener(text) }
+    Issue.record(Comment(rawValue: text), sourceLocation: place)
 }
 
 /// The line that calls; `nil` where the sources are not at hand.
