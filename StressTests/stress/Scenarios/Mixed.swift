@@ -110,7 +110,8 @@ enum Mixed: Scenario {
         }
     }
 
-    /// Takes the lock of the file now and then, as another process might.
+    /// Takes the lock of the file now and then, as another process might: so often that more than one save in a hundred meets it, also
+    /// where saves are fast.
     private static func stall(_ worker: Worker) throws {
         var connection: OpaquePointer?
         sqlite3_open(worker.run.storeURL.path, &connection)
@@ -121,7 +122,7 @@ enum Mixed: Scenario {
             sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil)
             usleep(150_000)
             sqlite3_exec(connection, "COMMIT", nil, nil, nil)
-            usleep(30_000)
+            usleep(3_000)
         }
     }
 }
