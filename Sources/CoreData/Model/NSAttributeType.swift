@@ -157,7 +157,7 @@ extension NSAttributeType {
     package var described: String { AttributeType(self).described }
 
     /// The Swift type that stands for the attribute type in accessors written by hand; `nil` where any type may.
-    var swiftType: Any.Type? {
+    package var swiftType: Any.Type? {
         switch self {
         case .integer16AttributeType: Int16.self
         case .integer32AttributeType: Int32.self

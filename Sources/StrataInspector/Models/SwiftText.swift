@@ -79,23 +79,9 @@ enum SwiftText {
     }
 
     static func type(of attribute: NSAttributeDescription) -> String {
-        switch attribute.attributeType {
-        case .integer16AttributeType: "Int16"
-        case .integer32AttributeType: "Int32"
-        case .integer64AttributeType: "Int64"
-        case .decimalAttributeType: "Decimal"
-        case .doubleAttributeType: "Double"
-        case .floatAttributeType: "Float"
-        case .stringAttributeType: "String"
-        case .booleanAttributeType: "Bool"
-        case .dateAttributeType: "Date"
-        case .binaryDataAttributeType: "Data"
-        case .UUIDAttributeType: "UUID"
-        case .URIAttributeType: "URL"
+        if let type = attribute.attributeType.swiftType { return "\(type)" }
         // The class that the model names need not be here.
-        case .transformableAttributeType: "NSObject"
-        case .undefinedAttributeType, .objectIDAttributeType, .compositeAttributeType: "Any"
-        }
+        return attribute.attributeType == .transformableAttributeType ? "NSObject" : "Any"
     }
 
     static func attributeType(_ type: NSAttributeDescription.AttributeType) -> String {
