@@ -89,11 +89,31 @@ extension Connection {
         }
     }
 
-    /// The answer to a statement; takes those of all that were posted if it is not there yet.
+    /// Has the server send the answers to all that was posted so far, while it goes on with what is posted next.
+    package func requestAnswers() throws {
+        guard requested < posted.count else { return }
+        try requireUsable()
+        guard PQsendFlushRequest(handle) == 1, PQflush(handle) >= 0 else { throw lost() }
+        hasSlowAnswer = false
+        requested = posted.count
+    }
+
+    /// The answer to a statement; takes those of all that were posted if it is not there yet, or of those that were requested.
     package func answer(_ statement: PostedStatement) throws -> QueryResult {
-        if statement.result == nil { try settle() }
+        if statement.result == nil {
+            if posted.prefix(requested).contains(where: { $0 === statement }) { try takeRequested() } else { try settle() }
+        }
         guard let result = statement.result else { throw noAnswer }
         return result
+    }
+
+    /// Takes the answers that were requested. Those to what was posted since stay with the server.
+    private func takeRequested() throws {
+        let statements = posted.prefix(requested)
+        posted.removeFirst(requested)
+        requested = 0
+        try requireUsable()
+        if let failure = try take(statements) { throw failure }
     }
 
     /// Takes the answers to all statements that were posted.
@@ -101,20 +121,29 @@ extension Connection {
     /// - Throws: What the first of them that failed has failed with.
     package func settle() throws {
         guard !posted.isEmpty else { return }
-        let statements = posted
+        let statements = posted[...]
         posted = []
+        requested = 0
         try requireUsable()
         guard PQpipelineSync(handle) == 1 else { throw lost() }
-        var failure: PostgreSQLError?
-        for statement in statements {
-            if let key = statement.preparing, try take(&failure) == nil { forget(key) }
-            statement.result = try take(&failure)
-        }
+        let failure = try take(statements)
         guard let end = try nextResult(), PQresultStatus(end.result) == PGRES_PIPELINE_SYNC,
             PQexitPipelineMode(handle) == 1
         else { throw failure ?? lost() }
         try reviewPosted(failure)
         if let failure { throw failure }
+    }
+
+    /// Takes the answers to statements.
+    ///
+    /// - Returns: What the first of them that failed has failed with.
+    private func take(_ statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
+        var failure: PostgreSQLError?
+        for statement in statements {
+            if let key = statement.preparing, try take(&failure) == nil { forget(key) }
+            statement.result = try take(&failure)
+        }
+        return failure
     }
 
     /// The answer to one message; `nil` if it failed, or if another one before it did.

@@ -28,6 +28,8 @@ package final class Connection: @unchecked Sendable {
     package internal(set) var isBroken = false
     /// The statements that were sent and not answered yet, and about how many of their bytes may wait to be sent.
     var posted: [PostedStatement] = []
+    /// How many of them, from the first on, the server has been told to answer at once.
+    var requested = 0
     var unsent = 0
     /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
     var hasSlowAnswer = false

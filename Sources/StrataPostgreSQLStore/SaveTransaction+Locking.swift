@@ -8,7 +8,7 @@ extension SaveTransaction {
     typealias Vacated = [(table: SQLName, column: SQLName, keys: [Int64])]
 
     /// What the save has asked the server before it writes: locks, and who has unique values.
-    private struct Look {
+    struct Look {
         /// One hierarchy: the rows to be written, and the rows that changed relationships lead to.
         struct Hierarchy {
             let root: Int
@@ -16,17 +16,24 @@ extension SaveTransaction {
             let targets: (references: [ObjectReference], locked: PostedStatement)?
         }
 
-        var hierarchies: [Hierarchy] = []
-        var constraints: [ConstraintLook] = []
+        fileprivate var hierarchies: [Hierarchy] = []
+        fileprivate var constraints: [ConstraintLook] = []
+
+        /// Whether new rows can only fail for what others do.
+        var findsNoHolders: Bool { constraints.isEmpty }
     }
 
-    /// Locks the rows of the save, and collects all of its conflicts; takes one round trip, whatever there is to be locked.
-    func lockAndCheck() throws -> Vacated {
+    /// Locks the rows of the save, and asks for all that tells its conflicts: one round trip, whatever there is to be locked.
+    func look() throws -> Look {
         let look = Look(hierarchies: try lockRows(), constraints: try askForHolders())
         try askForStragglers()
         try askForKept()
         try askForTouched()
+        return look
+    }
 
+    /// Collects all conflicts of the save.
+    func check(_ look: Look) throws -> Vacated {
         var versions: [Int: [Int64: Int64]] = [:]
         var missing: [StoreConflict] = []
         for hierarchy in look.hierarchies {

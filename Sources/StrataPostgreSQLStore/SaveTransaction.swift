@@ -83,13 +83,19 @@ final class SaveTransaction {
     /// - Returns: The conflicts; the transaction must be rolled back if there are any.
     func run() throws -> [StoreConflict] {
         try requireStorable()
-        let vacated = try lockAndCheck()
+        let look = try look()
+        let isAhead = mayInsertAhead(look)
+        if isAhead {
+            try connection.requestAnswers()
+            try insertAll()
+        }
+        let vacated = try check(look)
         guard conflicts.isEmpty else { return conflicts }
         try noteDerivedBefore()
         for run in runs(changes.deleted, \.layout) { try delete(run) }
         try clear(vacated)
         for run in updateRuns() { try update(run) }
-        try insertAll()
+        if !isAhead { try insertAll() }
         try applyMemberships()
         try orderMembers()
         try placeUnplaced()
@@ -98,6 +104,18 @@ final class SaveTransaction {
         try readAgain()
         try recordHistory()
         return []
+    }
+
+    /// The most rows that are inserted before the locks are there: whoever loses them has the server's work in vain.
+    private static let mostAhead = 1000
+
+    /// Whether the new rows can be sent with what is asked before anything is written, so that the server need not wait for them.
+    ///
+    /// If there is a conflict after all, the transaction is rolled back with them. So they must not depend on the other changes, nor break a
+    /// constraint. Behind a pooler nothing may be written before somebody has looked at the session.
+    private func mayInsertAhead(_ look: Look) -> Bool {
+        changes.deleted.isEmpty && changes.updated.isEmpty && derived == nil && look.findsNoHolders
+            && changes.inserted.count <= Self.mostAhead && !connection.isPooled
     }
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }
