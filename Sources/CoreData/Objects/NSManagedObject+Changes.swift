@@ -84,7 +84,7 @@ extension NSManagedObject {
     final func markUpdated() {
         guard flags.isDisjoint(with: [.detached, .awaking, .gone]) else { return }
         if flags.isDisjoint(with: [.inserted, .updated]) || flags.isDisjoint(with: [.eventInserted, .eventUpdated]) {
-            context?.noteUpdated(self)
+            unmanagedContext?._withUnsafeGuaranteedRef { $0.noteUpdated(self) }
         }
     }
 
@@ -125,8 +125,9 @@ extension NSManagedObject {
         if let before = extras.eventBase, let current {
             result = values(of: layout.slots.filter { !before.hasSameValue(as: current, in: $0) }, in: before)
         }
-        for (index, var state) in extras.eventToMany {
+        for (index, known) in extras.eventToMany {
             let slot = layout.toMany[index]
+            var state = known ?? ToManyState(isOrdered: slot.isOrdered)
             if state.isFault { state.load(context?.storedMembers(of: slot, ownedBy: self) ?? []) }
             result[slot.name] = collection(of: slot, state.content ?? [])
         }
@@ -224,7 +225,7 @@ extension NSManagedObject {
         flags.remove([.eventInserted, .eventUpdated, .eventDeleted, .eventRefreshed, .eventListed, .writable])
         guard let extras else { return }
         extras.eventBase = nil
-        if !extras.eventToMany.isEmpty { extras.eventToMany = [] }
+        extras.endEventToMany()
     }
 
     /// A save has written the object: its values are the stored ones now.
@@ -235,7 +236,7 @@ extension NSManagedObject {
         extras.eventBase = nil
         extras.setTransients = SlotSet()
         extras.commitRelationships()
-        if !extras.eventToMany.isEmpty { extras.eventToMany = [] }
+        extras.endEventToMany()
     }
 
     /// Drops all changes: the object shows its last fetched or saved values again.
@@ -248,7 +249,7 @@ extension NSManagedObject {
         if let extras {
             extras.base = nil
             extras.eventBase = nil
-            extras.eventToMany.removeAll()
+            extras.endEventToMany()
             extras.setTransients = SlotSet()
             extras.forgetDecoded()
             for index in extras.toMany.indices { extras.toMany[index]?.discardChanges() }
@@ -325,9 +326,7 @@ extension NSManagedObject {
                 current?.setReference(ObjectReference(key: key, entity: reference.entity), slot)
             }
         }
-        guard let extras else { return }
-        for index in extras.toMany.indices { extras.toMany[index]?.replaceKeys(permanent) }
-        for index in extras.eventToMany.indices { extras.eventToMany[index].state.replaceKeys(permanent) }
+        extras?.replaceKeys(permanent)
     }
 }
 

@@ -217,8 +217,9 @@ extension NSManagedObject {
     final func changeToMany(_ slot: ToManySlot, _ change: (inout ToManyState) -> Bool) -> Bool {
         assertConfined("property \"\(slot.name)\"")
         let isAwaking = flags.contains(.awaking)
+        let isUndoable = unmanagedContext?._withUnsafeGuaranteedRef { $0.undoManager != nil } ?? false
         // Undo has to know who was a member.
-        if isAwaking || context?.undoManager != nil { _ = loadedMembers(slot) }
+        if isAwaking || isUndoable { _ = loadedMembers(slot) }
         let extras = writableExtras
         // Moved out, so that the members are changed in place where nobody else refers to them meanwhile.
         var state = exchange(&extras.toMany[slot.index], with: nil) ?? newToManyState(slot)
@@ -226,18 +227,19 @@ extension NSManagedObject {
         let isFirstInEvent =
             flags.isDisjoint(with: [.eventInserted, .detached, .awaking])
             && !extras.eventToMany.contains { $0.index == slot.index }
-        let before = isFirstInEvent || context?.undoManager != nil ? state.kept() : nil
+        let wantsBefore = isFirstInEvent || isUndoable
+        let before = wantsBefore && !state.isUntouchedFault ? state.kept() : nil
         let didChange = change(&state)
         if isAwaking { state.commitChanges() }
         guard didChange, !isAwaking else {
             extras.toMany[slot.index] = consume state
             return didChange
         }
-        if let before {
+        if isUndoable {
             extras.toMany[slot.index] = before
             context?.noteUndo(self, before: nil)
-            if isFirstInEvent { extras.eventToMany.append((slot.index, before)) }
         }
+        if isFirstInEvent { extras.noteEvent(slot.index, before) }
         extras.toMany[slot.index] = consume state
         markUpdated()
         return true
@@ -280,7 +282,7 @@ extension NSManagedObject {
 
     /// Stops the program if `object` belongs to another context: the relationship would be saved as garbage.
     private func requireSameContext(_ object: NSManagedObject, _ name: String) {
-        guard object.context !== context || context == nil else { return }
+        guard object.unmanagedContext?.toOpaque() != unmanagedContext?.toOpaque() || unmanagedContext == nil else { return }
         guard object.context != nil || context != nil else {
             fatalError(
                 "CoreData: relationship \"\(name)\" of an object of entity \(entity.name ?? "") was set outside of any context. Insert both objects into a context first."

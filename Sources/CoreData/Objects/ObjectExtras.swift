@@ -18,8 +18,9 @@ final class ObjectExtras {
     @exclusivity(unchecked) var eventBase: Row?
     /// The to-many relationships that were touched, by their index in the layout.
     @exclusivity(unchecked) var toMany: [ToManyState?]
-    /// The to-many relationships changed in the current event, by their index in the layout, as they were at its start.
-    @exclusivity(unchecked) var eventToMany: [(index: Int, state: ToManyState)] = []
+    /// The to-many relationships changed in the current event, by their index in the layout, as they were at its start; `nil` for
+    /// one of which nothing was known.
+    @exclusivity(unchecked) private(set) var eventToMany: [(index: Int, state: ToManyState?)] = []
     /// Values of transient properties, by their index in the layout.
     var transients: [Any?] = []
     /// The transient properties that were set since the last save, which a child's save moves up.
@@ -61,6 +62,21 @@ final class ObjectExtras {
         decoded.removeAll()
         decodedRow = nil
         refused.removeAll()
+    }
+
+    /// Notes what a to-many relationship was before its first change in the event.
+    func noteEvent(_ index: Int, _ state: ToManyState?) { eventToMany.append((index, state)) }
+
+    /// Forgets what the to-many relationships were at the start of the event; the next event needs the memory again.
+    @inline(__always)
+    func endEventToMany() {
+        if !eventToMany.isEmpty { eventToMany.removeAll(keepingCapacity: true) }
+    }
+
+    /// Replaces the keys of objects that a save has made permanent.
+    func replaceKeys(_ permanent: KeyMap<Int64>) {
+        for index in toMany.indices { toMany[index]?.replaceKeys(permanent) }
+        for index in eventToMany.indices { eventToMany[index].state?.replaceKeys(permanent) }
     }
 
     /// Turns all to-many relationships into faults; their changes stay.

@@ -29,12 +29,12 @@ struct ToManyState {
         @inline(__always) _modify { yield &own.content }
     }
     /// Members that the store does not know of yet.
-    private(set) var added: Set<ObjectReference> {
+    private(set) var added: MemberSet {
         @inline(__always) get { fields.added }
         @inline(__always) _modify { yield &own.added }
     }
     /// Members that the store still has.
-    private(set) var removed: Set<ObjectReference> {
+    private(set) var removed: MemberSet {
         @inline(__always) get { fields.removed }
         @inline(__always) _modify { yield &own.removed }
     }
@@ -97,6 +97,10 @@ struct ToManyState {
         let came = made.filter { arrivals[$0.key] != nil }.sorted { arrivals[$0.key] ?? 0 < arrivals[$1.key] ?? 0 }
         return made.filter { arrivals[$0.key] == nil } + came
     }
+    /// Whether nothing is known of the members, and nothing was changed.
+    var isUntouchedFault: Bool {
+        isFault && !hasChanges && fields.wantedOrder == nil && fields.storedOrder == nil && fields.arrivals.isEmpty
+    }
     var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
 
     /// The state as something that is kept to be shown or put back: it takes no part in the searches of this one.
@@ -114,8 +118,8 @@ struct ToManyState {
         // Members that somebody else's save has added or removed meanwhile no longer count as our changes.
         if !added.isEmpty || !removed.isEmpty {
             let known = Set(stored)
-            added.subtract(known)
-            removed.formIntersection(known)
+            added.removeAll(where: known.contains)
+            removed.removeAll { !known.contains($0) }
         }
         var result = removed.isEmpty ? stored : stored.filter { !removed.contains($0) }
         // In one order, so that a new list is stable.
@@ -141,23 +145,23 @@ struct ToManyState {
 
     /// Forgets what was changed about a member; the others are read anew.
     mutating func forgetChange(of member: ObjectReference) {
-        added.remove(member)
-        removed.remove(member)
+        _ = added.remove(member)
+        _ = removed.remove(member)
         turnIntoFault()
     }
 
     /// Notes that a member that somebody else has added is no member here; the others are read anew.
     mutating func noteAbsence(of member: ObjectReference) {
         turnIntoFault()
-        added.remove(member)
+        _ = added.remove(member)
         removed.insert(member)
     }
 
     /// Forgets the changes as well.
     mutating func discardChanges() {
         guard hasChanges else { return }
-        added.removeAll()
-        removed.removeAll()
+        added = []
+        removed = []
         forgetOrder()
     }
 
@@ -246,7 +250,7 @@ struct ToManyState {
         }
         cached = nil
         // A member that comes back stands at the end.
-        if removed.isEmpty || removed.remove(member) == nil {
+        if removed.isEmpty || !removed.remove(member) {
             added.insert(member)
             if isOrdered, content == nil { noteArrival(of: member) }
         } else if isOrdered, content != nil {
@@ -302,7 +306,7 @@ struct ToManyState {
             return false
         }
         cached = nil
-        if added.remove(member) == nil { removed.insert(member) }
+        if !added.remove(member) { removed.insert(member) }
         settleOrder()
         return true
     }
@@ -319,7 +323,7 @@ struct ToManyState {
         noteSettled()
         positions = nil
         cached = nil
-        for member in gone where added.remove(member) == nil { removed.insert(member) }
+        for member in gone where !added.remove(member) { removed.insert(member) }
         settleOrder()
         return true
     }
@@ -330,8 +334,8 @@ struct ToManyState {
     @discardableResult
     mutating func forget(where isLost: (ObjectReference) -> Bool) -> Bool {
         let isFewer = added.contains(where: isLost) || content?.contains(where: isLost) == true
-        if added.contains(where: isLost) { added = added.filter { !isLost($0) } }
-        if removed.contains(where: isLost) { removed = removed.filter { !isLost($0) } }
+        added.removeAll(where: isLost)
+        removed.removeAll(where: isLost)
         guard let old = content, old.contains(where: isLost) else { return isFewer }
         content = old.filter { !isLost($0) }
         noteSettled()
@@ -380,7 +384,7 @@ struct ToManyState {
         }
         if let order = wantedOrder { wantedOrder = order.map(replaced) }
         if let order = storedOrder { storedOrder = order.map(replaced) }
-        if removed.contains(where: { $0.key < 0 }) { removed = Set(removed.map(replaced)) }
+        if removed.contains(where: { $0.key < 0 }) { removed = MemberSet(removed.lazy.map(replaced)) }
         if added.contains(where: { $0.key < 0 }) {
             if !arrivals.isEmpty {
                 arrivals = Dictionary(
@@ -388,7 +392,7 @@ struct ToManyState {
                     uniquingKeysWith: max
                 )
             }
-            added = Set(added.map(replaced))
+            added = MemberSet(added.lazy.map(replaced))
         }
     }
 }
@@ -400,8 +404,8 @@ struct ToManyState {
 private final class ToManyFields {
     let isOrdered: Bool
     @exclusivity(unchecked) var content: [ObjectReference]?
-    @exclusivity(unchecked) var added: Set<ObjectReference> = []
-    @exclusivity(unchecked) var removed: Set<ObjectReference> = []
+    @exclusivity(unchecked) var added: MemberSet = []
+    @exclusivity(unchecked) var removed: MemberSet = []
     @exclusivity(unchecked) var isReordered = false
     @exclusivity(unchecked) var settledCount = 0
     @exclusivity(unchecked) var positions: [Int64: Int]?

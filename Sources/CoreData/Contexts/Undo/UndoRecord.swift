@@ -42,7 +42,7 @@ struct UndoRecord {
         var record = self
         record.after = object.current
         for (index, state) in object.extras?.eventToMany ?? [] {
-            guard let before = state.content, let after = object.extras?.toMany[index]?.content else { continue }
+            guard let before = state?.content, let after = object.extras?.toMany[index]?.content else { continue }
             record.members[index] = Members(before: before, after: after)
         }
         return record

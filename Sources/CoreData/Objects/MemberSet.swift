@@ -1,0 +1,54 @@
+import StrataRows
+
+/// Members that were added to a relationship, or taken out of it, since it was last stored.
+///
+/// Mostly that is one, when many rows are made that lead to many owners. So the first needs neither memory of its own nor a hash.
+struct MemberSet: Sequence, ExpressibleByArrayLiteral {
+    /// One of the members; `nil` if there is none.
+    private var first: ObjectReference?
+    /// The members but for the first.
+    private var others: Set<ObjectReference> = []
+
+    init(arrayLiteral members: ObjectReference...) { for member in members { insert(member) } }
+
+    init(_ members: some Sequence<ObjectReference>) { for member in members { insert(member) } }
+
+    var isEmpty: Bool { first == nil }
+
+    func contains(_ member: ObjectReference) -> Bool {
+        guard let first else { return false }
+        return first == member || !others.isEmpty && others.contains(member)
+    }
+
+    mutating func insert(_ member: ObjectReference) {
+        guard let first else { return first = member }
+        if first != member { others.insert(member) }
+    }
+
+    /// Takes a member out.
+    ///
+    /// - Returns: Whether it was there.
+    mutating func remove(_ member: ObjectReference) -> Bool {
+        guard first == member else { return !others.isEmpty && others.remove(member) != nil }
+        first = others.popFirst()
+        return true
+    }
+
+    mutating func removeAll(where isGone: (ObjectReference) -> Bool) {
+        guard contains(where: isGone) else { return }
+        self = MemberSet(filter { !isGone($0) })
+    }
+
+    func makeIterator() -> Iterator { Iterator(first: first, others: others.makeIterator()) }
+
+    struct Iterator: IteratorProtocol {
+        fileprivate var first: ObjectReference?
+        fileprivate var others: Set<ObjectReference>.Iterator
+
+        mutating func next() -> ObjectReference? {
+            guard let next = first else { return others.next() }
+            first = nil
+            return next
+        }
+    }
+}
