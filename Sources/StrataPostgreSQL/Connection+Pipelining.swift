@@ -101,13 +101,16 @@ extension Connection {
     /// The answer to a statement; takes those of all that were posted if it is not there yet, or of those that were requested.
     package func answer(_ statement: PostedStatement) throws -> QueryResult {
         if statement.result == nil {
-            if posted.prefix(requested).contains(where: { $0 === statement }) { try takeRequested() } else { try settle() }
+            let isRequested = posted.prefix(requested).contains { $0 === statement }
+            if isRequested { try takeRequested() } else { try settle() }
         }
         guard let result = statement.result else { throw noAnswer }
         return result
     }
 
-    /// Takes the answers that were requested. Those to what was posted since stay with the server.
+    /// Takes the answers that were requested.
+    ///
+    /// Those to what was posted since stay with the server.
     private func takeRequested() throws {
         let statements = posted.prefix(requested)
         posted.removeFirst(requested)

@@ -23,8 +23,8 @@ extension NSManagedObject {
         if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
         writableRow(slot.index).setReference(new, slot)
         // What `awakeFromFetch` sets concerns this object only: no inverse is set, and nothing counts as changed.
-        guard let inverse = slot.inverse, let context, !flags.contains(.awaking) else { return }
-        if let old, let former = context.object(for: old, near: self) {
+        guard let inverse = slot.inverse, unmanagedContext != nil, !flags.contains(.awaking) else { return }
+        if let old, let former = context?.object(for: old, near: self) {
             former.dropInverse(inverse, self)
         }
         if let value { value.takeInverse(inverse, self) }
@@ -282,7 +282,9 @@ extension NSManagedObject {
 
     /// Stops the program if `object` belongs to another context: the relationship would be saved as garbage.
     private func requireSameContext(_ object: NSManagedObject, _ name: String) {
-        guard object.unmanagedContext?.toOpaque() != unmanagedContext?.toOpaque() || unmanagedContext == nil else { return }
+        guard object.unmanagedContext?.toOpaque() != unmanagedContext?.toOpaque() || unmanagedContext == nil else {
+            return
+        }
         guard object.context != nil || context != nil else {
             fatalError(
                 "CoreData: relationship \"\(name)\" of an object of entity \(entity.name ?? "") was set outside of any context. Insert both objects into a context first."

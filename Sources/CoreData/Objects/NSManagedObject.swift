@@ -38,6 +38,12 @@ open class NSManagedObject: NSObject {
             SharedIdentity.withLock(of: self) { unmanagedContext = reference }
         }
     }
+    /// Becomes an object of a context; as the setter of `context`, which would count it.
+    final func join(_ context: NSManagedObjectContext) {
+        guard unmanagedContext != nil else { return unmanagedContext = .passUnretained(context) }
+        self.context = context
+    }
+
     /// As `context`, for code that shall not count it: whoever reads an object is in its context's scope, and holds it.
     private(set) final var unmanagedContext: Unmanaged<NSManagedObjectContext>?
     /// What reads see; the object's own if `flags` has `ownsRow`, else shared; `nil` while nothing is known.

@@ -192,7 +192,7 @@ extension NSManagedObjectContext {
 
     /// Files an unsaved object.
     final func registerUnsaved(_ object: NSManagedObject) {
-        object.context = self
+        object.join(self)
         object.takeKey()
         object.flags.remove(.detached)
         if ConfinementScope.isChecked { object.flags.insert(.checked) }
