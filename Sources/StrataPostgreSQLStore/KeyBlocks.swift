@@ -11,9 +11,19 @@ final class KeyBlocks: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
     /// What is left of the blocks that were drawn, by the number of the root entity in the model.
-    private let left = Mutex<[Int: [Range<Int64>]]>([:])
+    private let stocks = Mutex<[Int: Stock]>([:])
     /// The most digits that the first key of a block had, by the number of the root entity in the model.
     private let digits = Mutex<[Int: Int]>([:])
+
+    /// The keys of one hierarchy that were drawn and not handed out.
+    private struct Stock {
+        var ranges: [Range<Int64>] = []
+        /// How many blocks are drawn next time: a round trip is seldom for who inserts much, and few keys are lost by who does not.
+        var nextBlocks: Int64 = 1
+    }
+
+    /// The most blocks that are drawn beyond what is asked for.
+    private static let mostBlocks: Int64 = 32
 
     /// - Parameters:
     ///   - mapping: The tables and their sequences.
@@ -31,7 +41,7 @@ final class KeyBlocks: Sendable {
         var (taken, missing) = take(count, root)
         while missing > 0 {
             let size = Int64(PostgreSQLSchema.keyBlock)
-            let blocks = (Int64(missing) + size - 1) / size
+            let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root))
             let result = try connection.query(
                 "SELECT pg_catalog.nextval($1::text::regclass) FROM pg_catalog.generate_series(1, $2)",
                 [.text(PostgreSQLSchema.sequence(table).description), .int8(blocks)]
@@ -39,7 +49,9 @@ final class KeyBlocks: Sendable {
             let drawn = result.rows.map { $0.int64(0)..<($0.int64(0) + size) }
             guard let last = drawn.last else { break }
             noteSize(last.lowerBound, root)
-            left.withLock { $0[root, default: []] += drawn }
+            stocks.withLock { stocks in
+                for block in drawn { stocks[root, default: Stock()].ranges.join(block) }
+            }
             let (more, still) = take(missing, root)
             for range in more { taken.join(range) }
             missing = still
@@ -62,13 +74,22 @@ final class KeyBlocks: Sendable {
         if hasGrown { pool.outdatePlans() }
     }
 
+    /// How many blocks are drawn at least, twice as many as the last time.
+    private func nextBlocks(_ root: Int) -> Int64 {
+        stocks.withLock { stocks in
+            let count = stocks[root]?.nextBlocks ?? 1
+            stocks[root, default: Stock()].nextBlocks = min(count * 2, Self.mostBlocks)
+            return count
+        }
+    }
+
     /// Lets go of the keys that are left: another server may give them out again.
-    func forget() { left.withLock { $0 = [:] } }
+    func forget() { stocks.withLock { $0 = [:] } }
 
     /// As many of the keys that are left as are wanted, and how many are missing.
     private func take(_ count: Int, _ root: Int) -> ([Range<Int64>], missing: Int) {
-        left.withLock { left in
-            var ranges = left[root] ?? []
+        stocks.withLock { stocks in
+            var ranges = stocks[root]?.ranges ?? []
             var taken: [Range<Int64>] = []
             var missing = count
             while missing > 0, let first = ranges.first {
@@ -78,7 +99,7 @@ final class KeyBlocks: Sendable {
                 ranges[0] = (first.lowerBound + Int64(part.count))..<first.upperBound
                 if ranges[0].isEmpty { ranges.removeFirst() }
             }
-            left[root] = ranges
+            stocks[root, default: Stock()].ranges = ranges
             return (taken, missing)
         }
     }
