@@ -89,6 +89,13 @@ extension Connection {
         }
     }
 
+    /// Has the server begin with what was posted so far, while the caller makes what comes next.
+    package func sendPosted() throws {
+        guard hasPosted else { return }
+        try requireUsable()
+        guard PQflush(handle) >= 0 else { throw lost() }
+    }
+
     /// Has the server send the answers to all that was posted so far, while it goes on with what is posted next.
     package func requestAnswers() throws {
         guard requested < posted.count else { return }
@@ -101,7 +108,8 @@ extension Connection {
     /// The answer to a statement; takes those of all that were posted if it is not there yet, or of those that were requested.
     package func answer(_ statement: PostedStatement) throws -> QueryResult {
         if statement.result == nil {
-            let isRequested = posted.prefix(requested).contains { $0 === statement }
+            // If nothing was posted since, all answers are taken, which ends the pipeline.
+            let isRequested = requested < posted.count && posted.prefix(requested).contains { $0 === statement }
             if isRequested { try takeRequested() } else { try settle() }
         }
         guard let result = statement.result else { throw noAnswer }

@@ -101,11 +101,12 @@ extension OpenDatabase {
         while true {
             attempt += 1
             do {
-                // Sent with the first statements of the body.
                 try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
                 let begun = try connection.post(
                     "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
                 )
+                // The server wakes up, and begins, while the body makes its first statements.
+                try connection.sendPosted()
                 switch try body(connection) {
                 case .refused(let answer):
                     try connection.rollback()

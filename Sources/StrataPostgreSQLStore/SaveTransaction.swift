@@ -10,8 +10,10 @@ import StrataSQL
 /// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is written. Then come
 /// deletions, updates, insertions, relationships that no row holds, and the history, each in a statement for all rows of one shape.
 ///
-/// The locks are one round trip, and what is written is another one, with the COMMIT. Only what has to look at rows that the save has written adds
-/// one: positions in ordered relationships, derived attributes, and rows that are not stored as they were given.
+/// The locks are one round trip, and what is written is another one, with the COMMIT. New rows that depend on nothing else are sent behind the
+/// locks, so that the server inserts them while their answers are read: if these tell a conflict, they are rolled back. Only what has to look at
+/// rows that the save has written adds a round trip: positions in ordered relationships, derived attributes, and rows that are not stored as they
+/// were given.
 ///
 /// Used once, by the thread that saves.
 final class SaveTransaction {
@@ -114,8 +116,8 @@ final class SaveTransaction {
     /// If there is a conflict after all, the transaction is rolled back with them. So they must not depend on the other changes, nor break a
     /// constraint. Behind a pooler nothing may be written before somebody has looked at the session.
     private func mayInsertAhead(_ look: Look) -> Bool {
-        changes.deleted.isEmpty && changes.updated.isEmpty && derived == nil && look.findsNoHolders
-            && changes.inserted.count <= Self.mostAhead && !connection.isPooled
+        (1...Self.mostAhead).contains(changes.inserted.count) && changes.deleted.isEmpty && changes.updated.isEmpty
+            && derived == nil && look.findsNoHolders && !connection.isPooled
     }
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }

@@ -8,7 +8,7 @@ import Testing
 ///
 /// Has a thread for the door and two for each connection; all end with the proxy.
 final class FaultProxy: @unchecked Sendable {
-    // @unchecked Sendable: what is not constant is behind the mutex.
+    // @unchecked Sendable: what is not constant is behind a mutex or the condition.
 
     /// What happens at the next COMMIT, once.
     enum Fault {
@@ -55,6 +55,7 @@ final class FaultProxy: @unchecked Sendable {
     /// Lets nobody in any more, and breaks what there is.
     func close() {
         setOpen(false)
+        release { _ in true }
         shutdown(door, Int32(SHUT_RDWR))
         try? FileManager.default.removeItem(at: place)
     }
@@ -85,8 +86,20 @@ final class FaultProxy: @unchecked Sendable {
     /// How many were let in.
     let callers = Mutex(0)
 
-    /// How often a client has sent something: how many round trips there were, if each is one piece.
-    let questions = Mutex(0)
+    /// How often the server has answered: how many round trips there were, if each answer is one piece.
+    let answers = Mutex(0)
+
+    /// Holds back all that the server answers from now on, until a client sends a piece with this text.
+    func holdAnswers(until text: String) {
+        hold.lock()
+        awaited = Array(text.utf8)
+        hold.unlock()
+    }
+
+    private let hold = NSCondition()
+    // Guarded by `hold`.
+    /// What ends the hold; nothing if nothing is held back.
+    private var awaited: [UInt8] = []
 
     /// Whether those who are let in hear nothing.
     let isSilent = Mutex(false)
@@ -133,12 +146,34 @@ final class FaultProxy: @unchecked Sendable {
             let swallows = Flag()
             start { [self] in
                 pass(from: client, to: other) { bytes in
-                    questions.withLock { $0 += 1 }
+                    release { bytes.contains(subsequence: $0) }
                     return try strike(bytes, swallows)
                 }
             }
-            start { [self] in pass(from: other, to: client) { _ in swallows.isSet ? .cut : .pass } }
+            start { [self] in
+                pass(from: other, to: client) { _ in
+                    answers.withLock { $0 += 1 }
+                    waitForRelease()
+                    return swallows.isSet ? .cut : .pass
+                }
+            }
         }
+    }
+
+    /// Lets answers pass if what they wait for has come.
+    private func release(_ isAwaited: ([UInt8]) -> Bool) {
+        hold.lock()
+        if !awaited.isEmpty, isAwaited(awaited) {
+            awaited = []
+            hold.broadcast()
+        }
+        hold.unlock()
+    }
+
+    private func waitForRelease() {
+        hold.lock()
+        while !awaited.isEmpty { hold.wait() }
+        hold.unlock()
     }
 
     private final class Flag: Sendable {

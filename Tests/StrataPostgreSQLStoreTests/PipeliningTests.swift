@@ -25,13 +25,16 @@ struct PipeliningTests {
         defer { proxy.close() }
         let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
         for _ in 0..<2 {
-            let before = proxy.questions.withLock { $0 }
+            let before = proxy.answers.withLock { $0 }
             try expectEqual(connection.query("SELECT 1::bigint + $1", [.int8(1)]).firstInt64, 2)
-            expectEqual(proxy.questions.withLock { $0 }, before + 1)
+            expectEqual(proxy.answers.withLock { $0 }, before + 1)
         }
     }
 
-    @Test func `a save takes two round trips, whatever the number of rows`() throws {
+    /// Runs `body` with a proxy and a coordinator whose store is behind it.
+    private func withStore(
+        _ body: (FaultProxy, _ schema: String, NSPersistentStoreCoordinator) throws -> Void
+    ) throws {
         let proxy = try FaultProxy()
         defer { proxy.close() }
         let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
@@ -42,21 +45,97 @@ struct PipeliningTests {
             try? coordinator.remove(store)
             _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
         }
+        try body(proxy, schema, coordinator)
+    }
+
+    private func context(_ coordinator: NSPersistentStoreCoordinator) -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
-        try context.performAndWait {
-            let city = City(context: context)
-            city.name = "Lagos"
-            // The first save draws keys, and tells the session who it is.
-            Venue(context: context).city = city
-            try context.save()
-            // Less than libpq sends before it is told to, so that a round trip is one piece. The city is written in each second save.
-            for count in [1, 1, 20, 20] {
-                for _ in 0..<count { Venue(context: context).city = city }
-                city.name = "Lagos \(count)"
-                let before = proxy.questions.withLock { $0 }
+        return context
+    }
+
+    @Test func `a save takes two round trips, whatever the number of rows`() throws {
+        try withStore { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                let city = City(context: context)
+                city.name = "Lagos"
+                // The first save draws keys, and tells the session who it is.
+                Venue(context: context).city = city
                 try context.save()
-                expectEqual(proxy.questions.withLock { $0 }, before + 2, "\(count) rows")
+                // The city is written in each second save.
+                for count in [1, 1, 20, 20] {
+                    for _ in 0..<count { Venue(context: context).city = city }
+                    city.name = "Lagos \(count)"
+                    let before = proxy.answers.withLock { $0 }
+                    try context.save()
+                    expectEqual(proxy.answers.withLock { $0 }, before + 2, "\(count) rows")
+                }
+            }
+        }
+    }
+
+    @Test func `who inserts much seldom waits for keys`() throws {
+        try withStore { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                func save(_ count: Int) throws {
+                    for _ in 0..<count { _ = Venue(context: context) }
+                    try context.save()
+                }
+                try save(1)
+                let before = proxy.answers.withLock { $0 }
+                for _ in 0..<25 { try save(400) }
+                // 10,000 keys: after the first 1,000 come 2,000, 4,000 and 8,000. Twice plans are dropped, as the table has grown.
+                expectEqual(proxy.answers.withLock { $0 }, before + 25 * 2 + 3 + 2)
+            }
+        }
+    }
+
+    @Test func `new rows are on their way before the locks are answered`() throws {
+        try withStore { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                let city = City(context: context)
+                city.name = "Lagos"
+                let first = Venue(context: context)
+                first.name = "draws the keys"
+                try context.save()
+                let venue = Venue(context: context)
+                venue.name = "is sent ahead"
+                venue.city = city
+                proxy.holdAnswers(until: "is sent ahead")
+                try context.save()
+            }
+        }
+    }
+
+    @Test func `new rows that lead to one which is gone are never there`() throws {
+        try withStore { _, schema, coordinator in
+            let (context, other) = (context(coordinator), context(coordinator))
+            func venues() throws -> Int64? {
+                try Server.connection().query("SELECT pg_catalog.count(*) FROM \"\(schema)\".venue").firstInt64
+            }
+            try context.performAndWait {
+                let (city, rest) = (City(context: context), City(context: context))
+                for city in [city, rest] { city.name = "Lagos" }
+                try context.save()
+                let id = city.objectID
+                try other.performAndWait {
+                    other.delete(other.object(with: id))
+                    try other.save()
+                }
+                let new = (0..<10).map { _ in Venue(context: context) }
+                for venue in new { venue.city = rest }
+                new[7].city = city
+                let error = expectThrows(CocoaError.self) { try context.save() }
+                expectEqual(error?.code, .managedObjectMerge)
+                try expectEqual(venues(), 0)
+                expect(new.allSatisfy(\.isInserted))
+                // The same connection goes on.
+                new[7].city = rest
+                try context.save()
+                try expectEqual(venues(), 10)
             }
         }
     }
