@@ -111,7 +111,8 @@ final class RowQueries: Sendable {
         let names = arrays.indices.map { "c\($0)" }
         let condition = zip(constraint.columns, names).map { "t.\($0) = u.\($1)" }.joined(separator: " AND ")
         let columns = names.joined(separator: ", ")
-        let wanted = "\(unnested(arrays.map(\.element), from: 1)) WITH ORDINALITY AS u (\(columns), place)"
+        arrays.append(PostgreSQLArray(values.indices.map { Int64($0) }))
+        let wanted = "\(unnested(arrays.map(\.element), from: 1)) AS u (\(columns), place)"
         // Each value is looked up by itself, for the reason that SaveTransaction.locking has.
         return try connection.post(
             """
@@ -125,7 +126,7 @@ final class RowQueries: Sendable {
     /// What the answer tells: the keys of the rows by the values.
     static func holders(of values: [[PostgreSQLValue]], _ found: QueryResult) -> [[PostgreSQLValue]: Int64] {
         var holders: [[PostgreSQLValue]: Int64] = [:]
-        for row in found.rows { holders[values[Int(row.int64(0)) - 1].map(\.identity)] = row.int64(1) }
+        for row in found.rows { holders[values[Int(row.int64(0))].map(\.identity)] = row.int64(1) }
         return holders
     }
 

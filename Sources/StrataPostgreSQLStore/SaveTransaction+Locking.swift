@@ -119,7 +119,7 @@ extension SaveTransaction {
     /// table: asked for all rows at once it would go through the whole table, and compare each row with each key.
     static func locking(_ columns: String, of table: SQLName, _ naming: SQLNaming, _ strength: String) -> String {
         """
-        SELECT t.* FROM pg_catalog.unnest($1::bigint[]) AS k (wanted)
+        SELECT t.* FROM \(unnested([.int8], from: 1)) AS k (wanted)
         CROSS JOIN LATERAL (SELECT \(columns) FROM \(table) WHERE \(naming.key) = k.wanted LIMIT 1 \(strength)) AS t
         """
     }
@@ -268,10 +268,4 @@ extension SaveTransaction {
             )
         }
     }
-}
-
-/// Arrays of parameters as rows of a table, given the types of their elements and the number of the first parameter.
-func unnested(_ types: [PostgreSQLType], from first: Int) -> String {
-    let arrays = types.enumerated().map { "pg_catalog.unnest($\(first + $0)::\($1.array.name))" }
-    return "ROWS FROM (\(arrays.joined(separator: ", ")))"
 }

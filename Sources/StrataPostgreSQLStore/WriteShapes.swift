@@ -172,9 +172,8 @@ final class WriteShape: Sendable {
     init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { _ in true }
         let names = parameters.names.map(\.description).joined(separator: ", ")
-        let values = parameters.names.indices.map { "u.c\($0)" }.joined(separator: ", ")
-        sql =
-            "INSERT INTO \(entity.table) (\(naming.entity), \(names)) SELECT \(entity.number), \(values) FROM \(parameters.table)"
+        let values = unnestedColumns(parameters.types, from: 1)
+        sql = "INSERT INTO \(entity.table) (\(naming.entity), \(names)) SELECT \(entity.number), \(values)"
         self.entity = entity
         mayWait = isConstrained
         columns = Self.allocate(parameters.columns)

@@ -19,6 +19,8 @@ final class HistoryRecorder {
 
     /// Changes that one statement writes, by the columns of the table.
     private struct Part {
+        /// The changes' numbers in the transaction, from 1.
+        var places = PostgreSQLArray(.int8)
         var kinds = PostgreSQLArray(.int8)
         var entities = PostgreSQLArray(.int8)
         var keys = PostgreSQLArray(.int8)
@@ -28,7 +30,7 @@ final class HistoryRecorder {
         /// The most changes.
         static let most = 20_000
 
-        var columns: [PostgreSQLArray] { [kinds, entities, keys, masks, tombstones] }
+        var columns: [PostgreSQLArray] { [places, kinds, entities, keys, masks, tombstones] }
     }
 
     init(_ database: OpenDatabase, author: String?, contextName: String?, identifier: UUID) {
@@ -77,6 +79,7 @@ final class HistoryRecorder {
     ) {
         if parts.isEmpty || parts[parts.count - 1].keys.count >= Part.most { parts.append(Part()) }
         let last = parts.count - 1
+        parts[last].places.append(Int64(last * Part.most + parts[last].keys.count + 1))
         parts[last].kinds.append(Int64(kind.rawValue))
         parts[last].entities.append(Int64(entity.number))
         parts[last].keys.append(key)
@@ -106,15 +109,14 @@ final class HistoryRecorder {
             let isFirst = index == 0
             let source = isFirst ? transaction : "SELECT seq FROM strata_transaction WHERE id = $1"
             let other = isFirst ? values : [values[0]]
+            let changes = unnested([.int8, .int8, .int8, .int8, .bytea, .bytea], from: other.count + 1)
             try connection.post(
                 """
                 WITH t AS (\(source))
                 INSERT INTO strata_change (seq, place, kind, entity, key, mask, tombstone)
-                SELECT t.seq, $\(other.count + 1) + u.place, u.kind, u.entity, u.key, u.mask, u.tombstone
-                FROM t, \(unnested([.int8, .int8, .int8, .bytea, .bytea], from: other.count + 2))
-                WITH ORDINALITY AS u (kind, entity, key, mask, tombstone, place)
+                SELECT t.seq, u.* FROM t, \(changes) AS u (place, kind, entity, key, mask, tombstone)
                 """,
-                other + [.int8(Int64(index * Part.most))] + part.columns.map { .array($0) }
+                other + part.columns.map { .array($0) }
             )
         }
     }
