@@ -108,7 +108,7 @@ final class SaveTransaction {
         return []
     }
 
-    /// The most rows that are inserted before the locks are there: whoever loses them has the server's work in vain.
+    /// The most rows that are sent before the locks are answered: if there is a conflict, the server has inserted them in vain.
     private static let mostAhead = 1000
 
     /// Whether the new rows can be sent with what is asked before anything is written, so that the server need not wait for them.

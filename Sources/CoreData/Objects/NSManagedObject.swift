@@ -38,7 +38,8 @@ open class NSManagedObject: NSObject {
             SharedIdentity.withLock(of: self) { unmanagedContext = reference }
         }
     }
-    /// Becomes an object of a context; as the setter of `context`, which would count it.
+
+    /// Becomes an object of a context, as by the setter of `context`, but without counting the context.
     final func join(_ context: NSManagedObjectContext) {
         guard unmanagedContext != nil else { return unmanagedContext = .passUnretained(context) }
         self.context = context
