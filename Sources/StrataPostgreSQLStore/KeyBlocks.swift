@@ -22,7 +22,7 @@ final class KeyBlocks: Sendable {
         var nextBlocks: Int64 = 1
     }
 
-    /// The most blocks that are drawn beyond what is asked for.
+    /// The most blocks that are drawn where fewer would do.
     private static let mostBlocks: Int64 = 32
 
     /// - Parameters:

@@ -7,7 +7,7 @@ import StrataSQL
 /// One save, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
 ///
 /// First the rows that the save changes, deletes or relies on are locked, table by table and in the order of their keys, so that no two
-/// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is written. Then come
+/// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is committed. Then come
 /// deletions, updates, insertions, relationships that no row holds, and the history, each in a statement for all rows of one shape.
 ///
 /// The locks are one round trip, and what is written is another one, with the COMMIT. New rows that depend on nothing else are sent behind the

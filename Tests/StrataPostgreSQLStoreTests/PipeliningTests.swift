@@ -31,6 +31,19 @@ struct PipeliningTests {
         }
     }
 
+    @Test func `the server begins with what was sent before anybody asks for the answer`() throws {
+        let (connection, other) = (try Server.connection(), try Server.connection())
+        let key = Int64(UInt32.random(in: 1 ... .max))
+        let taken = try connection.post("SELECT pg_catalog.pg_advisory_lock($1)", [.int8(key)])
+        try connection.sendPosted()
+        let sql = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks WHERE objid = $1::int8::oid"
+        let end = ContinuousClock.now + .seconds(30)
+        var holders: Int64? = 0
+        while holders == 0, ContinuousClock.now < end { holders = try other.query(sql, [.int8(key)]).firstInt64 }
+        expectEqual(holders, 1)
+        try expectEqual(connection.answer(taken).rowCount, 1)
+    }
+
     /// Runs `body` with a proxy and a coordinator whose store is behind it.
     private func withStore(
         _ body: (FaultProxy, _ schema: String, NSPersistentStoreCoordinator) throws -> Void
