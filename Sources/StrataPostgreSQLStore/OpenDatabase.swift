@@ -190,6 +190,10 @@ final class OpenDatabase: Sendable {
                     throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
                 }
                 try request.requireVersion(metadata.dictionary)
+                if metadata.format < StoreFormat.current {
+                    guard !request.isReadOnly else { throw StoreFormat.outdated(target.place) }
+                    try pool.withConnection { try StoreFormat.bringUp(target, $0) }
+                }
                 let records = try pool.withConnection { try beginHistory(request, $0) }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
                 return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records, replicas: replicas)
@@ -223,7 +227,7 @@ final class OpenDatabase: Sendable {
         try connection.query(
             "INSERT INTO strata_store (format, uuid, metadata, model) VALUES ($1, $2, $3, $4)",
             [
-                .int8(StoreMetadata.format), .text(metadata.uuid), .bytea(try metadata.archived()),
+                .int8(StoreFormat.current), .text(metadata.uuid), .bytea(try metadata.archived()),
                 request.modelCache().map { .bytea($0) } ?? .null(.bytea),
             ]
         )

@@ -36,7 +36,7 @@ package struct PostgreSQLSchema {
         "CREATE INDEX strata_transaction_id ON strata_transaction (id)",
         """
         CREATE TABLE strata_change (
-            seq bigint NOT NULL, place bigint NOT NULL, kind smallint NOT NULL, entity integer NOT NULL, key bigint NOT NULL,
+            seq bigint NOT NULL, place bigint NOT NULL, kind smallint NOT NULL, entity integer NOT NULL, keys bigint[] NOT NULL,
             mask bytea, tombstone bytea, PRIMARY KEY (seq, place)
         )
         """,

@@ -8,14 +8,13 @@ package struct StoreMetadata: @unchecked Sendable {
     // @unchecked Sendable: the values are of property-list types, which nobody mutates in place.
 
     var uuid: String
+    /// The form of the tables: see ``StoreFormat``.
+    private(set) var format = StoreFormat.current
     /// All but the UUID.
     var values: [String: Any]
 
     /// The type of the store, as metadata and descriptions name it.
     package static let storeType = "PostgreSQL"
-
-    /// The version of the layout of tables; a higher one is refused.
-    static let format: Int64 = 1
 
     /// The keys that the framework writes; an application cannot remove them.
     private static let ownKeys: Set<String> = [
@@ -101,7 +100,7 @@ package struct StoreMetadata: @unchecked Sendable {
             return nil
         }
         guard result.rowCount == 1 else { throw PostgreSQLBoundary.damaged(place, "its metadata is missing.") }
-        guard result[0].int64(0) <= format else {
+        guard result[0].int64(0) <= StoreFormat.current else {
             throw CocoaError(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(place) was made by a later version of Strata."]
@@ -111,7 +110,9 @@ package struct StoreMetadata: @unchecked Sendable {
         guard !uuid.isEmpty,
             let values = PropertyListSerialization.dictionary(from: result[0].data(2))
         else { throw PostgreSQLBoundary.damaged(place, "its metadata cannot be read.") }
-        return StoreMetadata(dictionary: values, uuid: uuid)
+        var metadata = StoreMetadata(dictionary: values, uuid: uuid)
+        metadata.format = result[0].int64(0)
+        return metadata
     }
 
     /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.

@@ -138,31 +138,37 @@ struct HistoryQueries {
         )
         let found = try connection.query(
             """
-            SELECT t.number, c.place, c.kind, c.entity, c.key, c.mask, c.tombstone FROM strata_transaction AS t
+            SELECT t.number, c.place, c.kind, c.entity, c.keys, c.mask, c.tombstone FROM strata_transaction AS t
             JOIN strata_change AS c ON c.seq = t.seq WHERE t.number = ANY($1) ORDER BY t.number, c.place
             """,
             [.array(PostgreSQLArray(records.map(\.transaction.number)))]
         )
         for row in found.rows {
-            guard let position = positions[row.int64(0)], let change = change(row) else { continue }
-            records[position].changes.append(change)
+            guard let position = positions[row.int64(0)] else { continue }
+            appendChanges(row, to: &records[position].changes)
         }
     }
 
-    /// The change in a row; `nil` for one of an entity that the store does not hold.
-    private func change(_ row: ResultRow) -> HistoryChangeRecord? {
+    /// Appends the changes that a row of the table tells; none of an entity that the store does not hold.
+    private func appendChanges(_ row: ResultRow, to changes: inout [HistoryChangeRecord]) {
         guard let kind = HistoryChangeKind(rawValue: Int(row.int64(2))),
             let entity = database.mapping.entity(storeNumber: row.int64(3))
-        else { return nil }
+        else { return }
         let isUpdate = kind == .update && !row.isNull(5)
+        let mask = isUpdate ? HistoryMask(database.places.places(entity), row.bytes(5)) : nil
         let keepsValues = kind == .delete && !entity.layout.keptSlots.isEmpty
-        return HistoryChangeRecord(
-            id: row.int64(1),
-            kind: kind,
-            layout: entity.layout,
-            key: row.int64(4),
-            updated: isUpdate ? HistoryMask(database.places.places(entity), row.bytes(5)) : nil,
-            tombstone: keepsValues ? Tombstone.values(row.isNull(6) ? Data() : row.data(6), entity.layout) : nil
-        )
+        let tombstone = keepsValues ? Tombstone.values(row.isNull(6) ? Data() : row.data(6), entity.layout) : nil
+        for (index, key) in row.int64s(4).enumerated() {
+            changes.append(
+                HistoryChangeRecord(
+                    id: row.int64(1) + Int64(index),
+                    kind: kind,
+                    layout: entity.layout,
+                    key: key,
+                    updated: mask,
+                    tombstone: tombstone
+                )
+            )
+        }
     }
 }

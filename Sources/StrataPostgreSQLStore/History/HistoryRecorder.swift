@@ -12,25 +12,25 @@ final class HistoryRecorder {
     private let database: OpenDatabase
     private let author: String?
     private let contextName: String?
-    /// What was recorded, as one statement after the other writes it.
+    /// What was recorded.
     ///
     /// Unchecked, as `record` alone changes it, which calls nothing that records.
-    @exclusivity(unchecked) private var parts: [Part] = []
+    @exclusivity(unchecked) private var runs: [Run] = []
 
-    /// Changes that one statement writes, by the columns of the table.
-    private struct Part {
-        /// The changes' numbers in the transaction, from 1.
-        var places = PostgreSQLArray(.int8)
-        var kinds = PostgreSQLArray(.int8)
-        var entities = PostgreSQLArray(.int8)
-        var keys = PostgreSQLArray(.int8)
-        var masks = PostgreSQLArray(.bytea)
-        var tombstones = PostgreSQLArray(.bytea)
+    /// Changes of one kind to rows of one entity, which follow one another in the transaction: a row of the table.
+    private struct Run {
+        /// The number of its first change in the transaction, from 1.
+        let place: Int
+        let kind: HistoryChangeKind
+        let entity: Int
+        /// The properties that were changed in all of the rows.
+        let mask: [UInt8]?
+        /// What is kept of a deleted row, which is a run by itself then.
+        let tombstone: Data?
+        var keys: [Int64]
 
-        /// The most changes.
-        static let most = 20_000
-
-        var columns: [PostgreSQLArray] { [places, kinds, entities, keys, masks, tombstones] }
+        /// The most keys: so many are a row of the table that the server stores as it is, without compressing it.
+        static let most = 200
     }
 
     init(_ database: OpenDatabase, author: String?, contextName: String?, identifier: UUID) {
@@ -77,25 +77,31 @@ final class HistoryRecorder {
         mask: [UInt8]? = nil,
         tombstone: Data? = nil
     ) {
-        if parts.isEmpty || parts[parts.count - 1].keys.count >= Part.most { parts.append(Part()) }
-        let last = parts.count - 1
-        parts[last].places.append(Int64(last * Part.most + parts[last].keys.count + 1))
-        parts[last].kinds.append(Int64(kind.rawValue))
-        parts[last].entities.append(Int64(entity.number))
-        parts[last].keys.append(key)
-        if let mask { parts[last].masks.append(mask) } else { parts[last].masks.appendNull() }
-        if let tombstone { parts[last].tombstones.append(tombstone) } else { parts[last].tombstones.appendNull() }
+        let last = runs.count - 1
+        if last >= 0, runs[last].keys.count < Run.most, runs[last].kind == kind, runs[last].entity == entity.number,
+            runs[last].mask == mask, runs[last].tombstone == nil, tombstone == nil
+        {
+            return runs[last].keys.append(key)
+        }
+        let place = last >= 0 ? runs[last].place + runs[last].keys.count : 1
+        runs.append(
+            Run(place: place, kind: kind, entity: entity.number, mask: mask, tombstone: tombstone, keys: [key])
+        )
     }
 
     func places(_ entity: EntityMapping) -> HistoryPlaces { database.places.places(entity) }
 
     // MARK: - The end
 
+    /// How many changes, and how many of their keys, one statement writes at most.
+    private static let mostRuns = 5000
+    private static let mostKeys = 100_000
+
     /// Writes everything; nothing may be recorded afterwards.
     ///
     /// A transaction without changes leaves no trace.
     func finish(_ connection: Connection) throws {
-        guard !parts.isEmpty else { return }
+        guard !runs.isEmpty else { return }
         isWritten = true
         // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
         let transaction = """
@@ -105,21 +111,42 @@ final class HistoryRecorder {
             .uuid(identifier), .float8(Date().timeIntervalSinceReferenceDate), Self.text(author),
             Self.text(Self.bundleID), Self.text(contextName), Self.text(Self.processID),
         ]
-        for (index, part) in parts.enumerated() {
-            let isFirst = index == 0
+        var rest = runs[...]
+        while !rest.isEmpty {
+            let isFirst = rest.startIndex == 0
             let source = isFirst ? transaction : "SELECT seq FROM strata_transaction WHERE id = $1"
             let other = isFirst ? values : [values[0]]
-            let changes = unnested([.int8, .int8, .int8, .int8, .bytea, .bytea], from: other.count + 1)
+            // There are no arrays of arrays of different lengths: the keys of all runs are one array, of which each run has a part.
+            var keys = PostgreSQLArray(.int8)
+            var columns = Self.columns.map { PostgreSQLArray($0) }
+            var count = 0
+            while let run = rest.first, count < Self.mostRuns, keys.count < Self.mostKeys {
+                columns[0].append(Int64(run.place))
+                columns[1].append(Int64(run.kind.rawValue))
+                columns[2].append(Int64(run.entity))
+                if let mask = run.mask { columns[3].append(mask) } else { columns[3].appendNull() }
+                if let tombstone = run.tombstone { columns[4].append(tombstone) } else { columns[4].appendNull() }
+                columns[5].append(Int64(keys.count + 1))
+                for key in run.keys { keys.append(key) }
+                columns[6].append(Int64(keys.count))
+                count += 1
+                rest = rest.dropFirst()
+            }
+            let runs = unnested(Self.columns, from: other.count + 1)
             try connection.post(
                 """
                 WITH t AS (\(source))
-                INSERT INTO strata_change (seq, place, kind, entity, key, mask, tombstone)
-                SELECT t.seq, u.* FROM t, \(changes) AS u (place, kind, entity, key, mask, tombstone)
+                INSERT INTO strata_change (seq, place, kind, entity, mask, tombstone, keys)
+                SELECT t.seq, u.place, u.kind, u.entity, u.mask, u.tombstone, ($\(other.count + Self.columns.count + 1))[u.first:u.last]
+                FROM t, \(runs) AS u (place, kind, entity, mask, tombstone, first, last)
                 """,
-                other + part.columns.map { .array($0) }
+                other + columns.map { .array($0) } + [.array(keys)]
             )
         }
     }
+
+    /// The place, kind, entity, mask and tombstone of each run, and the positions of its first and its last key.
+    private static let columns: [PostgreSQLType] = [.int8, .int8, .int8, .bytea, .bytea, .int8, .int8]
 
     private static func text(_ value: String?) -> PostgreSQLValue {
         value.map { .text($0.replacing("\0", with: "")) } ?? .null(.text)

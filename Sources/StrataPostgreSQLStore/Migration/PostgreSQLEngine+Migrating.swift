@@ -107,6 +107,7 @@ extension PostgreSQLEngine {
             try connection.command("ROLLBACK")
             return false
         }
+        try StoreFormat.bringUp(metadata, of: target, connection)
         let migration = try PostgreSQLMigration(request, target, metadata, connection)
         try migration.run()
         // Their statements and numbers of entities are those of the old model.

@@ -52,6 +52,10 @@ package final class PostgreSQLReplacement {
             try OpenDatabase.pool(target, size: 1, timeout: timeout).open()
         }
         let isExpected = try PostgreSQLBoundary.run(.migrating, target.place) {
+            // In a transaction of its own: it locks what the copy reads.
+            if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
+                try StoreFormat.bringUp(target, connection)
+            }
             // Objects are made meanwhile, for as long as that takes.
             try connection.command("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
             try OpenDatabase.lockShape(of: target, connection)
@@ -120,7 +124,7 @@ package final class PostgreSQLReplacement {
     private static let bookColumns = [
         ("strata_store", ["format", "uuid", "metadata", "model"]),
         ("strata_transaction", ["seq", "number", "id", "time", "author", "bundle", "context", "process"]),
-        ("strata_change", ["seq", "place", "kind", "entity", "key", "mask", "tombstone"]),
+        ("strata_change", ["seq", "place", "kind", "entity", "keys", "mask", "tombstone"]),
         ("strata_history", ["last", "purged"]), ("strata_consumer", ["name", "number", "seen"]),
     ]
 
