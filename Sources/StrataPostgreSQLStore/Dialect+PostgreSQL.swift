@@ -33,6 +33,7 @@ extension Dialect {
             },
             byteCollation: "\"C\"",
             double: "double precision",
+            wideInteger: "bigint",
             computed: "",
             sum: sum,
             average: { column, _, order in
@@ -46,7 +47,14 @@ extension Dialect {
             longestContained: .max
         ),
         columns: SQLColumnRules(type: columnType, place: { _ in 0 }, keyType: "bigint", most: 1600),
-        naming: .postgresql
+        naming: .postgresql,
+        hints: SQLHints(
+            table: "postgresql.table",
+            column: "postgresql.column",
+            folded: "postgresql.folded",
+            reservedPrefix: "strata_",
+            longestName: 63
+        )
     )
 
     /// A sum as it is in the process: one that is not a number is NULL.
@@ -115,6 +123,7 @@ extension SQLNaming {
                 secondOrder: PostgreSQLName.limited(member + "_order")
             )
         },
+        folded: { PostgreSQLName.limited("strata_\($1.letters)_\($0)") },
         uniqueIndex: { entity, attributes in
             let names = ([entity.name] + attributes).map(PostgreSQLName.folded)
             return PostgreSQLName.limited("strata_unique_" + names.joined(separator: "_"))

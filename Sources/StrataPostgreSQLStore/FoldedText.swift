@@ -1,20 +1,24 @@
 import StrataPredicates
 import StrataRows
+import StrataSQL
 
-/// Conditions that overlook case and accents (`[cd]`), asked of derived attributes that hold the folded text.
+/// Conditions that overlook case, accents or both (`[c]`, `[d]`, `[cd]`), asked of columns that hold the folded text.
 ///
-/// A derived attribute `canonical:(name)` has what `name` is compared by there, byte for byte. So where an entity has one, the condition becomes one about
-/// that column, without folding, which an index serves.
+/// Such a column has what an attribute is compared by there, byte for byte: one that the user info of the attribute asks for, or, for `[cd]`, that of a derived attribute
+/// `canonical:(name)`. So where there is one, the condition becomes one about that column, without folding, which an index serves.
 struct FoldedText {
+    private let mapping: SQLMapping
     /// By variable.
     private var layouts: [EntityLayout?]
 
-    /// A predicate about rows of an entity in that form, as far as derived attributes serve.
-    static func rewritten(_ predicate: ResolvedPredicate, _ layout: EntityLayout) -> ResolvedPredicate {
+    /// A predicate about rows of an entity in that form, as far as such columns serve.
+    static func rewritten(_ predicate: ResolvedPredicate, _ layout: EntityLayout, _ mapping: SQLMapping)
+        -> ResolvedPredicate
+    {
         var layouts = [EntityLayout?](repeating: nil, count: max(predicate.variableCount, 1))
         layouts[0] = layout
         return ResolvedPredicate(
-            condition: FoldedText(layouts: layouts).rewritten(predicate.condition),
+            condition: FoldedText(mapping: mapping, layouts: layouts).rewritten(predicate.condition),
             variableCount: predicate.variableCount,
             schema: predicate.schema
         )
@@ -27,20 +31,22 @@ struct FoldedText {
         case .or(let operands): return .or(operands.map(rewritten))
         case .not(let operand): return .not(rewritten(operand))
         case .comparison(let comparison):
-            guard folds(comparison.folding), let left = folded(comparison.left), let right = folded(comparison.right)
+            guard let folding = kept(comparison.folding), let left = folded(comparison.left, folding),
+                let right = folded(comparison.right, folding)
             else { return condition }
             return .comparison(
                 ResolvedComparison(left: left, operator: comparison.operator, right: right, folding: [])
             )
         case .between(let operand, let lower, let upper, let folding):
-            guard folds(folding), let operand = folded(operand), let lower = folded(lower), let upper = folded(upper)
+            guard let folding = kept(folding), let operand = folded(operand, folding),
+                let lower = folded(lower, folding), let upper = folded(upper, folding)
             else { return condition }
             return .between(operand, lower: lower, upper: upper, [])
         case .member(let operand, let set):
-            guard folds(set.folding), let operand = folded(operand) else { return condition }
+            guard let folding = kept(set.folding), let operand = folded(operand, folding) else { return condition }
             let members = set.members.map { member -> PredicateValue in
                 guard case .string(let text) = member else { return member }
-                return .string(set.folding.fold(text))
+                return .string(folding.fold(text))
             }
             return .member(operand, PredicateValueSet(members + (set.containsNull ? [.null] : [])))
         case .string(let test): return rewritten(test).map { .string($0) } ?? condition
@@ -59,7 +65,8 @@ struct FoldedText {
         case .like, .matches: return nil
         }
         // What is nothing but accents is found everywhere, and an empty text nowhere.
-        guard folds(test.folding), let text = folded(test.text), let pattern = folded(test.pattern),
+        guard let folding = kept(test.folding), let text = folded(test.text, folding),
+            let pattern = folded(test.pattern, folding),
             case .string(let value)? = pattern.constantValue, !value.isEmpty
         else { return nil }
         return ResolvedStringTest(
@@ -71,25 +78,37 @@ struct FoldedText {
         )
     }
 
-    /// Whether a derived attribute overlooks what is overlooked: the two spellings of a letter are the same in it as well.
-    private func folds(_ folding: StringFolding) -> Bool {
-        folding.subtracting(.canonical) == [.case, .diacritics]
+    /// What a column has to overlook to serve for what a condition overlooks; `nil` if none serves.
+    ///
+    /// The two spellings of a letter are the same in it as well.
+    private func kept(_ folding: StringFolding) -> StringFolding? {
+        let kept = folding.subtracting(.canonical)
+        return kept.isEmpty ? nil : kept
     }
 
     /// The folded text of an expression; `nil` for one that is kept nowhere.
-    private func folded(_ expression: ResolvedExpression) -> ResolvedExpression? {
+    private func folded(_ expression: ResolvedExpression, _ folding: StringFolding) -> ResolvedExpression? {
         switch expression {
         case .constant(.null, _): return expression
-        case .constant(.string(let text), _): return .constant(.string(StringFolding([.case, .diacritics]).fold(text)))
+        case .constant(.string(let text), _): return .constant(.string(folding.fold(text)))
         case .attribute(let path, let attribute):
             guard layouts.indices.contains(path.variable) else { return nil }
             let layout = path.steps.last.map { $0.destination as? EntityLayout } ?? layouts[path.variable]
-            guard let layout, layout.hasDerivedSlots, layout.slots.indices.contains(attribute.slot) else { return nil }
-            let source = layout.slots[attribute.slot].name
-            let shadow = layout.slots.first { $0.traits?.derivation == .function(.canonical, attribute: source) }
-            guard let shadow, shadow.type == .string else { return nil }
-            return .attribute(path, PredicateAttribute(name: shadow.name, type: .string, slot: shadow.index))
+            guard let layout, layout.slots.indices.contains(attribute.slot),
+                let position = position(of: layout.slots[attribute.slot], layout, folding)
+            else { return nil }
+            return .attribute(path, PredicateAttribute(name: attribute.name, type: .string, slot: position))
         case .constant, .object, .function, .aggregate, .conditional, .rowAggregate: return nil
         }
+    }
+
+    /// The position of the column with the folded text of an attribute.
+    private func position(of source: Slot, _ layout: EntityLayout, _ folding: StringFolding) -> Int? {
+        if let position = mapping.entity(layout)?.position(ofSlot: source.index, foldedBy: folding) { return position }
+        guard folding == [.case, .diacritics], layout.hasDerivedSlots else { return nil }
+        let derived = layout.slots.first {
+            $0.traits?.derivation == .function(.canonical, attribute: source.name) && $0.type == .string
+        }
+        return derived?.index
     }
 }

@@ -194,6 +194,11 @@ final class OpenDatabase: Sendable {
                     guard !request.isReadOnly else { throw StoreFormat.outdated(target.place) }
                     try pool.withConnection { try StoreFormat.bringUp(target, $0) }
                 }
+                let wanted = StoreMetadata(newFor: request, mapping)
+                // Who ignores versions has other tables anyway.
+                if metadata.tables != wanted.tables, metadata.versionHashes == wanted.versionHashes {
+                    try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
+                }
                 let records = try pool.withConnection { try beginHistory(request, $0) }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
                 return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records, replicas: replicas)
@@ -223,7 +228,7 @@ final class OpenDatabase: Sendable {
         )
         if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
         try connection.command(PostgreSQLSchema(mapping).statements.joined(separator: ";\n"))
-        let metadata = StoreMetadata(newFor: request)
+        let metadata = StoreMetadata(newFor: request, mapping)
         try connection.query(
             "INSERT INTO strata_store (format, uuid, metadata, model) VALUES ($1, $2, $3, $4)",
             [

@@ -17,6 +17,12 @@ package struct PostgreSQLSchema {
             + mapping.joinTables.map { Self.create($0, as: $0.name) } + Self.indexes(mapping).map(\.sql)
     }
 
+    /// A digest of the tables with their columns, which changes with each of them.
+    static func digest(_ mapping: SQLMapping) -> Data {
+        let tables = mapping.tables.map { create($0, as: $0.name) } + mapping.joinTables.map { create($0, as: $0.name) }
+        return Data(SHA2.sha256(Data(tables.joined(separator: ";").utf8)))
+    }
+
     /// The tables in which a store keeps its books.
     private static let bookkeeping = [
         """
@@ -94,25 +100,27 @@ package struct PostgreSQLSchema {
         )
         var indexes: [Index] = []
         var known: Set<String> = []
-        func add(_ name: String, _ table: SQLName, _ columns: String) {
-            guard known.insert("\(table) (\(columns))").inserted else { return }
+        func add(_ name: String, _ table: SQLName, _ definition: String) {
+            guard known.insert("\(table) \(definition)").inserted else { return }
             let name = names.name(PostgreSQLName.limited(name))
-            indexes.append(Index(name: name, table: table, sql: "CREATE INDEX \(name) ON \(table) (\(columns))"))
+            indexes.append(Index(name: name, table: table, sql: "CREATE INDEX \(name) ON \(table) \(definition)"))
         }
         for table in mapping.tables {
             for entity in table.entities {
                 for slot in entity.layout.ownSlots where slot.kind == .reference {
                     guard let column = entity.columns[slot.index].name else { continue }
-                    add("\(table.name.raw)_\(column.raw)_index", table.name, column.description)
+                    add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))")
                 }
             }
             for column in table.inverselessKeys {
-                add("\(table.name.raw)_\(column.raw)_index", table.name, column.description)
+                add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))")
             }
             if table.entities.count > 1 {
-                add("\(table.name.raw)_entity_index", table.name, SQLNaming.postgresql.entity.description)
+                add("\(table.name.raw)_entity_index", table.name, "(\(SQLNaming.postgresql.entity))")
             }
-            for entity in table.entities { addFetchIndexes(entity, add) }
+            for entity in table.entities {
+                for index in FetchIndexes(entity, mapping).definitions { add(index.name, entity.table, index.text) }
+            }
             for constraint in table.constraints {
                 let columns = constraint.columns.map(\.description).joined(separator: ", ")
                 indexes.append(
@@ -126,24 +134,8 @@ package struct PostgreSQLSchema {
             }
         }
         for join in mapping.joinTables {
-            add("\(join.name.raw)_inverse_index", join.name, "\(join.second), \(join.first)")
+            add("\(join.name.raw)_inverse_index", join.name, "(\(join.second), \(join.first))")
         }
         return indexes
-    }
-
-    /// The indexes that the model asks for.
-    private static func addFetchIndexes(_ entity: EntityMapping, _ add: (String, SQLName, String) -> Void) {
-        for index in entity.layout.indexes {
-            let columns = index.columns.compactMap { column -> String? in
-                guard let slot = entity.layout.slot(named: column.name), slot.kind != .data,
-                    let name = entity.columns[slot.index].name
-                else { return nil }
-                return "\(name) \(column.isAscending ? "NULLS FIRST" : "DESC NULLS LAST")"
-            }
-            // An expression, or bytes: the index is left out, which costs speed only.
-            guard !columns.isEmpty, columns.count == index.columns.count else { continue }
-            let name = "\(PostgreSQLName.folded(entity.layout.name))_\(PostgreSQLName.folded(index.name))_index"
-            add(name, entity.table, columns.joined(separator: ", "))
-        }
     }
 }

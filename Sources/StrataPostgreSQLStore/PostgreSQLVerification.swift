@@ -37,13 +37,14 @@ package struct PostgreSQLVerification {
                     )
                 }
                 var verification = PostgreSQLVerification(connection, mapping)
-                try verification.checkColumns()
+                verification.problems += try StoreTables.problems(mapping, in: connection)
                 // What is not there cannot be looked at.
                 guard verification.problems.isEmpty else { return verification.problems }
                 try verification.checkIndexes()
                 for table in mapping.tables { try verification.checkRows(table) }
                 for entity in mapping.entities { try verification.checkReferences(entity) }
                 for join in mapping.joinTables { try verification.checkPairs(join) }
+                try verification.checkFolded()
                 try verification.checkDerived(place)
                 try verification.checkHistory()
                 return verification.problems
@@ -58,34 +59,6 @@ package struct PostgreSQLVerification {
     }
 
     // MARK: - Tables
-
-    private mutating func checkColumns() throws {
-        let found = try connection.query(
-            """
-            SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)
-            FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
-            WHERE n.nspname = pg_catalog.current_schema() AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
-            """
-        )
-        var types: [String: [String: String]] = [:]
-        for row in found.rows { types[row.string(0), default: [:]][row.string(1)] = row.string(2) }
-        func wanted(_ table: SQLName, _ columns: [(SQLName, String)]) -> [String] {
-            guard let own = types[table.raw] else { return ["\(table.raw) is missing"] }
-            return columns.compactMap { column, type in
-                let plain = type.hasPrefix("text") ? "text" : type
-                guard let found = own[column.raw] else { return "\(table.raw).\(column.raw) is missing" }
-                return found == plain ? nil : "\(table.raw).\(column.raw) is of type \(found), not \(plain)"
-            }
-        }
-        for table in mapping.tables {
-            let own = [(naming.key, "bigint"), (naming.entity, "integer"), (naming.version, "bigint")]
-            problems += wanted(table.name, own + table.columns.map { ($0.name, $0.type) })
-        }
-        for join in mapping.joinTables {
-            problems += wanted(join.name, ([join.first, join.second] + join.orders).map { ($0, "bigint") })
-        }
-    }
 
     private mutating func checkIndexes() throws {
         let found = try connection.query(
@@ -178,7 +151,17 @@ package struct PostgreSQLVerification {
         ) { "\($0) pairs of \(join.name.raw) are there in one direction only" }
     }
 
-    // MARK: - Derived attributes
+    // MARK: - Folded texts and derived attributes
+
+    private mutating func checkFolded() throws {
+        for table in mapping.tables {
+            var differing = 0
+            try FoldedColumns(table, naming)?.eachDiffering(connection) { differing += $0[0].count }
+            if differing > 0 {
+                problems.append("\(differing) rows of \(table.name.raw) have folded texts of something else")
+            }
+        }
+    }
 
     /// Computes them anew, in pieces.
     private mutating func checkDerived(_ place: String) throws {

@@ -36,7 +36,7 @@ extension RowQueries {
     ) throws -> FetchStatement {
         var predicate = plan.predicate
         var isFilterExact = true
-        if let given = plan.predicate.map({ FoldedText.rewritten($0, plan.layout) }) {
+        if let given = plan.predicate.map({ FoldedText.rewritten($0, plan.layout, mapping) }) {
             let approximation = ConditionApproximation(given, layout: plan.layout, says: reach.says)
             isFilterExact = approximation.isExact
             predicate = ResolvedPredicate(
@@ -60,10 +60,13 @@ extension RowQueries {
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
         if let condition = compiled.condition { conditions.append("(\(condition))") }
+        var parameters = compiled.bindings.map { PostgreSQLValue($0) }
+        if let condition = predicate?.condition, let area = area(condition, entity, &parameters) {
+            conditions.append(area)
+        }
         let restriction = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
         var tail = " FROM \(entity.table) AS t0\(compiled.joins)\(restriction)"
         if let order = compiled.order { tail += " ORDER BY " + order }
-        var parameters = compiled.bindings.map { PostgreSQLValue($0) }
         if said.limit > 0 {
             parameters.append(.int8(Int64(said.limit)))
             tail += " LIMIT $\(parameters.count)"
@@ -81,6 +84,32 @@ extension RowQueries {
             mayOverflow: predicate?.condition.mayOverflow ?? false,
             mostRows: said.limit > 0 ? said.limit : predicate?.condition.mostRows
         )
+    }
+
+    /// That a point of the row is in the rectangle that a condition keeps it in, as an index serves it; `nil` if there is none.
+    ///
+    /// - Parameters:
+    ///   - condition: What the rows have to fulfil besides.
+    ///   - entity: The mapping of their entity.
+    ///   - parameters: The values of the statement, to which those of the rectangle are added.
+    /// - Returns: The condition.
+    private func area(
+        _ condition: ResolvedCondition,
+        _ entity: EntityMapping,
+        _ parameters: inout [PostgreSQLValue]
+    ) -> String? {
+        let boxes = boxes(of: entity)
+        guard !boxes.isEmpty else { return nil }
+        let bounds = condition.bounds
+        for box in boxes {
+            guard let x = bounds[box.sides.x], let y = bounds[box.sides.y],
+                [x.lower, x.upper, y.lower, y.upper].allSatisfy(\.isFinite)
+            else { continue }
+            let first = parameters.count + 1
+            parameters += [x.lower, y.lower, x.upper, y.upper].map { .float8($0) }
+            return box.contains(firstParameter: first, "t0")
+        }
+        return nil
     }
 
     /// The rows that a fetch asks for as the end of an UPDATE or DELETE of the table `t0`, and its values; `nil` if the process has to look at them, or

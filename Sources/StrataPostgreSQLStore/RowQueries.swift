@@ -15,6 +15,8 @@ final class RowQueries: Sendable {
     private let ownShapes: [RowShape]
     /// Numbers in the model by numbers in the store.
     private let modelNumbers: [Int]
+    /// The indexes of points, by the entity's number in the store.
+    private let boxIndexes: [[BoxIndex]]
 
     var naming: SQLNaming { mapping.dialect.naming }
 
@@ -24,6 +26,10 @@ final class RowQueries: Sendable {
         deepShapes = mapping.entities.map { RowShape($0, in: mapping, isDeep: true) }
         ownShapes = mapping.entities.map { RowShape($0, in: mapping, isDeep: false) }
         modelNumbers = mapping.entities.map(\.layout.number)
+        boxIndexes = mapping.entities.map { entity in
+            // Those of super-entities are of the same table.
+            sequence(first: entity.layout, next: \.parent).flatMap { $0.indexes.compactMap { BoxIndex($0, entity) } }
+        }
     }
 
     func shape(_ mapping: EntityMapping, isDeep: Bool = true) -> RowShape {
@@ -32,6 +38,8 @@ final class RowQueries: Sendable {
 
     /// The shape that covers all rows of an entity's hierarchy.
     func rootShape(_ mapping: EntityMapping) -> RowShape { deepShapes[mapping.rootNumber - 1] }
+
+    func boxes(of mapping: EntityMapping) -> [BoxIndex] { boxIndexes[mapping.number - 1] }
 
     /// The number in the model of an entity by its number in the store.
     func modelNumber(_ storeNumber: Int64, _ unknown: Int) -> Int {

@@ -4,8 +4,8 @@ import StrataRows
 /// What PostgreSQL answers exactly as Strata means it; all else is evaluated in the process.
 ///
 /// Comparisons of values of one kind, with the indexes that serve them; tests of text that go by bytes; members of relationships, and what they
-/// come to. No arithmetic, which raises where Strata has nil; no folding of text, no patterns, no regular expressions, which have other
-/// meanings there.
+/// come to; sums, differences and products of whole numbers that cannot be too large. No other arithmetic, which raises where Strata has nil; no folding of text, no
+/// patterns, no regular expressions, which have other meanings there.
 struct SQLReach {
     /// Whether sums are said that end as an error if they are too large; in the process such a sum is a double, or infinite.
     let addsUp: Bool
@@ -101,8 +101,44 @@ struct SQLReach {
         case .rowAggregate(let function, let operand):
             guard function == .count else { return kind(function, of: operand, layouts) }
             return kind(operand, layouts) == nil ? nil : .small
-        case .function, .conditional: return nil
+        case .function: return magnitude(expression, layouts).map { $0 <= 53 ? .small : .integer }
+        case .conditional: return nil
         }
+    }
+
+    /// The bits of the greatest whole number that an expression can come to, which PostgreSQL computes in 64 bits; `nil` for one that may be
+    /// larger, or is no such number.
+    private func magnitude(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Int? {
+        switch expression {
+        case .constant(.int(let number), _): return Int64.bitWidth - number.magnitude.leadingZeroBitCount
+        case .attribute(let path, let attribute):
+            switch slot(path, attribute, layouts)?.type {
+            case .integer16?: return 15
+            case .integer32?: return 31
+            default: return nil
+            }
+        case .function(let function, let arguments, _):
+            guard arguments.count == 2, let left = magnitude(arguments[0], layouts),
+                let right = magnitude(arguments[1], layouts)
+            else { return nil }
+            let bits: Int
+            switch function {
+            case .add, .subtract: bits = max(left, right) + 1
+            case .multiply: bits = left + right
+            default: return nil
+            }
+            return bits < Int64.bitWidth - 1 ? bits : nil
+        case .constant, .object, .aggregate, .conditional, .rowAggregate: return nil
+        }
+    }
+
+    /// The slot of an attribute; `nil` for one that has none.
+    private func slot(_ path: ResolvedPath, _ attribute: PredicateAttribute, _ layouts: [EntityLayout?]) -> Slot? {
+        guard layouts.indices.contains(path.variable),
+            let layout = path.steps.last.map({ $0.destination as? EntityLayout }) ?? layouts[path.variable],
+            layout.slots.indices.contains(attribute.slot)
+        else { return nil }
+        return layout.slots[attribute.slot]
     }
 
     private func kind(_ aggregate: ResolvedAggregate, _ layouts: [EntityLayout?]) -> Kind? {
@@ -162,9 +198,10 @@ struct SQLReach {
     ) -> Kind? {
         if attribute.type == .entity { return .entity }
         guard layouts.indices.contains(path.variable),
-            let layout = path.steps.last.map({ $0.destination as? EntityLayout }) ?? layouts[path.variable],
-            layout.slots.indices.contains(attribute.slot)
+            let layout = path.steps.last.map({ $0.destination as? EntityLayout }) ?? layouts[path.variable]
         else { return nil }
+        // A column with folded text, which is at no slot: see EntityMapping.foldedColumns.
+        guard layout.slots.indices.contains(attribute.slot) else { return .text }
         switch layout.slots[attribute.slot].type {
         case .integer16, .integer32, .boolean: return .small
         case .integer64: return .integer
@@ -181,7 +218,7 @@ struct SQLReach {
     {
         guard set.folding.isEmpty else { return false }
         switch operand {
-        case .attribute, .object, .aggregate: break
+        case .attribute, .object, .aggregate, .function: break
         default: return false
         }
         guard let own = kind(operand, layouts) else { return false }

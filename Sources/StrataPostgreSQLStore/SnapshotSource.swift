@@ -81,7 +81,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
     ) throws -> R {
         var said = plan
         said.rows = plan.rows.with(
-            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout) },
+            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout, queries.mapping) },
             sort: plan.rows.sort,
             limit: plan.rows.limit,
             offset: plan.rows.offset

@@ -2,6 +2,7 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQL
 import StrataRows
+import StrataSQL
 
 /// A store's metadata: its UUID, and a property list in Apple's keys.
 package struct StoreMetadata: @unchecked Sendable {
@@ -20,7 +21,11 @@ package struct StoreMetadata: @unchecked Sendable {
     private static let ownKeys: Set<String> = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
+        tablesKey,
     ]
+
+    /// Under which key metadata has the digest of the tables: see ``tables``.
+    private static let tablesKey = "StrataTables"
 
     /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
@@ -28,7 +33,7 @@ package struct StoreMetadata: @unchecked Sendable {
     }
 
     /// The metadata of a new store.
-    init(newFor request: PostgreSQLStoreRequest) {
+    init(newFor request: PostgreSQLStoreRequest, _ mapping: SQLMapping) {
         uuid = request.newUUID
         let entities = request.schema.entities(inConfiguration: request.configuration)
         values = [NSStoreTypeKey: Self.storeType]
@@ -36,6 +41,15 @@ package struct StoreMetadata: @unchecked Sendable {
             Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last },
             request.versionIdentifiers
         )
+        tables = PostgreSQLSchema.digest(mapping)
+    }
+
+    /// The digest of the tables that the store was made or migrated with; `nil` if it is not known.
+    ///
+    /// Hashes say nothing of what user info asks for.
+    var tables: Data? {
+        get { values[Self.tablesKey] as? Data }
+        set { values[Self.tablesKey] = newValue }
     }
 
     /// Notes which version of a model the rows fit.

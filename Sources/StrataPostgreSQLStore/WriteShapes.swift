@@ -1,5 +1,6 @@
 import Foundation
 import StrataPostgreSQL
+import StrataPredicates
 import StrataRows
 import StrataSQL
 
@@ -31,6 +32,9 @@ struct ColumnArrays {
         let (place, word) = (column.pointee.value, column.pointee.word)
         guard !row.isNull(column.pointee.slotIndex) else {
             arrays[place].appendNull()
+            if column.pointee.form == .foldedString {
+                for folded in column.pointee.folded { arrays[folded.value].appendNull() }
+            }
             return true
         }
         switch column.pointee.form {
@@ -44,6 +48,10 @@ struct ColumnArrays {
             }
             arrays[place].append(value)
         case .string: arrays[place].append(row.string(word))
+        case .foldedString:
+            let text = row.string(word)
+            arrays[place].append(text)
+            for folded in column.pointee.folded { arrays[folded.value].append(folded.folding.fold(text)) }
         case .other:
             let value = PostgreSQLValue(row, column.pointee.slot)
             arrays[place].append(value)
@@ -99,6 +107,8 @@ final class WriteShape: Sendable {
         let entity: Int?
         /// The position in the ordered relationship at the other end, which is settled later.
         let order: SQLName?
+        /// Where the text goes once it is folded.
+        let folded: [(folding: StringFolding, value: Int)]
 
         /// How a value is taken from a row.
         enum Form {
@@ -106,20 +116,29 @@ final class WriteShape: Sendable {
             case integer
             case double
             case string
+            /// A text that is written folded as well.
+            case foldedString
             case reference
             /// By way of ``PostgreSQLValue``.
             case other
         }
 
-        init(_ slot: Slot, value: Int, entity: Int?, order: SQLName?) {
+        init(
+            _ slot: Slot,
+            value: Int,
+            entity: Int?,
+            order: SQLName?,
+            folded: [(folding: StringFolding, value: Int)]
+        ) {
             self.slot = slot
+            self.folded = folded
             (slotIndex, word) = (slot.index, slot.word)
             (self.value, self.entity, self.order) = (value, entity, order)
             form =
                 switch slot.kind {
                 case .int: slot.type == .boolean ? .truth : .integer
                 case .double: .double
-                case .string: .string
+                case .string: folded.isEmpty ? .string : .foldedString
                 case .reference: .reference
                 case .data, .uuid, .decimal: .other
                 }
@@ -140,7 +159,8 @@ final class WriteShape: Sendable {
                 guard let name = column.name, !column.isDerived, isWritten(slot.index) else { continue }
                 let value = add(name, slot.columnType)
                 let number = column.entity.map { add($0, .int8) }
-                columns.append(Column(slot, value: value, entity: number, order: column.order))
+                let folded = column.folded.map { (folding: $0.folding, value: add($0.name, slot.columnType)) }
+                columns.append(Column(slot, value: value, entity: number, order: column.order, folded: folded))
             }
         }
 

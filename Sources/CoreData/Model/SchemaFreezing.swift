@@ -26,6 +26,17 @@ extension EntityDefinition {
         uniquenessConstraints = entity.uniquenessConstraintNames
         indexes = Self.indexes(of: entity)
         versionHash = entity.frozen.versionHash
+        userInfo = Self.texts(of: entity.userInfo)
+    }
+
+    /// The texts of a user info, which databases may look at.
+    fileprivate static func texts(of userInfo: [AnyHashable: Any]?) -> [String: String] {
+        guard let userInfo, !userInfo.isEmpty else { return [:] }
+        var texts: [String: String] = [:]
+        for (key, value) in userInfo {
+            if let key = key as? String, let value = value as? String { texts[key] = value }
+        }
+        return texts
     }
 
     /// The indexes that the entity asks for: of single attributes first, then compound ones, then those with names.
@@ -36,24 +47,46 @@ extension EntityDefinition {
         let named = entity.indexes.map { index in
             IndexDefinition(
                 name: index.name,
-                columns: index.elements.map { (name: $0.propertyName ?? "", isAscending: $0.isAscending) }
+                columns: index.elements.map(IndexDefinition.Column.init),
+                predicate: index.partialIndexPredicate?.formatText
             )
         }
         let twins = entity.listsAllIndexes ? [] : named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
-        let singles = entity.ownProperties.filter(\.isIndexed).map(\.name).sorted() + twins
-        return singles.filter { entity.attributesByName[$0] != nil }.map {
-            IndexDefinition(name: $0, columns: [($0, true)])
+        func single(_ names: [String], isTwin: Bool) -> [IndexDefinition] {
+            names.filter { entity.attributesByName[$0] != nil }.map {
+                var index = IndexDefinition(name: $0, columns: [IndexDefinition.Column(name: $0)])
+                index.isTwin = isTwin
+                return index
+            }
         }
+        return single(entity.ownProperties.filter(\.isIndexed).map(\.name).sorted(), isTwin: false)
+            + single(twins, isTwin: true)
             + entity.compoundIndexNames.map { names in
-                IndexDefinition(name: names.joined(separator: "_"), columns: names.map { ($0, true) })
+                IndexDefinition(
+                    name: names.joined(separator: "_"),
+                    columns: names.map { IndexDefinition.Column(name: $0) }
+                )
             }
             + named
+    }
+}
+
+extension IndexDefinition.Column {
+    fileprivate init(_ element: NSFetchIndexElementDescription) {
+        let computed = element.property as? NSExpressionDescription
+        self.init(
+            name: computed == nil ? element.propertyName ?? "" : "",
+            isAscending: element.isAscending,
+            expression: computed?.expression?.description,
+            isTree: element.collationType == .rTree
+        )
     }
 }
 
 extension PropertyDefinition {
     fileprivate init(_ property: NSPropertyDescription) {
         self.init(name: property.name, isOptional: property.isOptional, kind: Kind(property), description: property)
+        userInfo = EntityDefinition.texts(of: property.userInfo)
     }
 }
 

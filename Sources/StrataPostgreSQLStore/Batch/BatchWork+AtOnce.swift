@@ -19,14 +19,19 @@ extension BatchWork {
         var values = rows.parameters
         var assignments = ["\(database.naming.version) = t0.\(database.naming.version) + 1"]
         for slot in update.constantSlots {
-            guard let name = entity.columns[slot.index].name else { return nil }
+            let column = entity.columns[slot.index]
+            guard let name = column.name else { return nil }
             // A literal for null, whose type the column tells.
             guard !update.constants.isNull(slot.index) else {
-                assignments.append("\(name) = NULL")
+                assignments += ([name] + column.folded.map(\.name)).map { "\($0) = NULL" }
                 continue
             }
             values.append(PostgreSQLValue(update.constants, slot))
             assignments.append("\(name) = $\(values.count)")
+            for folded in column.folded {
+                values.append(.text(folded.folding.fold(update.constants.string(slot.word))))
+                assignments.append("\(folded.name) = $\(values.count)")
+            }
         }
         return try change(
             "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)",

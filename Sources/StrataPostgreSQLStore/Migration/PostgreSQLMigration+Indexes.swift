@@ -28,10 +28,37 @@ extension PostgreSQLMigration {
                 try connection.command("DROP INDEX IF EXISTS \(index.name)")
             }
         }
+        try dropIndexesOfOthers()
+    }
+
+    /// Drops indexes of expressions, of points, and of some rows only.
+    ///
+    /// The copy of a model that a store keeps leaves them out, so that the old model does not know them. They are told by their names.
+    private func dropIndexesOfOthers() throws {
+        let starts = source.entities.map { PostgreSQLName.folded($0.layout.name) + "_" }
+        var tables = PostgreSQLArray(.text)
+        for table in source.tables { tables.append(table.name.raw) }
+        let found = try connection.query(
+            """
+            SELECT c.relname::text FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+            JOIN pg_catalog.pg_class AS t ON t.oid = i.indrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE n.nspname = pg_catalog.current_schema() AND NOT i.indisunique AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL)
+            AND t.relname::text = ANY($1)
+            """,
+            [.array(tables)]
+        )
+        for name in found.rows.map({ naming.name($0.string(0)) }) where !standing.contains(name) {
+            guard name.raw.hasSuffix("_index"), starts.contains(where: name.raw.hasPrefix) else { continue }
+            try connection.command("DROP INDEX \(name)")
+        }
     }
 
     func makeIndexes() throws {
-        for index in PostgreSQLSchema.indexes(destination) where !standing.contains(index.name) { try make(index) }
+        for index in PostgreSQLSchema.indexes(destination) where !standing.contains(index.name) {
+            // One of that name is of another version of the model.
+            try connection.command("DROP INDEX IF EXISTS \(index.name)")
+            try make(index)
+        }
     }
 
     private func make(_ index: PostgreSQLSchema.Index) throws {

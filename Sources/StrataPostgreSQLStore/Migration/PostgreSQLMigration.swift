@@ -72,6 +72,9 @@ final class PostgreSQLMigration {
         for join in layout.joins { try alterIfKept(join) }
         for table in oldTables where !kept.contains(table) { try connection.command("DROP TABLE \(table)") }
         for (from, to) in renamed { try connection.command("ALTER TABLE \(from) RENAME TO \(to)") }
+        for table in layout.tables where table.refolds {
+            try FoldedColumns(table.destination, naming)?.fill(connection)
+        }
         try makeIndexes()
         try computeDerived()
         try migrateHistory()

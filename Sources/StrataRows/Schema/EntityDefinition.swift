@@ -15,6 +15,8 @@ package struct EntityDefinition {
     package var uniquenessConstraints: [[String]] = []
     package var indexes: [IndexDefinition] = []
     package var versionHash = Data()
+    /// The texts of the entity's user info, in which a database may look for what the model wants of it.
+    package var userInfo: [String: String] = [:]
     /// What the layer above keeps with the entity; it has to live as long as the schema.
     package var companion: AnyObject & Sendable
 
@@ -29,6 +31,8 @@ package struct PropertyDefinition {
     package var name: String
     package var isOptional: Bool
     package var kind: Kind
+    /// The texts of the property's user info.
+    package var userInfo: [String: String] = [:]
     /// What the layer above describes the property by; it has to live as long as the schema.
     package var description: AnyObject & Sendable
 
@@ -88,11 +92,33 @@ package struct RelationshipDefinition {
 package struct IndexDefinition: Sendable {
     /// The name of the index; it is unique in its entity or made of the columns' names.
     package var name: String
-    /// What is indexed: names of properties, empty for an expression.
-    package var columns: [(name: String, isAscending: Bool)]
+    package var columns: [Column]
+    /// Which rows are indexed, in the predicate language; `nil` for all.
+    package var predicate: String?
+    /// Whether it is there beside another one of the same attribute, only because stores of Apple's framework have it.
+    package var isTwin = false
 
-    package init(name: String, columns: [(name: String, isAscending: Bool)]) {
+    /// What is indexed: a property, or the value of an expression.
+    package struct Column: Sendable {
+        /// The name of the property; empty for an expression.
+        package var name: String
+        package var isAscending = true
+        /// The expression in the predicate language; `nil` for a property.
+        package var expression: String?
+        /// Whether it is a side of a box in an R-tree.
+        package var isTree = false
+
+        package init(name: String, isAscending: Bool = true, expression: String? = nil, isTree: Bool = false) {
+            self.name = name
+            self.isAscending = isAscending
+            self.expression = expression
+            self.isTree = isTree
+        }
+    }
+
+    package init(name: String, columns: [Column], predicate: String? = nil) {
         self.name = name
         self.columns = columns
+        self.predicate = predicate
     }
 }

@@ -46,6 +46,10 @@ public final class EntityLayout: Sendable {
     package let uniquenessConstraints: [[String]]
     /// The indexes that the entity asks for.
     package let indexes: [IndexDefinition]
+    /// The texts of the entity's user info.
+    package let userInfo: [String: String]
+    /// The texts of the user info of properties that have some, by name, those of super-entities included.
+    package let propertyInfo: [String: [String: String]]
     package let versionHash: Data
     /// What the layer above keeps with the entity, kept alive by it.
     package unowned(unsafe) let companion: AnyObject & Sendable
@@ -110,6 +114,8 @@ public final class EntityLayout: Sendable {
         relationships = draft.relationships
         uniquenessConstraints = definition.uniquenessConstraints
         indexes = definition.indexes
+        userInfo = definition.userInfo
+        propertyInfo = draft.propertyInfo
         versionHash = definition.versionHash
         companion = definition.companion
         scopes = (draft.scopes[0], draft.scopes[min(1, draft.depth)], draft.scopes[draft.depth])

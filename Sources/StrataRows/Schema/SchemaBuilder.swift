@@ -91,6 +91,7 @@ final class EntityDraft {
     /// The scopes of the entities from the root to this one.
     let scopes: [UInt32]
     private(set) var declarationDepths: [String: Int]
+    private(set) var propertyInfo: [String: [String: String]]
     var depth: Int { scopes.count - 1 }
 
     private static let lastScope = Atomic<UInt32>(0)
@@ -101,6 +102,7 @@ final class EntityDraft {
         rootNumber = parent?.rootNumber ?? number
         scopes = (parent?.scopes ?? []) + [Self.lastScope.add(1, ordering: .relaxed).newValue]
         declarationDepths = parent?.declarationDepths ?? [:]
+        propertyInfo = parent?.propertyInfo ?? [:]
         slots = parent?.slots ?? []
         toMany = parent?.toMany ?? []
         transients = parent?.transients ?? []
@@ -112,9 +114,14 @@ final class EntityDraft {
         wordCount = parent?.wordCount ?? 0
         let inherited = places
         for property in definition.properties.sorted(by: { $0.name < $1.name }) where inherited[property.name] == nil {
+            note(property.userInfo, property.name)
             add(property, declared[property.name])
         }
         for name in places.keys where inherited[name] == nil { declarationDepths[name] = depth }
+    }
+
+    private func note(_ userInfo: [String: String], _ name: String) {
+        if !userInfo.isEmpty { propertyInfo[name] = userInfo }
     }
 
     private func add(_ property: PropertyDefinition, _ relationship: Relationship?) {
@@ -183,6 +190,7 @@ final class EntityDraft {
     private func addLeaves(_ elements: [PropertyDefinition], prefix: String) {
         for element in elements {
             let name = prefix + "." + element.name
+            note(element.userInfo, name)
             switch element.kind {
             case .composite(let nested, _): addLeaves(nested, prefix: name)
             case .attribute(let definition): addAttribute(name, element, definition)

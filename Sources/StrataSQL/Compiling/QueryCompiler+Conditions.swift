@@ -84,7 +84,7 @@ extension QueryCompiler {
         switch operand.withoutHints {
         case .attribute(let path, let attribute) where attribute.type != .entity:
             // Any column may be asked whether it is NULL, whatever it holds otherwise.
-            if let place = try place(of: path), let column = place.mapping.columns[attribute.slot].name {
+            if let place = try place(of: path), let column = place.mapping.column(at: attribute.slot).name {
                 write("\(place.alias).\(column)")
             } else {
                 write("NULL")

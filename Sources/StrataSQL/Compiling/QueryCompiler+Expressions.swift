@@ -56,7 +56,7 @@ extension QueryCompiler {
     private mutating func write(_ path: ResolvedPath, _ attribute: PredicateAttribute, for use: Use) throws {
         guard let place = try place(of: path) else { return write("NULL") }
         if attribute.type == .entity { return write("\(place.alias).\(naming.entity)") }
-        let column = place.mapping.columns[attribute.slot]
+        let column = place.mapping.column(at: attribute.slot)
         if column.isTagged {
             let entity = place.mapping.layout.name
             throw Self.unsupported(
@@ -66,6 +66,8 @@ extension QueryCompiler {
         guard let name = column.name else { return write("NULL") }
         if use == .computation, attribute.type == .date || attribute.type == .decimal {
             write("CAST(\(place.alias).\(name) AS \(forms.double))")
+        } else if use == .computation, attribute.type == .integer, let type = forms.wideInteger {
+            write("CAST(\(place.alias).\(name) AS \(type))")
         } else {
             write(forms.attribute("\(place.alias).\(name)", attribute.type))
         }

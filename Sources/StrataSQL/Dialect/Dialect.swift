@@ -29,6 +29,8 @@ package struct Dialect: Sendable {
     package let columns: SQLColumnRules
     /// The names of tables and columns.
     package let naming: SQLNaming
+    /// Where a model says what it wants of the database; `nil` if nobody looks.
+    package let hints: SQLHints?
 
     package init(
         parameter: @escaping @Sendable (Int) -> String,
@@ -42,7 +44,8 @@ package struct Dialect: Sendable {
         keyTest: (@Sendable (String) -> String)? = nil,
         forms: SQLForms,
         columns: SQLColumnRules,
-        naming: SQLNaming
+        naming: SQLNaming,
+        hints: SQLHints? = nil
     ) {
         self.parameter = parameter
         self.function = function
@@ -56,5 +59,6 @@ package struct Dialect: Sendable {
         self.forms = forms
         self.columns = columns
         self.naming = naming
+        self.hints = hints
     }
 }

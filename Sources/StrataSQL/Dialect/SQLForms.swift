@@ -18,6 +18,8 @@ package struct SQLForms: Sendable {
     package let byteCollation: String
     /// The type of floating-point numbers of 64 bits, as CAST names it.
     package let double: String
+    /// The type in which whole numbers are computed with, if columns may have narrower ones.
+    package let wideInteger: String?
     /// What is written before a column so that it counts as a computed value.
     ///
     /// No index serves it then, and nothing that it is compared with is converted to the type of the column.
@@ -43,6 +45,7 @@ package struct SQLForms: Sendable {
         attribute: @escaping @Sendable (_ column: String, _ type: PredicateAttributeType) -> String,
         byteCollation: String,
         double: String,
+        wideInteger: String? = nil,
         computed: String,
         sum: @escaping @Sendable (String, SummedNumbers, String?) -> String?,
         average: @escaping @Sendable (String, SummedNumbers, String?) -> String,
@@ -57,6 +60,7 @@ package struct SQLForms: Sendable {
         self.attribute = attribute
         self.byteCollation = byteCollation
         self.double = double
+        self.wideInteger = wideInteger
         self.computed = computed
         self.sum = sum
         self.average = average

@@ -1,3 +1,4 @@
+import StrataPredicates
 import StrataRows
 
 /// How one database calls the tables and columns of a model.
@@ -30,6 +31,8 @@ package struct SQLNaming: Sendable {
     package let joinTable: @Sendable (Relationship, _ number: Int) -> String
     /// The four columns of that table; `nil` for the names of Apple's files, which ``JoinNamer`` works out.
     package let joinColumns: (@Sendable (_ owning: Relationship, _ inverse: Relationship) -> JoinColumns)?
+    /// The column with the folded text of an attribute, by that of the attribute.
+    package let folded: @Sendable (_ column: String, StringFolding) -> String
     /// The unique index of a constraint.
     package let uniqueIndex: @Sendable (_ entity: EntityLayout, _ attributes: [String]) -> String
 
@@ -63,6 +66,7 @@ package struct SQLNaming: Sendable {
         ownerOrder: @escaping @Sendable (Relationship, Int) -> String,
         joinTable: @escaping @Sendable (Relationship, Int) -> String,
         joinColumns: (@Sendable (Relationship, Relationship) -> JoinColumns)?,
+        folded: @escaping @Sendable (String, StringFolding) -> String,
         uniqueIndex: @escaping @Sendable (EntityLayout, [String]) -> String
     ) {
         self.key = key
@@ -79,6 +83,7 @@ package struct SQLNaming: Sendable {
         self.ownerOrder = ownerOrder
         self.joinTable = joinTable
         self.joinColumns = joinColumns
+        self.folded = folded
         self.uniqueIndex = uniqueIndex
     }
 
@@ -98,6 +103,8 @@ package struct SQLNaming: Sendable {
         ownerOrder: { "Z_FOK_\($1)" + $0.name.uppercased() },
         joinTable: { "Z_\($1)" + $0.name.uppercased() },
         joinColumns: nil,
+        // Apple's files have none.
+        folded: { column, _ in column },
         uniqueIndex: { "Z_\($0.name)_UNIQUE_" + $1.joined(separator: "_") }
     )
 }

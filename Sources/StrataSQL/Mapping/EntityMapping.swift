@@ -1,3 +1,4 @@
+import StrataPredicates
 import StrataRows
 
 /// Where the rows of one entity lie in a SQL store, and their properties in those rows.
@@ -40,6 +41,32 @@ package final class EntityMapping: Sendable {
         self.isShared = isShared
         self.columns = columns
         self.toMany = toMany
+        foldedColumns = columns.enumerated().flatMap { slot, column in
+            column.folded.map { FoldedColumn(slot: slot, folding: $0.folding, name: $0.name) }
+        }
+    }
+
+    /// Columns that no slot has: the folded texts of attributes.
+    ///
+    /// Predicates that were rewritten for the database name them by positions behind those of the slots.
+    package let foldedColumns: [FoldedColumn]
+
+    /// A column with the text of an attribute, as predicates compare it that overlook case or accents.
+    package struct FoldedColumn: Sendable {
+        /// The attribute's slot.
+        package let slot: Int
+        package let folding: StringFolding
+        package let name: SQLName
+    }
+
+    /// The column at a position that a predicate names.
+    package func column(at position: Int) -> SlotColumn {
+        position < columns.count ? columns[position] : SlotColumn(name: foldedColumns[position - columns.count].name)
+    }
+
+    /// The position of the column with the folded text of an attribute; `nil` if there is none.
+    package func position(ofSlot slot: Int, foldedBy folding: StringFolding) -> Int? {
+        foldedColumns.firstIndex { $0.slot == slot && $0.folding == folding }.map { columns.count + $0 }
     }
 
     /// The column of an attribute, of a composite attribute's leaf, or of a to-one relationship.
@@ -62,6 +89,8 @@ package struct SlotColumn: Sendable {
     package var isDerived = false
     /// Whether a tag in front of the bytes tells if they are here or in a file.
     package var isTagged = false
+    /// Columns with the text folded.
+    package var folded: [(folding: StringFolding, name: SQLName)] = []
 
     package init(
         name: SQLName?,

@@ -41,16 +41,26 @@ package struct JoinNamer {
     private let storeNumbers: [Int]
     private let catalog: SQLCatalog?
     private let naming: SQLNaming
+    private let hints: SQLHints?
 
-    package init(members: [EntityLayout], storeNumbers: [Int], catalog: SQLCatalog?, naming: SQLNaming = .apple) {
+    package init(
+        members: [EntityLayout],
+        storeNumbers: [Int],
+        catalog: SQLCatalog?,
+        naming: SQLNaming = .apple,
+        hints: SQLHints? = nil
+    ) {
         self.members = members
         self.storeNumbers = storeNumbers
         self.catalog = catalog
         self.naming = naming
+        self.hints = hints
     }
 
     /// All joins, in the order of the owning entities and their relationships.
-    package func joins() -> [Join] {
+    ///
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a table whose given name cannot be.
+    package func joins() throws -> [Join] {
         var pairs: [(owning: Relationship, inverse: Relationship)] = []
         var seen: Set<ObjectIdentifier> = []
         for entity in members {
@@ -65,7 +75,17 @@ package struct JoinNamer {
             }
         }
         let columns = columnNames(pairs.flatMap { $0.owning === $0.inverse ? [$0.owning] : [$0.owning, $0.inverse] })
-        return pairs.map { named($0.owning, $0.inverse, columns) }
+        return try pairs.map { try named($0.owning, $0.inverse, columns) }
+    }
+
+    /// The name that the model gives to the table of a relationship, on either side of it.
+    private func given(_ owning: Relationship, _ inverse: Relationship) throws -> String? {
+        for relationship in [owning, inverse] {
+            let (entity, name) = (relationship.entity, relationship.name)
+            let found = try hints?.name(\.table, entity.propertyInfo[name], "\(entity.name).\(name)")
+            if let found { return found }
+        }
+        return nil
     }
 
     private func number(_ entity: EntityLayout?) -> Int { entity.map { storeNumbers[$0.number] } ?? 0 }
@@ -112,8 +132,8 @@ package struct JoinNamer {
         _ owning: Relationship,
         _ inverse: Relationship,
         _ columns: [ObjectIdentifier: String]
-    ) -> Join {
-        let table = tableName(owning)
+    ) throws -> Join {
+        let table = try given(owning, inverse) ?? tableName(owning)
         if let columns = naming.joinColumns?(owning, inverse) {
             let isSymmetric = owning === inverse
             return Join(

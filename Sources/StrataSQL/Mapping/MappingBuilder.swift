@@ -8,6 +8,9 @@ package struct MappingBuilder {
     private let catalog: SQLCatalog?
     private let rules: SQLColumnRules
     private let naming: SQLNaming
+    private let hints: SQLHints?
+    /// The names that the model itself gives to tables, by the number of the root entity.
+    private var givenTables: [Int: String] = [:]
     /// In the order of their numbers in the store.
     private let members: [EntityLayout]
     /// Numbers in the store by numbers in the model; 0 for an entity that the store does not hold.
@@ -38,6 +41,7 @@ package struct MappingBuilder {
         self.catalog = catalog
         rules = dialect.columns
         naming = dialect.naming
+        hints = dialect.hints
         indexNames = UniqueNames(naming: dialect.naming.name)
         let all = schema.entities
         // A hierarchy has one table and one counter of keys, so it comes with its super-entities.
@@ -58,12 +62,14 @@ package struct MappingBuilder {
 
     package mutating func build() throws {
         let byRoot = Dictionary(grouping: members, by: \.rootNumber)
-        hierarchies = members.filter { $0.parent == nil }.map { root in
-            Hierarchy(
+        try readGivenTables()
+        hierarchies = try members.filter { $0.parent == nil }.map { root in
+            let entities = byRoot[root.number] ?? [root]
+            return Hierarchy(
                 table: table(of: root),
-                entities: byRoot[root.number] ?? [root],
+                entities: entities,
                 names: UniqueNames(
-                    taken: [naming.key.raw, naming.entity.raw, naming.version.raw],
+                    taken: [naming.key.raw, naming.entity.raw, naming.version.raw] + (try givenColumns(entities)),
                     naming: naming.name
                 )
             )
@@ -71,7 +77,7 @@ package struct MappingBuilder {
         for (index, hierarchy) in hierarchies.enumerated() {
             hierarchyOfRoot[hierarchy.entities[0].number] = index
         }
-        for index in hierarchies.indices { nameSlots(of: index) }
+        for index in hierarchies.indices { try nameSlots(of: index) }
         for index in hierarchies.indices { mapOwnedToMany(of: index) }
         try mapJoins()
         for hierarchy in hierarchies { makeMappings(hierarchy) }
@@ -117,29 +123,80 @@ package struct MappingBuilder {
         }
     }
 
+    // MARK: - Names that the model gives
+
+    private mutating func readGivenTables() throws {
+        guard let hints else { return }
+        for entity in members {
+            guard let name = try hints.name(\.table, entity.userInfo, "entity \(entity.name)") else { continue }
+            guard entity.parent == nil else {
+                throw CocoaError(
+                    .persistentStoreIncompatibleSchema,
+                    userInfo: [
+                        NSLocalizedDescriptionKey:
+                            "\"\(hints.table)\" of entity \(entity.name): its rows are in the table of \(entity.root.name), so that entity has to have it."
+                    ]
+                )
+            }
+            givenTables[entity.number] = name
+        }
+    }
+
+    /// The names that the model gives to columns of a hierarchy.
+    private func givenColumns(_ entities: [EntityLayout]) throws -> [String] {
+        guard let hints else { return [] }
+        var names: [String] = []
+        var known: Set<String> = []
+        for entity in entities {
+            for slot in entity.ownSlots {
+                guard let name = try given(slot, entity) else { continue }
+                guard known.insert(name.uppercased()).inserted else {
+                    throw CocoaError(
+                        .persistentStoreIncompatibleSchema,
+                        userInfo: [
+                            NSLocalizedDescriptionKey:
+                                "\"\(hints.column)\" of \(entity.name).\(slot.name): another property of the hierarchy has the column \(name)."
+                        ]
+                    )
+                }
+                names.append(name)
+            }
+        }
+        return names
+    }
+
+    private func given(_ slot: Slot, _ entity: EntityLayout) throws -> String? {
+        try hints?.name(\.column, entity.propertyInfo[slot.name], "\(entity.name).\(slot.name)")
+    }
+
     // MARK: - Columns of slots
 
-    private mutating func nameSlots(of index: Int) {
+    private mutating func nameSlots(of index: Int) throws {
         for entity in hierarchies[index].entities {
             var columns = entity.parent.map { slotColumns[$0.number] } ?? []
-            for slot in entity.ownSlots { columns.append(column(of: slot, &hierarchies[index])) }
+            for slot in entity.ownSlots { columns.append(try column(of: slot, entity, &hierarchies[index])) }
             slotColumns[entity.number] = columns
         }
     }
 
-    private func column(of slot: Slot, _ hierarchy: inout Hierarchy) -> SlotColumn {
+    private func column(of slot: Slot, _ entity: EntityLayout, _ hierarchy: inout Hierarchy) throws -> SlotColumn {
+        let given = try given(slot, entity)
         // The leaf of a composite attribute has a path for a name.
         guard let relationship = slot.relationship else {
-            var column = SlotColumn(name: hierarchy.names.name(naming.attribute(slot.name)))
+            let name = given.map(naming.name) ?? hierarchy.names.name(naming.attribute(slot.name))
+            var column = SlotColumn(name: name)
             column.isDerived = slot.isDerived
             column.isTagged = slot.kind == .data && slot.allowsExternalStorage
+            for folding in try hints?.foldings(of: slot, in: entity) ?? [] {
+                column.folded.append((folding, hierarchy.names.name(naming.folded(name.raw, folding))))
+            }
             return column
         }
         let destination = number(relationship.destination)
         guard destination > 0 else { return SlotColumn(name: nil) }
         let base = naming.toOne(slot.name)
-        let suffix = hierarchy.names.suffix(for: base)
-        var column = SlotColumn(name: naming.name(base + suffix))
+        let suffix = given == nil ? hierarchy.names.suffix(for: base) : ""
+        var column = SlotColumn(name: naming.name(given ?? base + suffix))
         if hasSubentities(relationship.destination) {
             column.entity = hierarchy.names.name(naming.destination(destination, slot.name, suffix))
         }
@@ -204,8 +261,14 @@ package struct MappingBuilder {
     // MARK: - Join tables
 
     private mutating func mapJoins() throws {
-        let namer = JoinNamer(members: members, storeNumbers: storeNumbers, catalog: catalog, naming: naming)
-        for join in namer.joins() {
+        let namer = JoinNamer(
+            members: members,
+            storeNumbers: storeNumbers,
+            catalog: catalog,
+            naming: naming,
+            hints: hints
+        )
+        for join in try namer.joins() {
             let tables = (table(of: join.owning.entity), table(of: join.inverse.entity))
             joinTables.append(
                 SQLJoinTable(
@@ -248,7 +311,7 @@ package struct MappingBuilder {
     }
 
     private func table(of entity: EntityLayout) -> SQLName {
-        naming.name(naming.table(entity.root.name))
+        naming.name(givenTables[entity.rootNumber] ?? naming.table(entity.root.name))
     }
 
     // MARK: - By entity
@@ -311,6 +374,7 @@ package struct MappingBuilder {
             for slot in mapping.layout.ownSlots where isIncluded(slot) {
                 let column = mapping.columns[slot.index]
                 if let name = column.name { result.append(SQLColumn(name: name, type: declaredType(slot))) }
+                for folded in column.folded { result.append(SQLColumn(name: folded.name, type: declaredType(slot))) }
                 if let name = column.entity { result.append(SQLColumn(name: name, type: rules.keyType)) }
             }
         }

@@ -71,7 +71,8 @@ struct MigrationMapper {
                 sharesSource: false,
                 values: table.columns.map { _ in .null },
                 tagChanges: [],
-                derived: []
+                derived: [],
+                refolds: false
             )
         }
         let rows = members.filter { $0.from.table == name && !$0.from.layout.isAbstract }
@@ -80,6 +81,7 @@ struct MigrationMapper {
         var values: [SQLName: MigratedValue] = [:]
         var tags: [TableMigration.TagChange] = []
         var derived: [SQLName] = []
+        var refolds = false
         for entity in table.entities {
             for slot in entity.layout.ownSlots {
                 let column = entity.columns[slot.index]
@@ -98,6 +100,11 @@ struct MigrationMapper {
                         tags.append(.init(column: name, isTagged: column.isTagged))
                     }
                     if slot.isDerived, needsComputing(slot, entity, rows) { derived.append(name) }
+                    for column in column.folded {
+                        let value = combine(entity, rows) { folded($0, slot, column.folding) }
+                        values[column.name] = value
+                        if !value.isPlain { refolds = true }
+                    }
                 }
             }
         }
@@ -113,7 +120,8 @@ struct MigrationMapper {
             sharesSource: isShared,
             values: ordered,
             tagChanges: tags,
-            derived: derived
+            derived: derived,
+            refolds: refolds
         )
     }
 
@@ -155,6 +163,14 @@ struct MigrationMapper {
             return .constant(fallback, slot.type)
         }
         return old.isOptional && !slot.isOptional ? .column(name, orElse: fallback, slot.type) : .column(name)
+    }
+
+    /// The folded text of an attribute, if it can be taken over; else NULL, and it has to be computed.
+    private func folded(_ row: MappedPair, _ slot: Slot, _ folding: StringFolding) -> MigratedValue {
+        guard attribute(row, slot, isTagged: false).isPlain, let old = row.pair.source(of: slot),
+            let known = row.from.columns[old.index].folded.first(where: { $0.folding == folding })
+        else { return .null }
+        return .column(known.name)
     }
 
     private func defaultValue(_ layout: EntityLayout, _ slot: Slot, isTagged: Bool) -> SQLBinding {

@@ -19,6 +19,8 @@ package struct TableMigration: Sendable {
     package let tagChanges: [TagChange]
     /// Columns of derived attributes that have to be computed anew.
     package let derived: [SQLName]
+    /// Whether folded texts have to be computed.
+    package let refolds: Bool
 
     package struct TagChange: Sendable {
         package let column: SQLName

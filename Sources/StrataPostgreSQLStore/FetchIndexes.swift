@@ -1,0 +1,119 @@
+import Foundation
+import StrataPostgreSQL
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+/// The indexes that a model asks for, as PostgreSQL has them.
+///
+/// An index costs speed only where it is missing. So what cannot be said in SQL is left out: an index of an expression that is evaluated in the process, or the condition of one that
+/// holds some rows only.
+struct FetchIndexes {
+    /// What stands behind the name in a statement that makes an index.
+    struct Definition {
+        let name: String
+        /// The way in which it is kept, the columns, and which rows.
+        let text: String
+    }
+
+    private let entity: EntityMapping
+    private let mapping: SQLMapping
+
+    init(_ entity: EntityMapping, _ mapping: SQLMapping) {
+        self.entity = entity
+        self.mapping = mapping
+    }
+
+    /// The indexes of an entity, with those of the folded texts that it declares.
+    var definitions: [Definition] { folded + entity.layout.indexes.filter { !$0.isTwin }.compactMap(definition) }
+
+    private var folded: [Definition] {
+        entity.layout.ownSlots.flatMap { slot in
+            entity.columns[slot.index].folded.map {
+                Definition(name: "\(entity.table.raw)_\($0.name.raw)_index", text: "(\($0.name) NULLS FIRST)")
+            }
+        }
+    }
+
+    private func definition(_ index: IndexDefinition) -> Definition? {
+        let name = "\(PostgreSQLName.folded(entity.layout.name))_\(PostgreSQLName.folded(index.name))_index"
+        let condition = index.predicate.flatMap(condition).map { " WHERE \($0)" } ?? ""
+        if let box = BoxIndex(index, entity) {
+            return Definition(name: name, text: "USING gist (\(box.expression(nil)))\(condition)")
+        }
+        let columns = index.columns.compactMap { column -> String? in
+            let text = column.expression.map(expression) ?? self.column(column.name)
+            return text.map { "\($0) \(column.isAscending ? "NULLS FIRST" : "DESC NULLS LAST")" }
+        }
+        guard !columns.isEmpty, columns.count == index.columns.count else { return nil }
+        return Definition(name: name, text: "(\(columns.joined(separator: ", ")))\(condition)")
+    }
+
+    /// The column of a property; `nil` for bytes, which may be too long for an index.
+    private func column(_ name: String) -> String? {
+        guard let slot = entity.layout.slot(named: name), slot.kind != .data else { return nil }
+        return entity.columns[slot.index].name?.description
+    }
+
+    // MARK: - Expressions and conditions
+
+    /// An expression in SQL, if PostgreSQL computes it as the process does.
+    private func expression(_ text: String) -> String? {
+        // An expression by itself is part of no predicate.
+        guard let resolved = resolved("(\(text)) == nil"), case .isNull(let expression) = resolved.condition,
+            SQLReach.all.says(resolved.condition, [entity.layout])
+        else { return nil }
+        switch expression {
+        case .attribute, .function: break
+        case .constant, .object, .aggregate, .conditional, .rowAggregate: return nil
+        }
+        return sql { try $0.write(expression, for: .comparison) }.map { "(\($0))" }
+    }
+
+    /// The condition for the rows of an index, if PostgreSQL can say it of a row alone.
+    private func condition(_ text: String) -> String? {
+        guard let resolved = resolved(text) else { return nil }
+        let condition = FoldedText.rewritten(resolved, entity.layout, mapping).condition.withoutSets
+        guard let condition, SQLReach.all.saysAll(condition, [entity.layout]) else { return nil }
+        return sql { try $0.writeWhole(condition) }
+    }
+
+    private func resolved(_ text: String) -> ResolvedPredicate? {
+        guard let predicate = try? NSPredicate(validating: text),
+            let resolved = try? PredicateResolver.resolve(predicate, schema: entity.layout), resolved.variableCount <= 1
+        else { return nil }
+        return resolved
+    }
+
+    /// What the compiler writes, about the columns of the row alone, and with values in place of parameters: an index has none.
+    private func sql(_ body: (inout QueryCompiler) throws -> Void) -> String? {
+        var compiler = QueryCompiler(mapping, storeNumber: 0, entity: entity, variableCount: 1)
+        guard (try? body(&compiler)) != nil, compiler.joins.isEmpty else { return nil }
+        let literals = compiler.bindings.map { SQLLiteral.text(PostgreSQLValue($0)) }
+        return SQLLiteral.inlining(literals, in: compiler.takeText(), droppingAlias: "t0.")
+    }
+}
+
+extension ResolvedCondition {
+    /// The condition with each set of values as a choice between comparisons; `nil` if a set is large, or the condition is about other rows.
+    fileprivate var withoutSets: ResolvedCondition? {
+        switch self {
+        case .constant, .isNull, .comparison, .between, .string: return self
+        case .exists: return nil
+        case .and(let operands): return Self.list(operands).map { .and($0) }
+        case .or(let operands): return Self.list(operands).map { .or($0) }
+        case .not(let operand): return operand.withoutSets.map { .not($0) }
+        case .member(let operand, let set):
+            guard set.members.count <= 50, set.folding.isEmpty else { return nil }
+            let choices = set.members.map { member -> ResolvedCondition in
+                .comparison(ResolvedComparison(left: operand, operator: .equal, right: .constant(member), folding: []))
+            }
+            return .or(choices + (set.containsNull ? [.isNull(operand)] : []))
+        }
+    }
+
+    private static func list(_ operands: [ResolvedCondition]) -> [ResolvedCondition]? {
+        let parts = operands.compactMap(\.withoutSets)
+        return parts.count == operands.count ? parts : nil
+    }
+}

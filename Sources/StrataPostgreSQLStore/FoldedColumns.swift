@@ -1,0 +1,76 @@
+import StrataPostgreSQL
+import StrataPredicates
+import StrataSQL
+
+/// The columns of one table that hold folded texts of others, and what they have to hold.
+///
+/// Whoever writes a row writes them with it; this is for whoever fills a new column, or looks whether all are right.
+struct FoldedColumns {
+    private let table: SQLTable
+    private let naming: SQLNaming
+    /// Each column with the one whose text it holds folded.
+    private let columns: [(source: SQLName, folding: StringFolding, name: SQLName)]
+
+    /// The columns of a table; `nil` if it has none.
+    init?(_ table: SQLTable, _ naming: SQLNaming) {
+        columns = table.entities.flatMap { entity in
+            entity.layout.ownSlots.flatMap { slot in
+                let column = entity.columns[slot.index]
+                return column.name.map { name in column.folded.map { (name, $0.folding, $0.name) } } ?? []
+            }
+        }
+        guard !columns.isEmpty else { return nil }
+        self.table = table
+        self.naming = naming
+    }
+
+    /// How many rows are looked at at a time.
+    private static let pieceSize = 10_000
+
+    /// The rows whose columns hold something else than they should: their keys, and what they should hold.
+    ///
+    /// - Parameters:
+    ///   - connection: What reads, and `body` may write.
+    ///   - body: Called with each piece of the table that has such rows: the keys, and an array for each column.
+    /// - Throws: ``PostgreSQLError``, and what `body` throws.
+    func eachDiffering(_ connection: Connection, _ body: ([PostgreSQLArray]) throws -> Void) throws {
+        let names = columns.flatMap { ["\($0.source)", "\($0.name)"] }.joined(separator: ", ")
+        var last = Int64.min
+        while true {
+            let found = try connection.query(
+                "SELECT \(naming.key), \(names) FROM \(table.name) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT \(Self.pieceSize)",
+                [.int8(last)]
+            )
+            guard found.rowCount > 0 else { return }
+            var arrays = ([.int8] + columns.map { _ in .text }).map { PostgreSQLArray($0) }
+            for row in found.rows {
+                last = row.int64(0)
+                let wanted = columns.indices.map { row.optionalString(1 + $0 * 2).map(columns[$0].folding.fold) }
+                // Texts are the same by their code points.
+                let isRight = columns.indices.allSatisfy { index in
+                    row.optionalString(2 + index * 2).map { Array($0.utf8) } == wanted[index].map { Array($0.utf8) }
+                }
+                guard !isRight else { continue }
+                arrays[0].append(last)
+                for (index, text) in wanted.enumerated() {
+                    if let text { arrays[index + 1].append(text) } else { arrays[index + 1].appendNull() }
+                }
+            }
+            if arrays[0].count > 0 { try body(arrays) }
+        }
+    }
+
+    /// Computes the columns of all rows.
+    func fill(_ connection: Connection) throws {
+        let names = columns.indices.map { "c\($0)" }
+        let assignments = zip(columns, names).map { "\($0.name) = u.\($1)" }.joined(separator: ", ")
+        let types: [PostgreSQLType] = [.int8] + columns.map { _ in .text }
+        let rows = "\(unnested(types, from: 1)) AS u (key, \(names.joined(separator: ", ")))"
+        try eachDiffering(connection) { arrays in
+            try connection.query(
+                "UPDATE \(table.name) AS t SET \(assignments) FROM \(rows) WHERE t.\(naming.key) = u.key",
+                arrays.map { .array($0) }
+            )
+        }
+    }
+}

@@ -1,0 +1,189 @@
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Indexes of PostgreSQL stores", .enabled(if: Server.isThere))
+struct FetchIndexTests {
+    /// Places with a name, a price, a number of rooms and a position.
+    private static func model(
+        _ elements: [String: ([NSFetchIndexElementDescription], String?)],
+        version: String? = nil
+    ) -> NSManagedObjectModel {
+        let place = StoreModels.entity("Place")
+        place.properties = [
+            StoreModels.attribute("name", .string), StoreModels.attribute("price", .integer32),
+            StoreModels.attribute("rooms", .integer16), StoreModels.attribute("x", .double),
+            StoreModels.attribute("y", .float), StoreModels.attribute("large", .integer64),
+        ]
+        place.versionHashModifier = version
+        place.indexes = elements.sorted { $0.key < $1.key }.map { name, value in
+            let index = NSFetchIndexDescription(name: name, elements: value.0)
+            index.partialIndexPredicate = value.1.map { NSPredicate(format: $0) }
+            return index
+        }
+        return StoreModels.model(place)
+    }
+
+    private static func element(_ name: String, _ type: NSFetchIndexElementType = .binary)
+        -> NSFetchIndexElementDescription
+    {
+        // The entity has the property of that name.
+        let property = StoreModels.attribute(name, type == .rTree ? .double : .string)
+        return NSFetchIndexElementDescription(property: property, collationType: type)
+    }
+
+    private static func expression(_ text: String) -> NSFetchIndexElementDescription {
+        let computed = NSExpressionDescription()
+        computed.expression = NSExpression(format: text)
+        computed.resultType = .integer64
+        return NSFetchIndexElementDescription(property: computed, collationType: .binary)
+    }
+
+    private func definitions(_ store: ReopenedStore) throws -> [String] {
+        try store.texts(
+            """
+            SELECT pg_catalog.pg_get_indexdef(indexrelid) FROM pg_catalog.pg_index
+            WHERE indrelid = 'place'::regclass AND NOT indisprimary ORDER BY 1
+            """
+        ).map { $0.components(separatedBy: " USING ").last ?? "" }
+    }
+
+    private static func insert(_ count: Int, _ context: NSManagedObjectContext) throws {
+        for number in 0..<count {
+            let place = NSEntityDescription.insertNewObject(forEntityName: "Place", into: context)
+            place.setValue("name \(number)", forKey: "name")
+            place.setValue(number, forKey: "price")
+            place.setValue(number % 7, forKey: "rooms")
+            place.setValue(Double(number % 100), forKey: "x")
+            place.setValue(Float(number / 100), forKey: "y")
+        }
+        try context.save()
+    }
+
+    /// How the server carries out a fetch, for a table that it knows.
+    private func indexes(_ format: String, _ context: NSManagedObjectContext, _ store: ReopenedStore) throws -> [String]
+    {
+        try store.command("ANALYZE place")
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
+        request.predicate = NSPredicate(format: format)
+        return try context.explain(request).answers.flatMap(\.indexes)
+    }
+
+    private func count(_ format: String, _ context: NSManagedObjectContext) throws -> Int {
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
+        request.predicate = NSPredicate(format: format)
+        return try context.count(for: request)
+    }
+
+    @Test func `an index may hold some rows only`() throws {
+        let store = ReopenedStore()
+        let model = Self.model([
+            "cheap": ([Self.element("name")], "price < 20 AND (rooms IN {1, 2} OR name == \"it's\")")
+        ])
+        try store.with(model) { context in
+            try Self.insert(50, context)
+            try expectEqual(count("price < 20 AND rooms == 1", context), 3)
+        }
+        try expectEqual(
+            definitions(store),
+            [
+                "btree (name NULLS FIRST) WHERE ((price < (20)::bigint) AND ((rooms = (1)::bigint) OR (rooms = (2)::bigint) OR (name = 'it''s'::text)))"
+            ]
+        )
+        try expectEqual(store.problems(model), [])
+    }
+
+    @Test(arguments: ["name LIKE 'a*'", "name == 'a\\\\b'", "rooms IN {1} AND name MATCHES 'a'"])
+    func `a condition that SQL does not say leaves the index whole`(condition: String) throws {
+        let store = ReopenedStore()
+        let model = Self.model(["some": ([Self.element("name")], condition)])
+        try store.with(model) { try Self.insert(3, $0) }
+        try expectEqual(definitions(store), ["btree (name NULLS FIRST)"])
+    }
+
+    @Test func `an index of an expression serves comparisons with it`() throws {
+        let store = ReopenedStore()
+        let model = Self.model(["total": ([Self.expression("price * rooms + 1")], nil)])
+        try store.with(model) { context in
+            try Self.insert(3000, context)
+            try expectEqual(count("price * rooms + 1 > 17000", context), 24)
+            try expectEqual(indexes("price * rooms + 1 > 17000", context, store), ["place_total_index"])
+        }
+        try expectEqual(
+            definitions(store),
+            ["btree (((((price)::bigint * (rooms)::bigint) + (1)::bigint)) NULLS FIRST)"]
+        )
+    }
+
+    @Test func `points are found by rectangles`() throws {
+        let store = ReopenedStore()
+        let model = Self.model(["position": ([Self.element("x", .rTree), Self.element("y", .rTree)], nil)])
+        try store.with(model) { context in
+            try Self.insert(10_000, context)
+            let format = "x >= 10 AND x < 20 AND 3 <= y AND y <= 5 AND rooms == 1"
+            let found = try count(format, context)
+            let objects = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Place"))
+            let predicate = NSPredicate(format: format)
+            expectEqual(found, objects.filter { predicate.evaluate(with: $0) }.count)
+            expect(found > 0)
+            try expectEqual(indexes("x BETWEEN {10, 11} AND y == 5", context, store), ["place_position_index"])
+            // One side is open: a rectangle without an end helps nobody.
+            try expectEqual(indexes("x > 10 AND y == 5", context, store), [])
+        }
+        try expectEqual(definitions(store), ["gist (box(point(x, y), point(x, y)))"])
+    }
+
+    @Test func `a migration makes such indexes anew, and drops them with the model that asked for them`() throws {
+        let store = ReopenedStore()
+        let elements: [String: ([NSFetchIndexElementDescription], String?)] = [
+            "cheap": ([Self.element("name")], "price < 20"), "total": ([Self.expression("price + rooms")], nil),
+            "position": ([Self.element("x", .rTree), Self.element("y", .rTree)], nil),
+        ]
+        try store.with(Self.model(elements)) { try Self.insert(10, $0) }
+        let before = try definitions(store)
+        expectEqual(before.count, 3)
+        try store.command("CREATE INDEX mine_index ON place (name) WHERE price > 5")
+        try store.with(Self.model(elements, version: "2")) { try expectEqual(count("price + rooms == 6", $0), 1) }
+        expectEqual(Set(try definitions(store)), Set(before + ["btree (name) WHERE (price > 5)"]))
+        try store.with(Self.model(["cheap": ([Self.element("price")], nil)], version: "3")) { _ in }
+        // What an operator has made stays.
+        try expectEqual(definitions(store), ["btree (name) WHERE (price > 5)", "btree (price NULLS FIRST)"])
+    }
+
+    @Test(arguments: [
+        ("price + rooms > 2147483650", true), ("price * price >= 4611686014132420609", true),
+        ("price - rooms == -2147516416", true), ("NOT (price + 1 == 1)", true),
+        ("price * 2 + rooms IN {4, -65536}", true),
+        ("price + rooms == nil", true), ("price + rooms != nil", true), ("3 - price BETWEEN {1, 2147483651}", true),
+        ("price * price * price > 0", false), ("large + 1 > 0", false), ("x + 1 > 0", false), ("price / 2 == 1", false),
+        ("price * 4611686018427387904 > 0", false),
+    ])
+    func `sums and products that cannot be too large are asked of the server`(format: String, isSaid: Bool) throws {
+        let store = ReopenedStore()
+        try store.with(Self.model([:])) { context in
+            let numbers: [Int?] = [0, 1, 2, -1, 2_147_483_647, -2_147_483_648, nil]
+            for price in numbers {
+                for rooms in [0, 3, 32_767, -32_768, nil] {
+                    let place = NSEntityDescription.insertNewObject(forEntityName: "Place", into: context)
+                    place.setValue(price, forKey: "price")
+                    place.setValue(rooms, forKey: "rooms")
+                    place.setValue(price.map { Double($0) }, forKey: "x")
+                    place.setValue(price, forKey: "large")
+                }
+            }
+            try context.save()
+            let predicate = NSPredicate(format: format)
+            let objects = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Place"))
+            try expectEqual(count(format, context), objects.filter { predicate.evaluate(with: $0) }.count)
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
+            request.predicate = predicate
+            let statement = try context.explain(request).answers.first?.statement
+            expectEqual(statement?.contains("WHERE (TRUE)"), !isSaid)
+        }
+    }
+}
