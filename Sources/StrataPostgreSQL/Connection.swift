@@ -219,6 +219,7 @@ package final class Connection: @unchecked Sendable {
     ) throws -> (count: Int, preparing: PreparedKey?) {
         onStatement?(sql)
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(values.reduce(1) { $0 + $1.writtenCount })
         var places: [(start: Int, count: Int)?] = []
         places.reserveCapacity(values.count)
         for value in values {

@@ -80,6 +80,16 @@ package enum PostgreSQLValue: Sendable, Hashable {
         }
     }
 
+    /// About as many bytes as ``write(to:)`` appends.
+    package var writtenCount: Int {
+        switch self {
+        case .null, .bool, .int8, .float8, .uuid, .numeric: 16
+        case .text(let value): value.utf8.count
+        case .bytea(let value): value.count
+        case .array(let array): array.byteCount + 20
+        }
+    }
+
     /// Appends the bytes of the value; nothing for null.
     package func write(to bytes: inout [UInt8]) {
         switch self {
@@ -119,6 +129,17 @@ package struct PostgreSQLArray: Sendable, Hashable {
 
     /// The size of the values.
     package var byteCount: Int { bytes.count }
+
+    /// Makes room for so many values, as long as there is none: of those of no fixed size, for short ones.
+    package mutating func reserve(_ count: Int) {
+        let size =
+            switch element {
+            case .bool: 5
+            case .int8, .float8: 12
+            default: 24
+            }
+        bytes.reserveCapacity(count * size)
+    }
 
     package mutating func append(_ value: PostgreSQLValue) {
         count += 1

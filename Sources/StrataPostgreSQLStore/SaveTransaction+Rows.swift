@@ -79,6 +79,7 @@ extension SaveTransaction {
     func update(_ run: [RowUpdate]) throws {
         let shape = database.shapes.update(try entity(run[0].row.layout), run[0].changed)
         var arrays = shape.arrays
+        arrays.reserve(run.count)
         func flush() throws {
             let count = arrays.rowCount
             guard count > 0 else { return }
@@ -103,6 +104,7 @@ extension SaveTransaction {
 
     private func insert(_ indices: [Int], _ shape: WriteShape) throws {
         var arrays = shape.arrays
+        arrays.reserve(indices.count)
         for index in indices {
             let row = changes.inserted[index]
             let key = result.insertedKeys[index]

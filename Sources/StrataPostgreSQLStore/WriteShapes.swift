@@ -14,6 +14,11 @@ struct ColumnArrays {
 
     init(_ types: [PostgreSQLType]) { arrays = types.map { PostgreSQLArray($0) } }
 
+    /// Makes room for so many rows, of which one statement takes the first.
+    mutating func reserve(_ count: Int) {
+        for index in arrays.indices { arrays[index].reserve(min(count, Self.mostRows)) }
+    }
+
     mutating func append(_ value: Int64, to column: Int) { arrays[column].append(value) }
 
     mutating func append(_ value: Int64?, to column: Int) {
