@@ -36,6 +36,12 @@ struct ToolTests {
         let fetched = run("fetch", "--store", url, "--entity", "City", "--predicate", "name == 'Rome'")
         expectEqual(fetched.code, .success)
         expect(fetched.lines.contains { $0.contains("Rome") })
+
+        let explained = run("explain", "--store", url, "--entity", "City", "--predicate", "name == 'Rome'")
+        expectEqual(explained.code, .success, "\(explained.complaints)")
+        let text = explained.lines.joined(separator: "\n")
+        expect(text.hasPrefix("SELECT t0.\"strata_id\"") && text.contains("$1") && !text.contains("Rome"), "\(text)")
+        expect(text.contains("  Seq Scan on city t0\n") && text.hasSuffix("Scanned: city"), "\(text)")
     }
 
     @Test func `verify names what is wrong, and ends with 1`() throws {

@@ -8,6 +8,8 @@ extension QueryCompiler {
         case comparison
         /// For a computation, to which the storage class of a number matters.
         case computation
+        /// For an operator, whose result may be wider than the columns.
+        case arithmetic
     }
 
     /// Writes an expression as an operand that binds tighter than any comparison; `others` are what it is compared with.
@@ -64,9 +66,9 @@ extension QueryCompiler {
             )
         }
         guard let name = column.name else { return write("NULL") }
-        if use == .computation, attribute.type == .date || attribute.type == .decimal {
+        if use != .comparison, attribute.type == .date || attribute.type == .decimal {
             write("CAST(\(place.alias).\(name) AS \(forms.double))")
-        } else if use == .computation, attribute.type == .integer, let type = forms.wideInteger {
+        } else if use == .arithmetic, attribute.type == .integer, let type = forms.wideInteger {
             write("CAST(\(place.alias).\(name) AS \(type))")
         } else {
             write(forms.attribute("\(place.alias).\(name)", attribute.type))
@@ -90,7 +92,7 @@ extension QueryCompiler {
             write("(")
             try writeChain(arguments[0], of: function)
             write(" \(sign) ")
-            try write(arguments[1], for: .computation)
+            try write(arguments[1], for: .arithmetic)
             return write(")")
         }
         if function == .onesComplement, arguments[0].isSurelyInteger {
@@ -117,10 +119,10 @@ extension QueryCompiler {
             let sign = inner.sign(for: arguments), inner.isAdditive == function.isAdditive,
             inner.isAdditive || inner == .multiply || inner == .divide,
             function.isAdditive || function == .multiply || function == .divide
-        else { return try write(operand, for: .computation) }
+        else { return try write(operand, for: .arithmetic) }
         try writeChain(arguments[0], of: inner)
         write(" \(sign) ")
-        try write(arguments[1], for: .computation)
+        try write(arguments[1], for: .arithmetic)
     }
 
     // MARK: - CAST
