@@ -23,6 +23,10 @@ package enum RandomModel {
         // An abstract entity that nothing inherits from has no objects.
         for entity in entities where !entity.subentities.isEmpty && random.chance(30) { entity.isAbstract = true }
         for number in 0..<(3 + random.below(5)) { relate(number, entities, &random) }
+        for entity in entities {
+            hint(entity, &random)
+            index(entity, &random)
+        }
         let model = NSManagedObjectModel()
         model.entities = entities
         return model
@@ -32,6 +36,50 @@ package enum RandomModel {
         .boolean, .integer16, .integer32, .integer64, .double, .float, .decimal, .date, .string, .string, .uri, .uuid,
         .binaryData, .transformable,
     ]
+
+    /// What PostgreSQL looks for in user info: other names, and folded texts.
+    private static func hint(_ entity: NSEntityDescription, _ random: inout SeededRandom) {
+        let name = entity.name ?? ""
+        if entity.superentity == nil, random.chance(30) {
+            entity.userInfo = ["postgresql.table": "Rows of \"\(name)\""]
+        }
+        for property in entity.properties {
+            var facts: [String: String] = [:]
+            let attribute = property as? NSAttributeDescription
+            if attribute?.type == .string, random.chance(50) {
+                facts["postgresql.folded"] = random.pick(["c", "d", "cd", "c, cd"])
+            }
+            let isToOne = (property as? NSRelationshipDescription).map { !$0.isToMany } ?? false
+            if attribute != nil || isToOne, random.chance(20) {
+                facts["postgresql.column"] = "\(name) \(property.name)"
+            }
+            if !facts.isEmpty { property.userInfo = facts }
+        }
+    }
+
+    /// Indexes of the kinds that PostgreSQL has: of points, of expressions, and of some rows.
+    private static func index(_ entity: NSEntityDescription, _ random: inout SeededRandom) {
+        let attributes = entity.properties.compactMap { $0 as? NSAttributeDescription }
+        func element(_ property: NSPropertyDescription, _ type: NSFetchIndexElementType = .binary)
+            -> NSFetchIndexElementDescription
+        {
+            NSFetchIndexElementDescription(property: property, collationType: type)
+        }
+        let numbers = attributes.filter { [.integer16, .integer32, .double, .float].contains($0.type) }
+        if numbers.count > 1 {
+            let sides = numbers.prefix(2).map { element($0, .rTree) }
+            entity.indexes.append(NSFetchIndexDescription(name: "point", elements: sides))
+        }
+        if let number = numbers.first(where: { [.integer16, .integer32].contains($0.type) }) {
+            let computed = NSExpressionDescription()
+            computed.expression = NSExpression(format: "\(number.name) * 3 + 1")
+            computed.resultType = .integer64
+            entity.indexes.append(NSFetchIndexDescription(name: "computed", elements: [element(computed)]))
+            let some = NSFetchIndexDescription(name: "some", elements: [element(number)])
+            some.partialIndexPredicate = NSPredicate(format: "\(number.name) > %d", random.below(5))
+            entity.indexes.append(some)
+        }
+    }
 
     private static func composite(named name: String, _ random: inout SeededRandom) -> NSAttributeDescription {
         let composite = NSCompositeAttributeDescription()
