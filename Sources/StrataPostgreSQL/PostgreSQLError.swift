@@ -44,8 +44,13 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether a unique index has refused a row.
     package var isUniqueViolation: Bool { sqlState == "23505" }
 
+    /// Whether a foreign key has refused what a transaction has written.
+    package var isForeignKeyViolation: Bool { sqlState == "23503" }
+
     package var description: String {
-        sqlState.isEmpty ? "PostgreSQL: \(message)" : "PostgreSQL, SQLSTATE \(sqlState): \(message)"
+        guard !sqlState.isEmpty else { return "PostgreSQL: \(message)" }
+        let key = isForeignKeyViolation ? constraint.map { ", by the foreign key \($0)" } ?? "" : ""
+        return "PostgreSQL, SQLSTATE \(sqlState): \(message)\(key)"
     }
 
     /// The classes of SQLSTATEs whose messages speak of the server, of objects of the schema or of the statement, and not of values.

@@ -42,13 +42,21 @@ enum PostgreSQLBoundary {
                 case .migrating: .migration
                 }
             }
+        let mark: FailureMark =
+            if code == .persistentStoreTimeout {
+                .deadline
+            } else if error.isForeignKeyViolation, doing == .saving {
+                .data
+            } else {
+                .environment
+            }
         return CocoaError(
             code,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(place) cannot \(doing.rawValue): \(error)",
                 NSUnderlyingErrorKey: error,
             ]
-        ).marked(code == .persistentStoreTimeout ? .deadline : .environment)
+        ).marked(mark)
     }
 
     /// The error for a row, or a database, that contradicts the model.

@@ -29,4 +29,13 @@ struct PostgreSQLErrorTests {
         expectEqual(error("40001").description, "PostgreSQL, SQLSTATE 40001: x")
         expectEqual(PostgreSQLError(.deadline, "x").description, "PostgreSQL: x")
     }
+
+    @Test func `a foreign key that was broken is named`() {
+        let error = PostgreSQLError(.server, sqlState: "23503", "a row is not there", constraint: "a_key")
+        expect(error.isForeignKeyViolation)
+        expectEqual(
+            error.description,
+            "PostgreSQL, SQLSTATE 23503: a row is not there, by the foreign key a_key"
+        )
+    }
 }
