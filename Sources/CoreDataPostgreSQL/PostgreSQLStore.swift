@@ -3,6 +3,7 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQLStore
 import StrataRows
+import Synchronization
 
 /// A store in a database of PostgreSQL.
 package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore, MigratingStore, @unchecked Sendable {
@@ -33,6 +34,12 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         translation.withLock { $0 = function }
     }
 
+    private static let foreignKeys = Atomic(false)
+    private static var addsForeignKeys: Bool { foreignKeys.load(ordering: .relaxed) }
+
+    /// Gives all stores foreign keys, for tests that are written for stores without.
+    package static func addForeignKeys() { foreignKeys.store(true, ordering: .relaxed) }
+
     private static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
 
     package override func loadMetadata() throws {
@@ -56,6 +63,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
             isReadOnly: StoreOption.flag(options[NSReadOnlyPersistentStoreOption]),
             tracksHistory: StoreOption.tracksHistory(options),
+            addsForeignKeys: StoreOption.flag(options[NSPostgreSQLForeignKeysOption]) || Self.addsForeignKeys,
             timeout: StoreOption.timeout(options),
             maximumConnections: size ?? 8,
             replicas: try Self.replicas(options),

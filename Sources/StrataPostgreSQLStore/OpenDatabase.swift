@@ -17,6 +17,8 @@ package struct PostgreSQLStoreRequest: Sendable {
     package let versionIdentifiers: [String]
     package let isReadOnly: Bool
     package let tracksHistory: Bool
+    /// Whether the store shall have foreign keys from now on.
+    package let addsForeignKeys: Bool
     /// For how many seconds a user of the store waits for others, or for the server.
     package let timeout: Double
     /// The most connections in use at a time, versions that are held on to aside.
@@ -36,6 +38,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         versionIdentifiers: [String],
         isReadOnly: Bool,
         tracksHistory: Bool,
+        addsForeignKeys: Bool = false,
         timeout: Double,
         maximumConnections: Int,
         replicas: (urls: [URL], wait: Double),
@@ -49,6 +52,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         self.versionIdentifiers = versionIdentifiers
         self.isReadOnly = isReadOnly
         self.tracksHistory = tracksHistory
+        self.addsForeignKeys = addsForeignKeys
         self.timeout = timeout
         self.maximumConnections = maximumConnections
         self.replicas = replicas
@@ -198,6 +202,13 @@ final class OpenDatabase: Sendable {
                 // Who ignores versions has other tables anyway.
                 if metadata.tables != wanted.tables, metadata.versionHashes == wanted.versionHashes {
                     try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
+                }
+                if request.addsForeignKeys, !request.isReadOnly {
+                    try pool.withConnection { connection in
+                        try ForeignKeys(mapping, connection).begin(target, timeout: request.timeout) {
+                            try request.requireVersion($0.dictionary)
+                        }
+                    }
                 }
                 let records = try pool.withConnection { try beginHistory(request, $0) }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)

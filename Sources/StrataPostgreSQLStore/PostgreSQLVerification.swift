@@ -41,6 +41,7 @@ package struct PostgreSQLVerification {
                 // What is not there cannot be looked at.
                 guard verification.problems.isEmpty else { return verification.problems }
                 try verification.checkIndexes()
+                verification.problems += try ForeignKeys(mapping, connection).problems()
                 for table in mapping.tables { try verification.checkRows(table) }
                 for entity in mapping.entities { try verification.checkReferences(entity) }
                 for join in mapping.joinTables { try verification.checkPairs(join) }

@@ -114,6 +114,26 @@ struct PoolerTests {
         expectEqual(locks.rowCount, 0)
     }
 
+    @Test func `a store gets foreign keys through a pooler, and saves with them`() throws {
+        let pooler = try Pooler()
+        try ServerStack(pooler.url).insert("Rome")
+        let stack = try ServerStack(pooler.url, [NSPostgreSQLForeignKeysOption: true])
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+            NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context).setValue(city, forKey: "city")
+            try context.save()
+        }
+        let direct = try pooler.direct()
+        let error = expectThrows(PostgreSQLError.self) { try direct.command("DELETE FROM city") }
+        expectEqual(error?.sqlState, "23503")
+        // Nothing is left of the wait for locks in the session.
+        try expectEqual(
+            Connection.open(try ConnectionTarget(pooler.url), timeout: 30).command("SHOW lock_timeout")[0].string(0),
+            "0"
+        )
+    }
+
     @Test func `a version that a context is pinned to stays as it was`() throws {
         let pooler = try Pooler()
         let stack = try ServerStack(pooler.url)

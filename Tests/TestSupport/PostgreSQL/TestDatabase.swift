@@ -33,6 +33,7 @@ package enum TestDatabase {
     /// So tests of all stores need not know which one they are about.
     package static let storeType: NSPersistentStore.StoreType = {
         PostgreSQLStore.translateURLs { TestDatabase.url(for: $0) }
+        if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
         return .postgreSQL
     }()
 }

@@ -1,0 +1,176 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataSQL
+
+/// The foreign keys of a store: which ones are there, and how it gets them.
+///
+/// They are part of the database, which alone says whether a store has any. Used by one thread, with the connection that it was made for.
+struct ForeignKeys {
+    private let connection: Connection
+    private let keys: [ForeignKey]
+    private let naming: SQLNaming
+
+    /// A foreign key that a store has.
+    struct Found: Hashable {
+        let table: SQLName
+        let name: SQLName
+    }
+
+    /// Rows that keep a store from having a foreign key.
+    typealias Violation = (key: ForeignKey, count: Int64)
+
+    init(_ mapping: SQLMapping, _ connection: Connection) {
+        self.connection = connection
+        keys = ForeignKey.all(mapping)
+        naming = mapping.dialect.naming
+    }
+
+    // MARK: - What is there
+
+    /// The foreign keys of the store that the session sees, each with whether all rows were found to keep it.
+    static func found(_ connection: Connection) throws -> [Found: Bool] {
+        let found = try connection.query(
+            """
+            SELECT t.relname::text, c.conname::text, c.convalidated FROM pg_catalog.pg_constraint AS c
+            JOIN pg_catalog.pg_class AS t ON t.oid = c.conrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
+            WHERE c.contype = 'f' AND n.nspname = pg_catalog.current_schema() AND pg_catalog.strpos(c.conname::text, $1) = 1
+            ORDER BY 1, 2
+            """,
+            [.text(ForeignKey.prefix)]
+        )
+        let name = SQLNaming.postgresql.name
+        return Dictionary(
+            found.rows.map { (Found(table: name($0.string(0)), name: name($0.string(1))), $0.int64(2) != 0) }
+        ) { first, _ in first }
+    }
+
+    /// Removes all of them, in the transaction that is open.
+    ///
+    /// - Returns: Whether there were any.
+    static func drop(_ connection: Connection) throws -> Bool {
+        let found = try found(connection).keys
+        try drop(Array(found), connection)
+        return !found.isEmpty
+    }
+
+    private static func drop(_ found: [Found], _ connection: Connection) throws {
+        for key in found.sorted(by: { ($0.table.raw, $0.name.raw) < ($1.table.raw, $1.name.raw) }) {
+            try connection.command("ALTER TABLE \(key.table) DROP CONSTRAINT \(key.name)")
+        }
+    }
+
+    private func isWanted(_ found: Found) -> Bool { keys.contains { $0.found == found } }
+
+    /// What is wrong with them, a sentence each; nothing if the store has none at all.
+    func problems() throws -> [String] {
+        let found = try Self.found(connection)
+        guard !found.isEmpty else { return [] }
+        let wanted = keys.compactMap { key -> String? in
+            guard let isValid = found[key.found] else {
+                return "the foreign key \(key.name.raw) is missing"
+            }
+            return isValid ? nil : "the foreign key \(key.name.raw) is not valid for rows that were there before it"
+        }
+        let others = found.keys.filter { !isWanted($0) }.map(\.name.raw).sorted()
+        return wanted + others.map { "the foreign key \($0) is none of the model's" }
+    }
+
+    // MARK: - Making them
+
+    /// Makes those that the store does not have, in the transaction that is open, as far as its rows allow them.
+    ///
+    /// - Returns: The rows that do not. The caller must roll back if there are any.
+    func make() throws -> [Violation] {
+        let found = try Self.found(connection)
+        var violations: [Violation] = []
+        for key in keys {
+            let isValid = found[key.found]
+            guard isValid != true else { continue }
+            try connection.command("SAVEPOINT strata_key")
+            do {
+                try connection.command(
+                    isValid == nil
+                        ? key.creation(naming) : "ALTER TABLE \(key.table) VALIDATE CONSTRAINT \(key.name)"
+                )
+            } catch let error as PostgreSQLError where error.isForeignKeyViolation {
+                // The server tells of one row, and by its values.
+                try connection.command("ROLLBACK TO SAVEPOINT strata_key")
+                violations.append((key, try connection.query(key.violations(naming)).firstInt64 ?? 0))
+            }
+            try connection.command("RELEASE SAVEPOINT strata_key")
+        }
+        return violations
+    }
+
+    /// For how many milliseconds a table is waited for: whoever waits for one keeps others from writing to it.
+    private static let lockTimeout = 1000
+
+    /// Lets a store have just these from now on, in a transaction of its own. Whoever saves meanwhile waits for it.
+    ///
+    /// - Parameters:
+    ///   - target: Where the store is.
+    ///   - timeout: For how many seconds others may keep its tables locked.
+    ///   - isExpected: Looks at the store's metadata, once nobody can migrate the store any more.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if there are rows that do not allow it, `persistentStoreTimeout` (134090) if
+    ///   others keep a table locked; nothing is changed then.
+    func begin(_ target: ConnectionTarget, timeout: Double, _ isExpected: (StoreMetadata) throws -> Void) throws {
+        let found = try Self.found(connection)
+        guard keys.contains(where: { found[$0.found] != true }) || !found.keys.allSatisfy(isWanted) else { return }
+        let end = ContinuousClock.now + .seconds(timeout)
+        // Looking at the rows of large tables takes the time that it takes.
+        let patience = connection.patience
+        connection.patience = max(timeout, 86_400)
+        defer { connection.patience = patience }
+        while true {
+            do {
+                return try attempt(target, isExpected)
+            } catch let error as PostgreSQLError
+                where (error.sqlState == "55P03" || error.isTransient) && ContinuousClock.now < end
+            {
+                // Others get their turn before it is tried again.
+                try connection.rollback()
+                usleep(UInt32.random(in: 50_000..<200_000))
+            }
+        }
+    }
+
+    private func attempt(_ target: ConnectionTarget, _ isExpected: (StoreMetadata) throws -> Void) throws {
+        try connection.command(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = \(Self.lockTimeout)"
+        )
+        try OpenDatabase.lockShape(of: target, connection)
+        if let metadata = try StoreMetadata.read(connection, target.place) { try isExpected(metadata) }
+        // All at once, so that nothing waits for a table in the midst of the work. Who reads does not wait, unless one is dropped.
+        let tables = Set(keys.flatMap { [$0.table.description, $0.target.description] }).sorted()
+        if !tables.isEmpty {
+            try connection.command("LOCK TABLE \(tables.joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
+        }
+        // Another version of the model may have other delete rules, and the same tables.
+        try Self.drop(Self.found(connection).keys.filter { !isWanted($0) }, connection)
+        let violations = try make()
+        guard violations.isEmpty else { throw Self.refusal(violations, target.place) }
+        try connection.commit()
+    }
+
+    private static func refusal(_ violations: [Violation], _ place: String) -> CocoaError {
+        let list = violations.map { "\($0.key.entity).\($0.key.relationship): \(reason($0.count))" }
+        return CocoaError(
+            .persistentStoreIncompatibleSchema,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(place) cannot have foreign keys, and is as it was. \(list.joined(separator: "; ")). Correct these rows first, or add the store without the option."
+            ]
+        ).marked(.environment)
+    }
+
+    /// What is wrong with rows that do not allow a foreign key.
+    static func reason(_ count: Int64) -> String {
+        count == 1 ? "1 row leads to an object that is not there" : "\(count) rows lead to objects that are not there"
+    }
+}
+
+extension ForeignKey {
+    /// What the database calls it.
+    fileprivate var found: ForeignKeys.Found { ForeignKeys.Found(table: table, name: name) }
+}
