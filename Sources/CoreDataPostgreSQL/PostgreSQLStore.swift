@@ -253,4 +253,12 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     package static func discardStore(at url: URL) { try? PostgreSQLEngine.destroy(at: database(url), timeout: 30) }
 }
 
-extension PostgreSQLReplacement: StoreReplacement {}
+extension PostgreSQLReplacement: StoreReplacement {
+    package func finish(_ model: NSManagedObjectModel, configuration: String?) throws {
+        try model.tryFreeze()
+        try finish(
+            model.frozen.schema,
+            configuration: configuration == defaultConfigurationName ? nil : configuration
+        )
+    }
+}

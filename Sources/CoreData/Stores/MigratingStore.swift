@@ -58,8 +58,12 @@ package protocol StoreReplacement: AnyObject {
 
     /// Puts it, which nobody has open any more, in the other one's place.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) if others keep the other store locked; then that is as it was, and this one gone.
-    func finish() throws
+    /// - Parameters:
+    ///   - model: The model that it has.
+    ///   - configuration: The configuration of the model that it holds, or `nil` for all.
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep the other store locked, `migration` (134110) if its rows do not do; then the
+    ///   other one is as it was, and this one gone.
+    func finish(_ model: NSManagedObjectModel, configuration: String?) throws
 
     /// Removes it, and lets others write to the other one again.
     func abandon()

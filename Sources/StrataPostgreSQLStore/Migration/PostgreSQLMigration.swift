@@ -25,6 +25,8 @@ final class PostgreSQLMigration {
     private var temporaryCount = 0
     /// The indexes that stay.
     var standing: Set<SQLName> = []
+    /// Whether the store has foreign keys, and shall have those of the new model.
+    private(set) var hadForeignKeys = false
 
     var naming: SQLNaming { destination.dialect.naming }
 
@@ -56,6 +58,8 @@ final class PostgreSQLMigration {
     func run() throws {
         try lockAll()
         try checkRows()
+        // Before rows are written: what is noted for them to be looked at later keeps tables from being changed.
+        hadForeignKeys = try ForeignKeys.drop(connection)
         try dropIndexes()
         let total = Double(layout.tables.count + layout.joins.count + 1)
         for (number, table) in layout.tables.enumerated() {
@@ -79,6 +83,7 @@ final class PostgreSQLMigration {
         try computeDerived()
         try migrateHistory()
         try writeMetadata()
+        try makeForeignKeys()
     }
 
     private var oldTables: [SQLName] { source.tables.map(\.name) + source.joinTables.map(\.name) }

@@ -20,6 +20,8 @@ package final class PostgreSQLReplacement {
     private let timeout: Double
     /// What keeps others from writing.
     private let connection: Connection
+    /// Whether the old store has foreign keys, and the new one shall have them too.
+    private var hasForeignKeys = false
 
     /// Keeps others from writing to a store, and removes what a replacement has left that was killed.
     ///
@@ -65,6 +67,7 @@ package final class PostgreSQLReplacement {
                 return false
             }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
+            hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
             return true
         }
         guard isExpected else { return nil }
@@ -147,10 +150,15 @@ package final class PostgreSQLReplacement {
     ///
     /// Sessions that have the old one open end.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) if others keep a table of the old store locked, as by a version that they are pinned to.
-    package func finish() throws {
+    /// - Parameters:
+    ///   - schema: The model that the new store has.
+    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep a table of the old store locked, as by a version that they are pinned to, and
+    ///   `migration` (134110) if the old store has foreign keys, and rows of the new one do not allow them.
+    package func finish(_ schema: Schema, configuration: String?) throws {
         do {
             try PostgreSQLBoundary.run(.migrating, target.place) {
+                try makeForeignKeys(schema, configuration)
                 connection.patience = max(timeout, 86_400)
                 try lockAll()
                 try connection.command("DROP TABLE \(oldTables)")
@@ -165,6 +173,21 @@ package final class PostgreSQLReplacement {
         } catch {
             abandon()
             throw error
+        }
+    }
+
+    /// Gives the new store the foreign keys of its model if the old one has some, while nobody waits for it.
+    private func makeForeignKeys(_ schema: Schema, _ configuration: String?) throws {
+        guard hasForeignKeys else { return }
+        let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
+        let pool = OpenDatabase.pool(working, size: 1, timeout: timeout)
+        defer { pool.close() }
+        try pool.withConnection { connection in
+            connection.patience = max(timeout, 86_400)
+            try connection.command("BEGIN")
+            let violations = try ForeignKeys(mapping, connection).make()
+            guard violations.isEmpty else { throw ForeignKeys.failure(url, violations, target.place) }
+            try connection.commit()
         }
     }
 

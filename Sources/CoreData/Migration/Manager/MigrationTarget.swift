@@ -5,6 +5,8 @@ import StrataSQLiteStore
 /// Where a migration writes to: a store that nobody opens before it is complete.
 struct MigrationTarget {
     let stack: MigrationStack
+    private let model: NSManagedObjectModel
+    private let configuration: String?
     private let type: String
     private let destination: URL
     private let options: [AnyHashable: Any]
@@ -40,6 +42,8 @@ struct MigrationTarget {
         _ options: [AnyHashable: Any]?,
         replacing source: (model: NSManagedObjectModel, configuration: String?)? = nil
     ) throws {
+        self.model = model
+        self.configuration = configuration
         self.type = type
         replacesSource = source != nil
         destination = url
@@ -160,7 +164,7 @@ struct MigrationTarget {
             stack.close()
             guard working != destination else { return true }
             if let replacement {
-                try replacement.finish()
+                try replacement.finish(model, configuration: configuration)
                 return true
             }
             if replacesSource {

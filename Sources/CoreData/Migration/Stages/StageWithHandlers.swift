@@ -58,7 +58,7 @@ struct StageWithHandlers {
             replacement.abandon()
             throw error
         }
-        try replacement.finish()
+        try replacement.finish(to, configuration: whole.configuration)
     }
 
     /// A store of one's own, whose file can be copied.

@@ -1,0 +1,25 @@
+import Foundation
+import StrataSQL
+
+extension PostgreSQLMigration {
+    /// Makes the foreign keys of the new model, if the store had those of the old one.
+    ///
+    /// - Throws: `migration` (134110) with the number of rows for each relationship if there are any that lead nowhere.
+    func makeForeignKeys() throws {
+        guard hadForeignKeys else { return }
+        let violations = try ForeignKeys(destination, connection).make()
+        guard !violations.isEmpty else { return }
+        throw ForeignKeys.failure(request.url, violations, place)
+    }
+}
+
+extension ForeignKeys {
+    /// The error of a migration whose rows do not allow foreign keys.
+    static func failure(_ url: URL, _ violations: [Violation], _ place: String) -> CocoaError {
+        MigrationErrors.rows(
+            url,
+            violations.map { ($0.key.entity, $0.key.relationship, reason($0.count)) },
+            place: place
+        )
+    }
+}
