@@ -106,7 +106,9 @@ struct ForeignKeys {
     /// For how many milliseconds a table is waited for: whoever waits for one keeps others from writing to it.
     private static let lockTimeout = 1000
 
-    /// Lets a store have just these from now on, in a transaction of its own. Whoever saves meanwhile waits for it.
+    /// Lets a store have just these from now on, in a transaction of its own.
+    ///
+    /// Whoever saves meanwhile waits for it.
     ///
     /// - Parameters:
     ///   - target: Where the store is.

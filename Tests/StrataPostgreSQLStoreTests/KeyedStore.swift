@@ -92,7 +92,9 @@ final class KeyedStore: Sendable {
         return model
     }
 
-    /// A model of countries and cities. In the second version cities have a title in place of a name, districts and twins, and the country
+    /// A model of countries and cities.
+    ///
+    /// In the second version cities have a title in place of a name, districts and twins, and the country
     /// knows its capital, which had no inverse before.
     static func atlas(_ version: Int) -> NSManagedObjectModel {
         let (country, city) = (entity("Country"), entity("City"))
