@@ -2,11 +2,11 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
-import StrataPostgreSQLStore
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataPostgreSQLStore
 
 @Suite("Foreign keys of PostgreSQL stores", .enabled(if: Server.isThere))
 struct ForeignKeyTests {
@@ -308,6 +308,23 @@ struct ForeignKeyTests {
         expect(ContinuousClock.now - start >= .seconds(1.5))
         try expectEqual(store.keyColumns(), [])
         try writer.command("ROLLBACK")
+        try store.make(model, options)
+        try expectEqual(store.keyColumns(), Self.guideKeys)
+    }
+
+    @Test func `a store that somebody migrates meanwhile is waited for`() throws {
+        let store = KeyedStore()
+        let model = GuideModel.make()
+        try store.make(model)
+        let target = try ConnectionTarget(TestDatabase.url(for: store.url))
+        let migrating = try store.connection()
+        try migrating.command("BEGIN")
+        try OpenDatabase.lockShape(of: target, migrating)
+        let options = KeyedStore.withKeys.merging([NSPersistentStoreTimeoutOption: 1.5]) { $1 }
+        let error = expectThrows(CocoaError.self) { try store.open(model, options) }
+        expectEqual(error?.code, .persistentStoreTimeout)
+        try expectEqual(store.keyColumns(), [])
+        try migrating.command("ROLLBACK")
         try store.make(model, options)
         try expectEqual(store.keyColumns(), Self.guideKeys)
     }

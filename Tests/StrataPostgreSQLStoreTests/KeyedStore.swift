@@ -97,12 +97,15 @@ final class KeyedStore: Sendable {
     /// In the second version cities have a title in place of a name, districts and twins, and the country
     /// knows its capital, which had no inverse before.
     static func atlas(_ version: Int) -> NSManagedObjectModel {
-        let (country, city) = (entity("Country"), entity("City"))
+        let (country, city, region) = (entity("Country"), entity("City"), entity("Region"))
         GuideModel.relate(country, "cities", .many(.nullifyDeleteRule), city, "country", .one(.nullifyDeleteRule))
         let model = NSManagedObjectModel()
-        model.entities = [city, country]
+        GuideModel.relate(country, "regions", .many(.cascadeDeleteRule), region, "country", .one(.nullifyDeleteRule))
+        model.entities = [city, country, region]
         guard version == 2 else {
             country.properties.append(GuideModel.relationship("capital", .one(.nullifyDeleteRule), city))
+            // A table that loses a column is written anew, and the old one dropped, while that of regions stays.
+            country.properties.append(GuideModel.attribute("motto", .string))
             return model
         }
         GuideModel.relate(country, "capital", .one(.nullifyDeleteRule), city, "capitalOf", .one(.nullifyDeleteRule))
