@@ -76,7 +76,7 @@ extension Connection {
             unsent = 0
         }
         do {
-            let (count, preparing) = try send(sql, parameters, isKept: isKept, waits: false)
+            let (count, preparing) = try send(sql, parameters, isKept: isKept)
             let statement = PostedStatement(preparing: preparing)
             unsent += count
             posted.append(statement)
@@ -138,11 +138,19 @@ extension Connection {
         try requireUsable()
         guard PQpipelineSync(handle) == 1 else { throw lost() }
         let failure = try take(statements)
+        try leavePipeline(failure)
+        try reviewPosted(failure)
+        if let failure { throw failure }
+    }
+
+    /// Takes what ends the pipeline, after the answers to all that was sent.
+    ///
+    /// - Parameter failure: What one of them has failed with.
+    /// - Throws: That, or ``PostgreSQLError`` of a connection that was lost, if the end has not come.
+    func leavePipeline(_ failure: (any Error)?) throws {
         guard let end = try nextResult(), PQresultStatus(end.result) == PGRES_PIPELINE_SYNC,
             PQexitPipelineMode(handle) == 1
         else { throw failure ?? lost() }
-        try reviewPosted(failure)
-        if let failure { throw failure }
     }
 
     /// Takes the answers to statements.
@@ -158,7 +166,7 @@ extension Connection {
     }
 
     /// The answer to one message; `nil` if it failed, or if another one before it did.
-    private func take(_ failure: inout PostgreSQLError?) throws -> QueryResult? {
+    func take(_ failure: inout PostgreSQLError?) throws -> QueryResult? {
         var answer: QueryResult?
         while let result = try nextResult() {
             switch PQresultStatus(result.result) {

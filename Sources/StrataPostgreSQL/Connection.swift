@@ -97,7 +97,7 @@ package final class Connection: @unchecked Sendable {
             where error.isStale && isIdle && !isBroken
         {
             forgetPrepared()
-            return try run(sql, parameters)
+            return try answer(try post(sql, parameters))
         }
     }
 
@@ -114,7 +114,7 @@ package final class Connection: @unchecked Sendable {
         onStatement?(sql)
         guard PQsendQuery(handle, sql) == 1 else { throw lost() }
         staysInSingleRowMode = false
-        return try results(of: sql).last ?? { throw noAnswer }()
+        return try results().last ?? { throw noAnswer }()
     }
 
     /// As many rows as may be held at once: it takes less time than to get them one by one.
@@ -152,28 +152,65 @@ package final class Connection: @unchecked Sendable {
             return
         }
         try requireUsable()
-        try send(sql, parameters)
-        PQsetSingleRowMode(handle)
-        staysInSingleRowMode = true
-        var failure: (any Error)?
+        var hasRows = false
+        do {
+            try stream(sql, parameters, &hasRows, body)
+        } catch let error as PostgreSQLError where error.isStale && !isBroken {
+            forgetPrepared()
+            // In a transaction it has ended that as well.
+            guard isIdle, !hasRows else { throw error }
+            try stream(sql, parameters, &hasRows, body)
+        }
+    }
+
+    /// Sends a statement, and hands out its rows as they come.
+    ///
+    /// What is new to the session is prepared in the same round trip.
+    ///
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - parameters: Its values.
+    ///   - hasRows: Becomes true once a row was handed out.
+    ///   - body: As ``each(_:_:mostRows:_:)`` takes it.
+    /// - Throws: ``PostgreSQLError``, and what `body` throws.
+    private func stream(
+        _ sql: String,
+        _ parameters: [PostgreSQLValue],
+        _ hasRows: inout Bool,
+        _ body: (ResultRow) throws -> Bool
+    ) throws {
+        let isPiped = isNew(sql, parameters)
+        if isPiped, PQenterPipelineMode(handle) != 1 { throw lost() }
+        let (_, preparing) = try send(sql, parameters)
+        var refusal: PostgreSQLError?
+        if isPiped {
+            guard PQpipelineSync(handle) == 1 else { throw lost() }
+            if let preparing, try take(&refusal) == nil { forget(preparing) }
+        }
+        var failure: (any Error)? = refusal
+        // In a pipeline libpq takes this for the statement whose answer comes next, and forgets it at that one's end.
+        if refusal == nil { PQsetSingleRowMode(handle) }
+        staysInSingleRowMode = !isPiped
         var wantsMore = true
         while let result = try nextAnswer() {
             switch PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE:
                 defer { PQclear(result) }
                 guard wantsMore else { continue }
+                hasRows = true
                 do { wantsMore = try body(ResultRow(result: result, row: 0, owner: nil)) } catch {
                     failure = error
                     wantsMore = false
                 }
                 if !wantsMore { canceller.cancel() }
-            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: PQclear(result)
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_PIPELINE_ABORTED: PQclear(result)
             default:
                 let result = QueryResult(result)
                 // The cancel that ends what nobody wants any more is no failure.
                 if wantsMore { failure = failure ?? error(of: result) }
             }
         }
+        if isPiped { try leavePipeline(failure) }
         if !wantsMore { settleCancel() }
         if let failure { throw failure }
     }
@@ -187,7 +224,7 @@ package final class Connection: @unchecked Sendable {
         try requireUsable()
         try send(sql, parameters)
         staysInSingleRowMode = false
-        return try results(of: sql).last ?? { throw noAnswer }()
+        return try results().last ?? { throw noAnswer }()
     }
 
     var noAnswer: PostgreSQLError { PostgreSQLError(.connection, "the server has given no answer") }
@@ -201,21 +238,19 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - Sending
 
-    /// Sends a statement, prepared if it may be.
+    /// Sends a statement, prepared if it may be; what is yet to be prepared needs the pipeline mode.
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - values: Its values.
     ///   - isKept: Whether it stays prepared for the next time.
-    ///   - waits: Whether to see first that it can be prepared; if not, what is new is told.
     /// - Returns: The size of its values, and what it is prepared as if it never was before.
     /// - Throws: ``PostgreSQLError``.
     @discardableResult
     func send(
         _ sql: String,
         _ values: [PostgreSQLValue],
-        isKept: Bool = true,
-        waits: Bool = true
+        isKept: Bool = true
     ) throws -> (count: Int, preparing: PreparedKey?) {
         onStatement?(sql)
         var bytes: [UInt8] = []
@@ -235,7 +270,7 @@ package final class Connection: @unchecked Sendable {
         bytes.append(0)
         let types = values.map(\.type.rawValue)
         let isPrepared = prepares && isKept && prelude == nil
-        let (name, preparing) = isPrepared ? try prepare(sql, types, waits: waits) : (nil, nil)
+        let (name, preparing) = isPrepared ? try prepare(sql, types) : (nil, nil)
         let lengths = places.map { Int32($0?.count ?? 0) }
         let formats = [Int32](repeating: 1, count: values.count)
         let isSent = bytes.withUnsafeBufferPointer { bytes -> Bool in
@@ -251,13 +286,12 @@ package final class Connection: @unchecked Sendable {
         return (bytes.count + sql.utf8.count, preparing)
     }
 
-    private func prepare(_ sql: String, _ types: [UInt32], waits: Bool) throws -> (String, preparing: PreparedKey?) {
+    private func prepare(_ sql: String, _ types: [UInt32]) throws -> (String, preparing: PreparedKey?) {
         let key = PreparedKey(sql: sql, types: types)
         if let name = prepared[key] { return (name, nil) }
         preparedCount += 1
         let name = "strata_\(preparedCount)"
         guard PQsendPrepare(handle, name, sql, Int32(types.count), types) == 1 else { throw lost() }
-        if waits { _ = try results(of: sql) }
         prepared[key] = name
         return (name, key)
     }
@@ -275,7 +309,7 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - Waiting
 
-    private func results(of sql: String) throws -> [QueryResult] {
+    private func results() throws -> [QueryResult] {
         var results: [QueryResult] = []
         var failure: PostgreSQLError?
         while let result = try nextResult() {

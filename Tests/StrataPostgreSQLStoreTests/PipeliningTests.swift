@@ -31,6 +31,108 @@ struct PipeliningTests {
         }
     }
 
+    @Test func `rows that come one by one take one round trip, also of a statement that is new to the session`() throws
+    {
+        let proxy = try FaultProxy()
+        defer { proxy.close() }
+        let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
+        for _ in 0..<2 {
+            let before = proxy.answers.withLock { $0 }
+            var seen: [Int64] = []
+            try connection.each("SELECT pg_catalog.generate_series(1, $1)", [.int8(3)]) { row in
+                seen.append(row.int64(0))
+                return true
+            }
+            expectEqual(seen, [1, 2, 3])
+            expectEqual(proxy.answers.withLock { $0 }, before + 1)
+        }
+    }
+
+    @Test(arguments: [
+        // Refused when it is prepared, before there are rows, and after some.
+        ("SELECT nothing", "42703"), ("SELECT 1 / 0", "22012"),
+        ("SELECT 1 / (4 - n) FROM pg_catalog.generate_series(1, 9) AS n", "22012"),
+    ])
+    func `a statement that fails while its rows come one by one leaves a connection that is as good as before`(
+        sql: String,
+        state: String
+    ) throws {
+        let connection = try Server.connection()
+        func check() throws {
+            try expectEqual(connection.query("SELECT 1::bigint").firstInt64, 1)
+            try expectEqual(connection.answer(connection.post("SELECT 2::bigint")).firstInt64, 2)
+            var count = 0
+            try connection.each("SELECT pg_catalog.generate_series(1, 3)") { _ in
+                count += 1
+                return true
+            }
+            expectEqual(count, 3)
+        }
+        for _ in 0..<2 {
+            let error = expectThrows(PostgreSQLError.self) { try connection.each(sql) { _ in true } }
+            expectEqual(error?.sqlState, state)
+            try check()
+            try connection.command("BEGIN")
+            let again = expectThrows(PostgreSQLError.self) { try connection.each(sql) { _ in true } }
+            expectEqual(again?.sqlState, state)
+            expect(!connection.isIdle)
+            try connection.rollback()
+            try check()
+        }
+    }
+
+    @Test func `rows that come one by one can be given up, or cancelled, the first time and the next`() throws {
+        struct Enough: Error {}
+        let connection = try Server.connection()
+        let canceller = connection.canceller
+        let sql = "SELECT pg_catalog.generate_series(1, 1000000000)"
+        for _ in 0..<2 {
+            var seen = 0
+            try connection.each(sql) { _ in
+                seen += 1
+                return seen < 3
+            }
+            expectEqual(seen, 3)
+            connection.forgetPrepared()
+            expectThrows(Enough.self) { try connection.each(sql) { _ in throw Enough() } }
+            connection.forgetPrepared()
+            let error = expectThrows(PostgreSQLError.self) {
+                try connection.each(sql) { row in
+                    if row.int64(0) == 1 { canceller.cancel() }
+                    return true
+                }
+            }
+            expectEqual(error?.sqlState, "57014")
+            connection.settleCancel()
+            try expectEqual(connection.query("SELECT 1::bigint").firstInt64, 1)
+        }
+    }
+
+    @Test func `rows of a table that has changed since its statement was prepared come one by one`() throws {
+        let connection = try Server.connection()
+        try connection.command("CREATE TEMPORARY TABLE numbers (number bigint)")
+        try connection.command("INSERT INTO numbers VALUES (1), (2)")
+        func numbers() throws -> [Int64] {
+            var seen: [Int64] = []
+            try connection.each("SELECT number FROM numbers ORDER BY number") { row in
+                seen.append(row.int64(0))
+                return true
+            }
+            return seen
+        }
+        try expectEqual(numbers(), [1, 2])
+        try connection.command("ALTER TABLE numbers ALTER COLUMN number TYPE integer")
+        try expectEqual(numbers(), [1, 2])
+        // In a transaction it fails once.
+        try connection.command("ALTER TABLE numbers ALTER COLUMN number TYPE bigint")
+        try connection.command("BEGIN")
+        expectEqual(expectThrows(PostgreSQLError.self) { try numbers() }?.isStale, true)
+        try connection.rollback()
+        try connection.command("BEGIN")
+        try expectEqual(numbers(), [1, 2])
+        try connection.command("COMMIT")
+    }
+
     @Test func `the server begins with what was sent before anybody asks for the answer`() throws {
         let (connection, other) = (try Server.connection(), try Server.connection())
         let key = Int64(UInt32.random(in: 1 ... .max))
