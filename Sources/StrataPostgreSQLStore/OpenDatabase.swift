@@ -194,23 +194,8 @@ final class OpenDatabase: Sendable {
                     throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
                 }
                 try request.requireVersion(metadata.dictionary)
-                if metadata.format < StoreFormat.current {
-                    guard !request.isReadOnly else { throw StoreFormat.outdated(target.place) }
-                    try pool.withConnection { try StoreFormat.bringUp(target, $0) }
-                }
-                let wanted = StoreMetadata(newFor: request, mapping)
-                // Who ignores versions has other tables anyway.
-                if metadata.tables != wanted.tables, metadata.versionHashes == wanted.versionHashes {
-                    try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
-                }
-                if request.addsForeignKeys, !request.isReadOnly {
-                    try pool.withConnection { connection in
-                        try ForeignKeys(mapping, connection).begin(target, timeout: request.timeout) {
-                            try request.requireVersion($0.dictionary)
-                        }
-                    }
-                }
-                let records = try pool.withConnection { try beginHistory(request, $0) }
+                try prepare(request, mapping, metadata, target, pool)
+                let records = try pool.withConnection { try join(request, metadata, target, $0) }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
                 return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records, replicas: replicas)
             } catch {
@@ -218,6 +203,52 @@ final class OpenDatabase: Sendable {
                 throw error
             }
         }
+    }
+
+    /// Makes certain that a store has the tables that are asked for, and the foreign keys.
+    private static func prepare(
+        _ request: PostgreSQLStoreRequest,
+        _ mapping: SQLMapping,
+        _ metadata: StoreMetadata,
+        _ target: ConnectionTarget,
+        _ pool: ConnectionPool
+    ) throws {
+        if metadata.format < StoreFormat.current {
+            guard !request.isReadOnly else { throw StoreFormat.outdated(target.place) }
+            try pool.withConnection { try StoreFormat.bringUp(target, $0) }
+        }
+        let wanted = StoreMetadata(newFor: request, mapping)
+        // Who ignores versions has other tables anyway.
+        if metadata.tables != wanted.tables, metadata.versionHashes == wanted.versionHashes {
+            try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
+        }
+        if request.addsForeignKeys, !request.isReadOnly {
+            try pool.withConnection { connection in
+                try ForeignKeys(mapping, connection).begin(target, timeout: request.timeout) {
+                    try request.requireVersion($0.dictionary)
+                }
+            }
+        }
+    }
+
+    /// Begins a history if one is asked for, and notes that the connection has seen the store: so whoever has it next need not ask.
+    ///
+    /// - Returns: Whether a history is kept.
+    private static func join(
+        _ request: PostgreSQLStoreRequest,
+        _ metadata: StoreMetadata,
+        _ target: ConnectionTarget,
+        _ connection: Connection
+    ) throws -> Bool {
+        // In one round trip with what follows.
+        let (sql, values) = StoreMetadata.statement(joining: target)
+        let joined = connection.isPooled ? nil : try connection.post(sql, values)
+        let records = try beginHistory(request, connection)
+        if let joined {
+            let found = try StoreMetadata(connection.answer(joined), target.place)
+            connection.isKnown = found.isSame(as: metadata)
+        }
+        return records
     }
 
     /// Makes the tables, unless somebody else is faster.

@@ -101,18 +101,30 @@ package struct StoreMetadata: @unchecked Sendable {
             )
             guard table.rowCount > 0 else { return nil }
         }
-        // In one statement: nobody can migrate the store between the two.
-        let joining = target.map { _ in ", \(StoreSessions.join(schema: "$1"))" } ?? ""
         let result: QueryResult
         do {
-            result = try connection.query(
-                "SELECT format, uuid, metadata\(joining) FROM strata_store",
-                target.map { [PostgreSQLValue.text($0.schema)] } ?? []
-            )
+            let (sql, values) = statement(joining: target)
+            result = try connection.query(sql, values)
         } catch let error as PostgreSQLError where target != nil && error.sqlState == "42P01" {
             // There is no such table any more.
             return nil
         }
+        return try StoreMetadata(result, place)
+    }
+
+    /// What reads the metadata of a store that is there, and lets the session join; see ``read(_:_:joining:)``.
+    static func statement(joining target: ConnectionTarget?) -> (sql: String, values: [PostgreSQLValue]) {
+        // In one statement: nobody can migrate the store between the two.
+        let joining = target.map { _ in ", \(StoreSessions.join(schema: "$1"))" } ?? ""
+        return (
+            "SELECT format, uuid, metadata\(joining) FROM strata_store", target.map { [.text($0.schema)] } ?? []
+        )
+    }
+
+    /// What the database has told.
+    ///
+    /// - Throws: As ``read(_:_:joining:)``.
+    init(_ result: QueryResult, _ place: String) throws {
         guard result.rowCount == 1 else { throw PostgreSQLBoundary.damaged(place, "its metadata is missing.") }
         guard result[0].int64(0) <= StoreFormat.current else {
             throw CocoaError(
@@ -124,10 +136,12 @@ package struct StoreMetadata: @unchecked Sendable {
         guard !uuid.isEmpty,
             let values = PropertyListSerialization.dictionary(from: result[0].data(2))
         else { throw PostgreSQLBoundary.damaged(place, "its metadata cannot be read.") }
-        var metadata = StoreMetadata(dictionary: values, uuid: uuid)
-        metadata.format = result[0].int64(0)
-        return metadata
+        self.init(dictionary: values, uuid: uuid)
+        format = result[0].int64(0)
     }
+
+    /// Whether it is of the same store, with the same model.
+    func isSame(as other: StoreMetadata) -> Bool { uuid == other.uuid && versionHashes == other.versionHashes }
 
     /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
     func archived() throws -> Data {

@@ -155,9 +155,9 @@ struct PipeliningTests {
         let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let store = try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
         defer {
-            try? coordinator.remove(store)
+            for store in coordinator.persistentStores { try? coordinator.remove(store) }
             _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
         }
         try body(proxy, schema, coordinator)
@@ -186,6 +186,25 @@ struct PipeliningTests {
                     try context.save()
                     expectEqual(proxy.answers.withLock { $0 }, before + 2, "\(count) rows")
                 }
+            }
+        }
+    }
+
+    @Test func `the first fetch after a store was opened takes one round trip, and so does the next`() throws {
+        try withStore { proxy, _, coordinator in
+            for name in ["made", "opened"] {
+                let context = context(coordinator)
+                try context.performAndWait {
+                    for entity in ["City", "City", "Venue"] {
+                        let before = proxy.answers.withLock { $0 }
+                        try expectEqual(context.fetch(NSFetchRequest<NSManagedObject>(entityName: entity)), [])
+                        expectEqual(proxy.answers.withLock { $0 }, before + 1, "\(entity), \(name)")
+                    }
+                }
+                let store = try require(coordinator.persistentStores.first)
+                let url = try require(store.url)
+                try coordinator.remove(store)
+                try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
             }
         }
     }
