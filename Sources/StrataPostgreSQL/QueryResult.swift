@@ -12,6 +12,9 @@ package final class QueryResult {
     package var rowCount: Int { Int(PQntuples(result)) }
     package var columnCount: Int { Int(PQnfields(result)) }
 
+    /// How much memory the rows take.
+    package var byteCount: Int { Int(PQresultMemorySize(result)) }
+
     /// How many rows a statement has changed.
     package var changeCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 

@@ -196,7 +196,8 @@ extension Connection {
     func inSnapshot<R>(_ body: () throws -> R) throws -> R {
         try command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         let result = try body()
-        try command("COMMIT")
+        // With what is left to be sent.
+        try answer(try post("COMMIT", isKept: false))
         return result
     }
 }

@@ -13,8 +13,8 @@ struct FetchStatement {
     let parameters: [PostgreSQLValue]
     /// Whether the rows that come are those that are asked for; else the predicate has to be evaluated.
     let isFilterExact: Bool
-    /// Whether the rows come in the order and the window that are asked for.
-    let isOrderExact: Bool
+    /// Whether the rows come in the order that is asked for.
+    let isSorted: Bool
     /// Whether it fails, with 22003, for sums that are too large; see ``RowQueries/attempt(_:_:otherwise:)``.
     let mayOverflow: Bool
     /// The most rows that can come; `nil` if nothing tells.
@@ -23,7 +23,8 @@ struct FetchStatement {
     /// Whether a transaction is not needed for one answer.
     var standsAlone: Bool { isExact && !mayOverflow }
 
-    var isExact: Bool { isFilterExact && isOrderExact }
+    /// Whether the rows that come are the answer, within its window.
+    var isExact: Bool { isFilterExact && isSorted }
 }
 
 extension RowQueries {
@@ -47,12 +48,12 @@ extension RowQueries {
         }
         let sort = isOrdered ? plan.sort : nil
         let saysOrder = sort?.terms.allSatisfy { reach.sorts($0, [plan.layout]) } ?? true
-        let isOrderExact = isFilterExact && saysOrder
+        let isExact = isFilterExact && saysOrder
         let said = plan.with(
             predicate: predicate,
             sort: saysOrder ? sort : nil,
-            limit: isOrderExact ? plan.limit : 0,
-            offset: isOrderExact ? plan.offset : 0
+            limit: isExact ? plan.limit : 0,
+            offset: isExact ? plan.offset : 0
         )
         var compiled = try QueryCompiler.compile(said, entity, mapping)
         // Among equals the order of insertion decides, in the process too.
@@ -80,7 +81,7 @@ extension RowQueries {
             restriction: compiled.joins.isEmpty && !plan.isWindowed ? restriction : nil,
             parameters: parameters,
             isFilterExact: isFilterExact,
-            isOrderExact: isOrderExact,
+            isSorted: saysOrder,
             mayOverflow: predicate?.condition.mayOverflow ?? false,
             mostRows: said.limit > 0 ? said.limit : predicate?.condition.mostRows
         )
@@ -122,7 +123,7 @@ extension RowQueries {
     }
 
     /// The statement of a fetch, which instruments are told without its values.
-    private func noted(_ sql: String) -> String {
+    func noted(_ sql: String) -> String {
         if let tally = OperationTally.current { tally.pointee.statement = sql }
         return sql
     }
@@ -138,10 +139,12 @@ extension RowQueries {
     ) throws -> R {
         let statement = try known ?? statement(plan, entity, isOrdered: isOrdered)
         guard statement.mayOverflow else { return try body(statement) }
+        let position = plan.control?.position
         return try attempt(connection) {
             try body(statement)
         } otherwise: {
-            try body(try self.statement(plan, entity, isOrdered: isOrdered, reach: .withoutSums))
+            if let position { plan.control?.goBack(to: position) }
+            return try body(try self.statement(plan, entity, isOrdered: isOrdered, reach: .withoutSums))
         }
     }
 
@@ -194,15 +197,17 @@ extension RowQueries {
         _ connection: Connection,
         _ source: any RowSource
     ) throws -> [Row] {
+        guard statement.isExact else {
+            return try sifted(plan, entity, statement, connection, source, needsRows: true) { $0 }
+        }
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
-        // What is evaluated needs whole rows.
-        let wanted = statement.isExact ? plan.wantedSlots : nil
         let shape =
-            wanted.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) } ?? shape(entity, isDeep: isDeep)
+            plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
+            ?? shape(entity, isDeep: isDeep)
         var rows: [Row] = []
         let stamp = CoarseClock.now
         let control = plan.control
-        var counter = RowCounter(statement.isExact ? control : nil)
+        var counter = RowCounter(control)
         try connection.each(
             noted("SELECT \(shape.columns)\(statement.tail)"),
             statement.parameters,
@@ -216,30 +221,7 @@ extension RowQueries {
             return true
         }
         counter.finish()
-        guard !statement.isExact else { return rows }
-        let found = try evaluated(rows, plan, statement, source)
-        control?.add(found.count)
-        return found
-    }
-
-    /// Of rows that may match, those that do, in order and within the window.
-    private func evaluated(_ rows: [Row], _ plan: FetchPlan, _ statement: FetchStatement, _ source: any RowSource)
-        throws
-        -> [Row]
-    {
-        let reader = StoreRowReader(source, rows, storeNumber: plan.storeNumber)
-        var found = rows
-        if !statement.isFilterExact, let predicate = plan.predicate {
-            var evaluator = ResolvedEvaluator(predicate, reader: reader)
-            found = try rows.filter { row in
-                if let control = plan.control, control.isCancelled { throw CancellationError() }
-                return try evaluator.evaluate(row.buffer)
-            }
-        }
-        if let sort = plan.sort, !sort.terms.allSatisfy({ SQLReach.all.sorts($0, [plan.layout]) }) {
-            found = try sort.sorted(found.map(\.buffer), reader: reader).map { Row(shared: $0) }
-        }
-        return plan.window(found)
+        return rows
     }
 
     /// The references of the rows that a fetch asks for.
@@ -263,7 +245,7 @@ extension RowQueries {
         _ source: any RowSource
     ) throws -> [ObjectReference] {
         guard statement.isExact else {
-            return try rows(plan, entity, saidBy: statement, connection, source).map {
+            return try sifted(plan, entity, statement, connection, source, needsRows: false) {
                 ObjectReference(key: $0.key, entity: $0.layout.number)
             }
         }
@@ -290,9 +272,23 @@ extension RowQueries {
         let unordered = plan.unordered
         return try answer(unordered, entity, nil, connection, isOrdered: false) { statement in
             guard statement.isExact else {
-                var quiet = unordered
-                quiet.control = nil
-                return plan.windowed(try rows(quiet, entity, saidBy: statement, connection, source).count)
+                // Of what lies behind the window nothing has to be known.
+                let counted = plan.with(
+                    predicate: plan.predicate,
+                    sort: nil,
+                    limit: plan.limit > 0 ? plan.end : 0,
+                    offset: 0
+                )
+                let found = try sifted(
+                    counted,
+                    entity,
+                    statement,
+                    connection,
+                    source,
+                    needsRows: false,
+                    isQuiet: true
+                ) { _ in () }
+                return plan.windowed(found.count)
             }
             let sql = noted("SELECT pg_catalog.count(*)\(statement.tail)")
             let result = try connection.query(sql, statement.parameters)

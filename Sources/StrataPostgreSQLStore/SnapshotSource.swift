@@ -24,13 +24,11 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         do {
             try connection.command("SET LOCAL statement_timeout = \(Int(max(1, min(seconds * 1000, 2e9))))")
             let result = try body()
-            try connection.command("SET LOCAL statement_timeout = 0")
+            // With what is left to be sent.
+            try connection.answer(try connection.post("SET LOCAL statement_timeout = 0", isKept: false))
             return result
         } catch let error as PostgreSQLError where error.sqlState == "57014" && control?.isCancelled != true {
-            throw PredicateEvaluationError(
-                "it takes more than \(seconds) s; ask for less at a time, or raise evaluationTimeLimit",
-                isTimeLimit: true
-            )
+            throw PredicateEvaluationError.takesLong(seconds)
         }
     }
 

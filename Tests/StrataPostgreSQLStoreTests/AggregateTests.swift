@@ -2,6 +2,7 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataRows
+import Synchronization
 import TestSupport
 import Testing
 
@@ -107,6 +108,47 @@ struct AggregateTests {
             let total = try context.fetch(request).first?["total"] as? Double
             expectEqual(total, .infinity)
         }
+    }
+
+    @Test func `rows that came before a sum was too large are not counted twice`() throws {
+        let schema = "counted_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        // The server goes through the table by its key, and adds up while rows come.
+        let options = "options=-c%20enable_seqscan%3Doff%20-c%20enable_sort%3Doff"
+        let server = try require(TestDatabase.url).absoluteString
+        let url = try require(URL(string: "\(server)&schema=\(schema)&\(options)"))
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.model())
+        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+        defer {
+            for store in coordinator.persistentStores { try? coordinator.remove(store) }
+            _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
+        }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            for number in 0..<600 {
+                let order = NSEntityDescription.insertNewObject(forEntityName: "Order", into: context)
+                for _ in 0..<2 {
+                    let item = NSEntityDescription.insertNewObject(forEntityName: "Item", into: context)
+                    item.setValue(number == 599 ? Int64.max : 1, forKey: "count")
+                    item.setValue(order, forKey: "order")
+                }
+            }
+            try context.save()
+        }
+        var specification = FetchSpecification()
+        specification.entity = coordinator.managedObjectModel.entitiesByName["Order"]
+        specification.predicate = NSPredicate(format: "items.@sum.count > 0")
+        let store = try require(coordinator.openStores.first)
+        var plan = try FetchPlanner(model: context.model).plan(specification).asked(ofStore: store.number)
+        let most = Atomic(0)
+        let last = Atomic(0)
+        plan.control = FetchControl(estimate: 600) { read, _ in
+            most.max(read, ordering: .relaxed)
+            last.store(read, ordering: .relaxed)
+        }
+        try expectEqual(store.rows.rows(for: plan).count, 600)
+        expectEqual(most.load(ordering: .relaxed), 600)
+        expectEqual(last.load(ordering: .relaxed), 600)
     }
 
     private func column(_ name: String, _ function: String, _ key: String) -> NSExpressionDescription {

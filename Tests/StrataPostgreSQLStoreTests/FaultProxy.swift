@@ -89,6 +89,12 @@ final class FaultProxy: @unchecked Sendable {
     /// How often the server has answered: how many round trips there were, if each answer is one piece.
     let answers = Mutex(0)
 
+    /// How many bytes the server has sent.
+    let bytes = Mutex(0)
+
+    /// For how many microseconds each piece that the server sends is on its way.
+    let delay = Mutex<UInt32>(0)
+
     /// Holds back all that the server answers from now on, until a client sends a piece with this text.
     func holdAnswers(until text: String) {
         hold.lock()
@@ -151,7 +157,9 @@ final class FaultProxy: @unchecked Sendable {
                 }
             }
             start { [self] in
-                pass(from: other, to: client) { _ in
+                pass(from: other, to: client) { piece in
+                    bytes.withLock { $0 += piece.count }
+                    usleep(delay.withLock { $0 })
                     answers.withLock { $0 += 1 }
                     waitForRelease()
                     return swallows.isSet ? .cut : .pass

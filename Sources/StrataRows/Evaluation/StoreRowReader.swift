@@ -6,8 +6,13 @@ import StrataPredicates
 package final class StoreRowReader: RowFinder {
     private let store: any RowSource
     package let storeNumber: Int
-    /// What was read; an identity whose row is missing has none.
+    /// Rows that the fetch has read.
+    private var given: [PredicateIdentity: Row] = [:]
+    /// What was read for the evaluation; an identity whose row is missing has none.
     private var known: [PredicateIdentity: Row?] = [:]
+
+    /// How many rows are kept beside those of the fetch when these are replaced.
+    private static let mostKept = 10_000
 
     /// - Parameters:
     ///   - store: The store.
@@ -16,10 +21,20 @@ package final class StoreRowReader: RowFinder {
     package init(_ store: any RowSource, _ rows: [Row], storeNumber: Int) {
         self.store = store
         self.storeNumber = storeNumber
-        for row in rows { known[identity(of: row.buffer)] = row }
+        replaceRows(rows)
+    }
+
+    /// Puts the next rows of the fetch in the place of those that were read already.
+    ///
+    /// What these have led to is kept, as the next ones may lead there as well, unless that has become too much.
+    package func replaceRows(_ rows: [Row]) {
+        given.removeAll(keepingCapacity: true)
+        for row in rows { given[identity(of: row.buffer)] = row }
+        if known.count > Self.mostKept { known.removeAll() }
     }
 
     package func row(_ identity: PredicateIdentity, in layout: EntityLayout) throws -> Row? {
+        if let row = given[identity] { return row }
         if let row = known[identity] { return row }
         let row = try store.row(forKey: identity.key, in: layout)
         known[identity] = .some(row)
