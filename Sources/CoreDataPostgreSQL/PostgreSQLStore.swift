@@ -37,7 +37,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     private static let foreignKeys = Atomic(false)
     private static var addsForeignKeys: Bool { foreignKeys.load(ordering: .relaxed) }
 
-    /// Gives all stores foreign keys, for tests that are written for stores without.
+    /// Gives all stores foreign keys whose options do not say otherwise, for tests that are written for stores without.
     package static func addForeignKeys() { foreignKeys.store(true, ordering: .relaxed) }
 
     private static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
@@ -63,7 +63,8 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
             isReadOnly: StoreOption.flag(options[NSReadOnlyPersistentStoreOption]),
             tracksHistory: StoreOption.tracksHistory(options),
-            addsForeignKeys: StoreOption.flag(options[NSPostgreSQLForeignKeysOption]) || Self.addsForeignKeys,
+            addsForeignKeys: options[NSPostgreSQLForeignKeysOption].map { StoreOption.flag($0) }
+                ?? Self.addsForeignKeys,
             timeout: StoreOption.timeout(options),
             maximumConnections: size ?? 8,
             replicas: try Self.replicas(options),

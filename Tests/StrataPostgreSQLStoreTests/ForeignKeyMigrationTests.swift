@@ -69,7 +69,7 @@ struct ForeignKeyMigrationTests {
         let title = try require(cities.attributeMappings?.first { $0.name == "title" })
         title.valueExpression = NSExpression(format: "uppercase:($source.name)")
         let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
-        let place = StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: nil)
+        let place = StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: KeyedStore.withoutKeys)
         try expect(manager.migrateInPlace(place, mapping, from: nil, to: nil))
     }
 

@@ -14,6 +14,9 @@ final class KeyedStore: Sendable {
 
     static var withKeys: [AnyHashable: Any] { [NSPostgreSQLForeignKeysOption: true] }
 
+    /// Also where all stores of the tests have them that do not say otherwise.
+    static var withoutKeys: [AnyHashable: Any] { [NSPostgreSQLForeignKeysOption: false] }
+
     deinit { TestDatabase.drop(url) }
 
     func open(_ model: NSManagedObjectModel, _ options: [AnyHashable: Any] = [:]) throws -> NSManagedObjectContext {
@@ -22,7 +25,7 @@ final class KeyedStore: Sendable {
             type: TestDatabase.storeType,
             configuration: nil,
             at: url,
-            options: ChangingStore.migrating.merging(options) { $1 }
+            options: Self.withoutKeys.merging(ChangingStore.migrating.merging(options) { $1 }) { $1 }
         )
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
