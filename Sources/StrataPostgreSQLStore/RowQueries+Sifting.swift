@@ -114,7 +114,8 @@ extension RowQueries {
             let asked = try connection.post("FETCH FORWARD \(count) FROM strata_rows", isKept: false)
             let piece = try connection.answer(asked)
             taken += .now - start
-            if let seconds, taken > .seconds(seconds) { throw PredicateEvaluationError.takesLong(seconds) }
+            // A limit may be beyond all durations.
+            if let seconds, taken / .seconds(1) > seconds { throw PredicateEvaluationError.takesLong(seconds) }
             guard try body(piece), piece.rowCount == count else { break }
             let bytes = max(piece.byteCount / max(piece.rowCount, 1), 1)
             count = max(min(count * 2, Self.mostPiece, Self.pieceBytes / bytes), 1)
