@@ -95,7 +95,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
                 ]
             )
         }
-        return (urls, StoreOption.number(options[NSPostgreSQLReplicaWaitOption]).map { max($0, 0) } ?? 0.2)
+        return (urls, StoreOption.seconds(options[NSPostgreSQLReplicaWaitOption]) ?? 0.2)
     }
 
     package func open() throws {

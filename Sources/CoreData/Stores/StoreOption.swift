@@ -16,7 +16,14 @@ package enum StoreOption {
 
     /// The seconds for which a user of the store waits for others; Apple's 240 unless the options say otherwise.
     package static func timeout(_ options: [AnyHashable: Any]?) -> Double {
-        number(options?[NSPersistentStoreTimeoutOption]).map { $0 >= 0 ? $0 : 240 } ?? 240
+        seconds(options?[NSPersistentStoreTimeoutOption]) ?? 240
+    }
+
+    /// A time that is not negative, in seconds; `nil` for anything else.
+    ///
+    /// One that is too long for a duration, such as infinity, is a thousand million seconds.
+    package static func seconds(_ value: Any?) -> Double? {
+        number(value).flatMap { $0 >= 0 ? min($0, 1e9) : nil }
     }
 
     /// Whether changes are to be recorded.

@@ -39,6 +39,20 @@ struct StoreListTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a time-out that has no end is a long one`(kind: StoreKind) throws {
+        for seconds in [Double.infinity, .greatestFiniteMagnitude, .nan, -1] {
+            let stack = try Stack(kind, model: GuideModel.make(), options: [NSPersistentStoreTimeoutOption: seconds])
+            let context = stack.context()
+            try context.performAndWait {
+                let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                city.setValue("Rome", forKey: "name")
+                try context.save()
+                try expectEqual(context.count(for: NSFetchRequest<NSManagedObject>(entityName: "City")), 1)
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `adding and removing are announced with the store`(kind: StoreKind) throws {
         let scratch = try ScratchFolder()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
