@@ -24,16 +24,18 @@ package final class FairSemaphore: Sendable {
 
     /// Takes a permit, waiting up to `timeout` seconds.
     package func acquire(timeout: Double, cancellation: Cancellation? = nil) -> Outcome {
-        let waiter: Waiter? = state.withLock { state in
+        let (isAcquired, waiter): (Bool, Waiter?) = state.withLock { state in
             if state.permits > 0 {
                 state.permits -= 1
-                return nil
+                return (true, nil)
             }
+            // Who does not want to wait does not line up.
+            guard timeout > 0 else { return (false, nil) }
             let waiter = Waiter()
             state.waiters.append(waiter)
-            return waiter
+            return (false, waiter)
         }
-        guard let waiter else { return .acquired(waited: 0) }
+        guard let waiter else { return isAcquired ? .acquired(waited: 0) : .timedOut(waited: 0) }
         let (awakening, waited) = waiter.sleep(timeout: timeout, cancellation: cancellation)
 
         // Only the queue tells why the wait ended: the permit may have come at the same moment as the deadline.

@@ -108,6 +108,13 @@ struct FairSemaphoreTests {
         expectEqual(notes.all, ["a acquired"])
     }
 
+    @Test func `who does not want to wait does not line up, and so is not called either`() {
+        let cancellation = Cancellation()
+        cancellation.cancel()
+        expect(isFree(semaphore))
+        expectEqual(semaphore.acquire(timeout: 0, cancellation: cancellation).name, "timed out")
+    }
+
     @Test func `no permit is lost or made among threads that wait, give up and are cancelled`() throws {
         let semaphore = FairSemaphore(permits: 2)
         let inside = Atomic(0)
