@@ -27,3 +27,19 @@ public let NSPostgreSQLReplicaWaitOption = "NSPostgreSQLReplicaWait"
 /// description.setOption(true as NSNumber, forKey: NSPostgreSQLForeignKeysOption)
 /// ```
 public let NSPostgreSQLForeignKeysOption = "NSPostgreSQLForeignKeys"
+
+/// Option: how many versions contexts of the store's coordinator may be pinned to at a time, from 1 to 1024.
+///
+/// Default 16. Each keeps a connection beside those of the pool, and has the server keep old rows. Whoever pins a context beyond that gets
+/// `persistentStoreOperation` (134070). Contexts that are pinned to the same query generation share a version.
+public let NSPostgreSQLPinnedVersionsOption = "NSPostgreSQLPinnedVersions"
+
+/// Option: for how many seconds a context may be pinned to a version, of the primary or of a replica, before that is given up.
+///
+/// No limit without it, nor with 0. A read of a version that is older throws `persistentStoreOperation` (134070): pin the context anew. A read
+/// that has begun before is let finish. The server lets go of an old version by itself, also if nobody reads.
+///
+/// ```swift
+/// description.setOption(600 as NSNumber, forKey: NSPostgreSQLPinnedVersionAgeOption)
+/// ```
+public let NSPostgreSQLPinnedVersionAgeOption = "NSPostgreSQLPinnedVersionAge"

@@ -68,6 +68,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             timeout: StoreOption.timeout(options),
             maximumConnections: size ?? 8,
             replicas: try Self.replicas(options),
+            pinnedVersions: Self.pinnedVersions(options),
             modelCache: { model.frozen.copyForStores(of: model) },
             requireVersion: { metadata in
                 guard !ignoresVersions else { return }
@@ -96,6 +97,12 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             )
         }
         return (urls, StoreOption.seconds(options[NSPostgreSQLReplicaWaitOption]) ?? 0.2)
+    }
+
+    private static func pinnedVersions(_ options: [AnyHashable: Any]) -> (most: Int, age: Double?) {
+        let most = StoreOption.number(options[NSPostgreSQLPinnedVersionsOption]).map { Int(min(max($0, 1), 1024)) }
+        let age = StoreOption.number(options[NSPostgreSQLPinnedVersionAgeOption])
+        return (most ?? 16, age.flatMap { $0 > 0 ? $0 : nil })
     }
 
     package func open() throws {

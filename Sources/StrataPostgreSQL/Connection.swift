@@ -236,6 +236,13 @@ package final class Connection: @unchecked Sendable {
         if isBroken { throw PostgreSQLError(.connection, "the connection was lost") }
     }
 
+    /// A text as it is written where the server takes no parameter.
+    package func literal(_ text: String) throws(PostgreSQLError) -> String {
+        guard let quoted = PQescapeLiteral(handle, text, text.utf8.count) else { throw lost() }
+        defer { PQfreemem(quoted) }
+        return String(cString: quoted)
+    }
+
     // MARK: - Sending
 
     /// Sends a statement, prepared if it may be; what is yet to be prepared needs the pipeline mode.

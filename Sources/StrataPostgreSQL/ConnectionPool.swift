@@ -72,10 +72,14 @@ package final class ConnectionPool: Sendable {
 
     /// A connection for longer, which has to be given back.
     ///
+    /// - Parameters:
+    ///   - cancellation: Ends the wait.
+    ///   - limit: For how many seconds to wait while all are in use; `nil` for the time-out. A new one may take longer to open.
+    /// - Returns: The connection.
     /// - Throws: ``PostgreSQLError``: `.deadline` if all are in use for too long.
-    package func take(_ cancellation: Cancellation? = nil) throws -> Connection {
+    package func take(_ cancellation: Cancellation? = nil, waiting limit: Double? = nil) throws -> Connection {
         let leaseWait: Double
-        switch permits.acquire(timeout: timeout, cancellation: cancellation) {
+        switch permits.acquire(timeout: limit ?? timeout, cancellation: cancellation) {
         case .acquired(let waited): leaseWait = waited
         case .cancelled: throw PostgreSQLError(.cancelled, "the request was cancelled")
         case .timedOut(let waited):

@@ -25,6 +25,9 @@ package struct PostgreSQLStoreRequest: Sendable {
     package let maximumConnections: Int
     /// Servers that follow the one which is written to, and for how many seconds one of them is waited for.
     package let replicas: (urls: [URL], wait: Double)
+    /// How many versions may be held at a time, each of which keeps a process of the server, and old rows from being cleared away; and for how
+    /// many seconds, `nil` for no limit.
+    package let pinnedVersions: (most: Int, age: Double?)
     /// The copy of the model that the store shall keep; `nil` for none.
     package let modelCache: @Sendable () -> Data?
     /// Refuses a store that was made with another version of the model, by its metadata.
@@ -42,6 +45,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         timeout: Double,
         maximumConnections: Int,
         replicas: (urls: [URL], wait: Double),
+        pinnedVersions: (most: Int, age: Double?),
         modelCache: @escaping @Sendable () -> Data?,
         requireVersion: @escaping @Sendable (_ metadata: [String: Any]) throws -> Void
     ) {
@@ -56,6 +60,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         self.timeout = timeout
         self.maximumConnections = maximumConnections
         self.replicas = replicas
+        self.pinnedVersions = pinnedVersions
         self.modelCache = modelCache
         self.requireVersion = requireVersion
     }

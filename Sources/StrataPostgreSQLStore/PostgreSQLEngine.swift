@@ -60,7 +60,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             defer { database = nil }
             return database
         }
-        for version in versions.withLock({ $0.compactMap(\.version) }) { version.end() }
+        for version in versions.withLock({ $0.held.compactMap(\.version) }) { version.end() }
         database?.close()
     }
 
@@ -142,33 +142,43 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Versions that contexts are pinned to
 
-    private let versions = Mutex<[WeakVersion]>([])
+    private struct Versions {
+        var held: [WeakVersion] = []
+        /// How many are about to be held.
+        var coming = 0
+    }
 
     private struct WeakVersion {
         weak var version: PostgreSQLVersion?
     }
 
+    private let versions = Mutex(Versions())
+
     package var keepsVersions: Bool { true }
 
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? {
         let database = try openDatabase()
-        let held = versions.withLock { versions in
-            versions.removeAll { $0.version == nil }
-            return versions.count
+        let limits = database.request.pinnedVersions
+        let isAllowed = versions.withLock { versions in
+            versions.held.removeAll { $0.version == nil }
+            guard versions.held.count + versions.coming < limits.most else { return false }
+            versions.coming += 1
+            return true
         }
-        guard held < PostgreSQLVersion.most else {
+        guard isAllowed else {
             throw CocoaError(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The store \(place) holds \(held) versions already, each on a connection of its own. Unpin contexts, or let go of their query generation tokens."
+                        "The store \(place) holds \(limits.most) versions already, each on a connection of its own. Unpin contexts, let go of their query generation tokens, or allow more with NSPostgreSQLPinnedVersionsOption."
                 ]
             )
         }
+        defer { versions.withLock { $0.coming -= 1 } }
         let version = try PostgreSQLBoundary.run(.reading, place) {
-            try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica)
+            try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limits.age)
         }
-        versions.withLock { $0.append(WeakVersion(version: version)) }
+        versions.withLock { $0.held.append(WeakVersion(version: version)) }
         return version
     }
 

@@ -160,7 +160,7 @@ struct PostgreSQLReading: RowReading {
                             }
                         }
                     }
-                    return try version.read { connection in
+                    return try version.read(control) { connection in
                         try cancelling(connection, control) {
                             try limited(SnapshotSource(database.queries, connection))
                         }

@@ -5,26 +5,38 @@ import StrataPostgreSQL
 import StrataPredicates
 import StrataRows
 
-/// One version of a store, which stays readable for as long as this is held, and its connection lives.
+/// One version of a store, which stays readable for as long as this is held, its connection lives, and it is not too old.
 ///
-/// Holds a transaction open on a connection of its own. Any thread may read; reads take turns.
+/// Holds a transaction open on a connection of its own. Any thread may read. Whoever finds that connection taken reads on one of the pool,
+/// which is given the same snapshot; where there is none at once, reads take turns. The version is there as long as its own connection is:
+/// a reader beside it that fails asks there.
 final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
-    // @unchecked Sendable: the connection is used by whoever has the turn; the rest is constant.
+    // @unchecked Sendable: `held` is used by whoever has the turn; the rest is constant, or behind its mutex.
     private let database: OpenDatabase
-    private let connection: Connection
+    /// The connection; `nil` once the version was let go of.
+    private var held: Connection?
+    /// What leads to the same server, and the name of the snapshot there.
+    private let others: (pool: ConnectionPool, snapshot: ExportedSnapshot)?
+    private let age: VersionAge?
     private let turn = FairSemaphore(permits: 1)
     private let isEnded = Mutex(false)
-
-    /// How many versions of one store may be held at a time: each keeps a process of the server, and old rows from being cleared away.
-    static let most = 16
 
     /// Whether it is a replica's version.
     let isOfReplica: Bool
 
     /// Holds on to the newest version, of a replica if that is allowed and one has caught up.
-    static func newest(_ database: OpenDatabase, mayBeReplica: Bool) throws -> PostgreSQLVersion {
-        if mayBeReplica, let connection = try database.replicas?.heldConnection(database) {
-            return PostgreSQLVersion(database, connection, isOfReplica: true)
+    ///
+    /// - Parameters:
+    ///   - database: The store.
+    ///   - mayBeReplica: Whether a replica's version will do.
+    ///   - limit: After how many seconds it is given up; `nil` for never.
+    /// - Returns: The version.
+    /// - Throws: ``PostgreSQLError``; what ``OpenDatabase/requireSame(_:)-(Connection)`` throws.
+    static func newest(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double? = nil) throws
+        -> PostgreSQLVersion
+    {
+        if mayBeReplica, let held = try database.replicas?.heldSnapshot(database, for: limit) {
+            return PostgreSQLVersion(database, held, isOfReplica: true)
         }
         let connection = try database.pool.open()
         if connection.isPooled { try database.requireSame(connection) }
@@ -36,51 +48,125 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         } else {
             try database.requireSame(try StoreMetadata.read(connection, database.place))
         }
-        try connection.mayIdleInTransaction()
-        return PostgreSQLVersion(database, connection, isOfReplica: false)
+        let held = try HeldSnapshot(connection, database.pool, for: limit)
+        return PostgreSQLVersion(database, held, isOfReplica: false)
     }
 
-    private init(_ database: OpenDatabase, _ connection: Connection, isOfReplica: Bool) {
+    private init(_ database: OpenDatabase, _ held: HeldSnapshot, isOfReplica: Bool) {
         self.database = database
-        self.connection = connection
+        self.held = held.connection
+        others = held.exported.map { (held.pool, $0) }
+        age = held.age
         self.isOfReplica = isOfReplica
     }
 
     /// Lets go of the version, which cannot be read any more.
-    func end() { isEnded.withLock { $0 = true } }
+    func end() {
+        isEnded.withLock { $0 = true }
+        // Whoever reads lets go of it afterwards.
+        guard case .acquired = turn.acquire(timeout: 0) else { return }
+        held = nil
+        turn.release()
+    }
 
-    /// Runs `body` on the connection of the version.
+    /// How many wait for the connection of the version, for tests that script it.
+    var waiterCount: Int { turn.waiterCount }
+
+    // MARK: - Reading
+
+    /// Runs `body` on a connection that sees the version.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, or the server has ended the connection.
-    func read<R>(_ body: (Connection) throws -> R) throws -> R {
-        guard case .acquired = turn.acquire(timeout: database.pool.timeout) else {
+    /// - Parameters:
+    ///   - control: Goes back if `body` is run again.
+    ///   - body: Reads; is run again if a connection of the pool was lost.
+    /// - Returns: What `body` returns.
+    /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too old, or the server has
+    ///   ended the connection.
+    func read<R>(_ control: FetchControl? = nil, _ body: (Connection) throws -> R) throws -> R {
+        if case .acquired = turn.acquire(timeout: 0) { return try readInTurn(body) }
+        let start = ContinuousClock.now
+        try requireReadable()
+        let position = control?.position
+        if let answer = try readBeside(body) { return answer }
+        if let position { control?.goBack(to: position) }
+        let rest = database.pool.timeout - (ContinuousClock.now - start) / .seconds(1)
+        guard case .acquired = turn.acquire(timeout: max(rest, 0)) else {
             throw PostgreSQLError(.deadline, "others have read the version for \(database.pool.timeout) s")
         }
+        return try readInTurn(body)
+    }
+
+    /// Reads on the connection of the version, by whoever has the turn, and gives that back.
+    private func readInTurn<R>(_ body: (Connection) throws -> R) throws -> R {
         defer {
-            connection.settleCancel()
+            held?.settleCancel()
+            if isOver || held?.isBroken == true { held = nil }
             turn.release()
         }
-        guard !isEnded.withLock({ $0 }) else { throw gone("the store was removed from its coordinator", nil) }
-        guard !connection.isBroken, !connection.isIdle else { throw gone(ending, nil) }
+        try requireReadable()
+        guard let held, !held.isBroken, !held.isIdle else { throw gone(ending, nil) }
         do {
             // A statement that fails, or is cancelled, must not end the transaction, and with it the version.
-            try connection.command("SAVEPOINT strata")
+            try held.command("SAVEPOINT strata")
             do {
-                let result = try body(connection)
-                try connection.command("RELEASE SAVEPOINT strata")
+                let result = try body(held)
+                try held.command("RELEASE SAVEPOINT strata\(idling)")
                 return result
             } catch {
-                connection.settleCancel()
-                if !connection.isBroken { try connection.command("ROLLBACK TO SAVEPOINT strata") }
+                held.settleCancel()
+                if !held.isBroken { try held.command("ROLLBACK TO SAVEPOINT strata\(idling)") }
                 throw error
             }
-        } catch let error as PostgreSQLError where error.kind == .connection || connection.isBroken {
+        } catch let error as PostgreSQLError where error.kind == .connection || held.isBroken {
             throw gone(ending, error)
         }
     }
 
+    /// Reads on a connection of the pool while others have that of the version.
+    ///
+    /// - Returns: What `body` returns; `nil` if no connection was free at once, or none could be had that sees the version, or it was lost.
+    private func readBeside<R>(_ body: (Connection) throws -> R) throws -> R? {
+        guard let (pool, snapshot) = others, let connection = try? pool.take(waiting: 0) else { return nil }
+        defer { pool.give(back: connection) }
+        guard (try? begin(snapshot, connection)) == true else { return nil }
+        do {
+            let result = try body(connection)
+            try connection.command("COMMIT")
+            return result
+        } catch let error as PostgreSQLError where error.kind == .connection || error.isTransient {
+            // Lost, or thrown out by a replica: the connection of the version tells whether that is gone as well.
+            return nil
+        }
+    }
+
+    /// Lets a connection of the pool see the version.
+    private func begin(_ snapshot: ExportedSnapshot, _ connection: Connection) throws -> Bool {
+        // The session joins those that a migration ends. A replica has none: there the version itself has the metadata that was looked at.
+        if !isOfReplica { try database.requireSame(connection) }
+        return try snapshot.begin(on: connection)
+    }
+
+    // MARK: - The end
+
+    private var isOver: Bool { age?.isOver == true || isEnded.withLock { $0 } }
+
+    /// What tells the server how long it may wait for the next read, which would begin anew otherwise; nothing if there is no limit.
+    private var idling: String {
+        age.map { "; SET LOCAL idle_in_transaction_session_timeout = \($0.restInMilliseconds)" } ?? ""
+    }
+
+    private func requireReadable() throws {
+        if isEnded.withLock({ $0 }) { throw gone("the store was removed from its coordinator", nil) }
+        if age?.isOver == true { throw gone(ending, nil) }
+    }
+
+    /// Why the connection is gone.
     private var ending: String {
-        isOfReplica
+        // The server may have been the first to notice.
+        if let age, age.isOver {
+            return "it is older than the \(age.limit) s that NSPostgreSQLPinnedVersionAgeOption allows"
+        }
+        return isOfReplica
             ? "the replica that it was of has gone, or has had to give it up to follow its primary"
             : "the server has ended its transaction"
     }
@@ -95,11 +181,4 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     }
 
     var reading: any RowReading { PostgreSQLReading(database, at: self) }
-}
-
-extension Connection {
-    /// Lets the open transaction idle for as long as it likes: the server's limit is meant for those that write.
-    func mayIdleInTransaction() throws {
-        try command("SET LOCAL idle_in_transaction_session_timeout = 0")
-    }
 }

@@ -92,12 +92,17 @@ final class Replicas: Sendable {
     }
 
     /// A connection to a replica, with a transaction that stays at one moment; `nil` if there is none.
-    func heldConnection(_ database: OpenDatabase) throws -> Connection? {
+    ///
+    /// - Parameters:
+    ///   - database: The store.
+    ///   - limit: After how many seconds the moment is given up; `nil` for never.
+    /// - Returns: The connection, and how others see the same.
+    /// - Throws: What is not the replicas' fault.
+    func heldSnapshot(_ database: OpenDatabase, for limit: Double?) throws -> HeldSnapshot? {
         try onMember { member in
             let connection = try member.pool.open()
             guard try begin(member, database, connection, nil) else { return nil }
-            try connection.mayIdleInTransaction()
-            return connection
+            return try HeldSnapshot(connection, member.pool, for: limit)
         } unless: {
             false
         }

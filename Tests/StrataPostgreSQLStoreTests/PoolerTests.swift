@@ -3,9 +3,10 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
-import StrataPostgreSQLStore
 import TestSupport
 import Testing
+
+@testable import StrataPostgreSQLStore
 
 /// A pgbouncer in transaction mode before the tests' server, with four sessions for all; see `Tests/postgresql-server.sh`.
 ///
@@ -147,6 +148,32 @@ struct PoolerTests {
         try insert(["Oslo"], writer)
         try expectEqual(count(), 1)
         try expectEqual(names(writer), ["Oslo", "Rome"])
+    }
+
+    @Test func `readers of a version take turns, as nobody knows where a pooler leads, and it may have an age`() throws
+    {
+        let pooler = try Pooler()
+        let stack = try ServerStack(pooler.url)
+        let version = try PostgreSQLVersion.newest(stack.database, mayBeReplica: false)
+        let seen = Noted<Bool>()
+        let other = try version.read { _ in
+            let other = onThread { try version.read { _ in seen.note(true) } }
+            try wait { version.waiterCount == 1 }
+            expectEqual(seen.noted, nil)
+            return other
+        }
+        try other.join()
+        expectEqual(seen.noted, true)
+
+        version.end()
+        let old = try PostgreSQLVersion.newest(stack.database, mayBeReplica: false, ageLimit: 0.5)
+        let session = try pooler.direct()
+        let sql =
+            "SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'relation' AND relation = 'strata_store'::regclass"
+        try wait { (try? session.query(sql).rowCount) == 0 }
+        let error = expectThrows(CocoaError.self) { try old.read { _ in } }
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(error?.localizedDescription.contains("older than the 0.5 s"), true)
     }
 
     @Test func `a batch and its history pass`() throws {

@@ -1,0 +1,359 @@
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+@testable import StrataPostgreSQLStore
+
+/// A store in a schema of its own, and the database behind it.
+private final class PinnedStack: Sendable {
+    let stack: ServerStack
+    let database: OpenDatabase
+    private let schema = "pinned_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+
+    init(_ options: [String: Any] = [:]) throws {
+        let server = try require(TestDatabase.url)
+        stack = try ServerStack(require(URL(string: "\(server.absoluteString)&schema=\(schema)")), options)
+        database = try stack.database
+    }
+
+    deinit {
+        for store in stack.coordinator.persistentStores { try? stack.coordinator.remove(store) }
+        _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
+    }
+
+    /// A session beside the store's.
+    func direct() throws -> Connection {
+        let connection = try Server.connection()
+        try connection.command("SET search_path TO \"\(schema)\"")
+        return connection
+    }
+
+    func version(ageLimit: Double? = nil) throws -> PostgreSQLVersion {
+        try PostgreSQLVersion.newest(database, mayBeReplica: false, ageLimit: ageLimit)
+    }
+
+    /// How many sessions hold a version: each has looked at the store's metadata, in the transaction that is open.
+    func holders() throws -> Int {
+        try Self.holders(direct())
+    }
+
+    /// The same, as a session that sees the schema tells it.
+    static func holders(_ session: Connection) throws -> Int {
+        let sql =
+            "SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'relation' AND relation = 'strata_store'::regclass"
+        return try session.query(sql).rowCount
+    }
+}
+
+extension ServerStack {
+    /// What the store's statements run on.
+    var database: OpenDatabase {
+        get throws {
+            let store = try require(coordinator.persistentStores.first as? PostgreSQLStore)
+            return try require(store.engine as? PostgreSQLEngine).openDatabase()
+        }
+    }
+}
+
+/// What one thread notes for another.
+final class Noted<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+    func note(_ new: Value) { value.withLock { $0 = new } }
+    var noted: Value? { value.withLock { $0 } }
+}
+
+@Suite("Pinned versions of PostgreSQL stores", .enabled(if: Server.isThere))
+struct PinnedVersionTests {
+    private static let count = "SELECT pg_catalog.count(*) FROM city"
+
+    private func end(_ process: Int32) throws {
+        try Server.connection().query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(process))])
+    }
+
+    private func expectGone(_ text: String, _ body: () throws -> Void) {
+        let error = expectThrows(CocoaError.self) { try body() }
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual(error?.localizedDescription.contains(text), true, "\(error?.localizedDescription ?? "")")
+    }
+
+    // MARK: - Readers beside each other
+
+    @Test func `a context reads a version while another one waits for the answer to its own read of it`() throws {
+        let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 10.0])
+        try pinned.stack.insert("Rome")
+        let (first, second) = (pinned.stack.context(), pinned.stack.context())
+        try first.performAndWait { try first.setQueryGenerationFrom(.current) }
+        let token = first.performAndWait { first.queryGenerationToken }
+        try second.performAndWait { try second.setQueryGenerationFrom(token) }
+
+        let session = try pinned.direct()
+        try session.command("BEGIN; LOCK TABLE venue IN ACCESS EXCLUSIVE MODE")
+        let waiter = onThread {
+            try first.performAndWait {
+                try expectEqual(first.count(for: NSFetchRequest<NSManagedObject>(entityName: "Venue")), 0)
+            }
+        }
+        func isWaiting() throws -> Bool {
+            let sql = "SELECT 1 FROM pg_catalog.pg_locks WHERE NOT granted AND relation = 'venue'::regclass"
+            return try session.query(sql).rowCount > 0
+        }
+        try wait { (try? isWaiting()) == true }
+        try pinned.stack.insert("Oslo")
+        try expectEqual(Cities.fetched(second), ["Rome"])
+        try expect(isWaiting())
+        try session.command("COMMIT")
+        try waiter.join()
+        try expectEqual(Cities.fetched(second), ["Rome"])
+        try expectEqual(Cities.fetched(pinned.stack.context()), ["Oslo", "Rome"])
+    }
+
+    @Test func `who finds the connection of a version taken sees on another one what the version holds`() throws {
+        let pinned = try PinnedStack()
+        try pinned.stack.insert("Rome")
+        let version = try pinned.version()
+        try pinned.stack.insert("Oslo")
+        try version.read { held in
+            let seen = Noted<(Int32, Int64?)>()
+            try onThread {
+                try version.read { seen.note(($0.serverProcess, try $0.query(Self.count).firstInt64)) }
+            }.join()
+            let (process, count) = try require(seen.noted)
+            expect(process != held.serverProcess)
+            expectEqual(count, 1)
+        }
+        // Nothing is left on the connection of the pool.
+        try expectEqual(pinned.database.pool.withConnection { try $0.query(Self.count).firstInt64 }, 2)
+    }
+
+    @Test func `without a free connection readers take turns`() throws {
+        let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 1])
+        let version = try pinned.version()
+        let taken = try pinned.database.pool.take()
+        defer { pinned.database.pool.give(back: taken) }
+        let seen = Noted<Int32>()
+        let (process, other) = try version.read { held in
+            let other = onThread { try version.read { seen.note($0.serverProcess) } }
+            try wait { version.waiterCount == 1 }
+            expectEqual(seen.noted, nil)
+            return (held.serverProcess, other)
+        }
+        try other.join()
+        expectEqual(seen.noted, process)
+    }
+
+    @Test func `a reader whose connection of the pool is lost reads on the connection of the version`() throws {
+        let pinned = try PinnedStack()
+        try pinned.stack.insert("Rome")
+        let version = try pinned.version()
+        let seen = Noted<Int64?>()
+        let lost = Noted<Int32>()
+        let other = try version.read { held in
+            let process = held.serverProcess
+            let other = onThread {
+                try version.read { connection in
+                    if connection.serverProcess != process {
+                        lost.note(connection.serverProcess)
+                        try end(connection.serverProcess)
+                    }
+                    seen.note(try connection.query(Self.count).firstInt64)
+                }
+            }
+            try wait { version.waiterCount == 1 }
+            return other
+        }
+        try other.join()
+        expect(lost.noted != nil)
+        expectEqual(seen.noted, 1)
+    }
+
+    @Test func `a version is gone for all of its readers when the server ends its session`() throws {
+        let pinned = try PinnedStack()
+        let version = try pinned.version()
+        let other = Noted<JoinableThread>()
+        expectGone("the server has ended its transaction") {
+            try version.read { held in
+                try end(held.serverProcess)
+                // The name of the snapshot goes with the session.
+                other.note(
+                    onThread { expectGone("the server has ended its transaction") { try version.read { _ in } } }
+                )
+                try wait { version.waiterCount == 1 }
+            }
+        }
+        try require(other.noted).join()
+    }
+
+    @Test func `a name that another session has given by now is no snapshot of the version`() throws {
+        let (exporter, reader) = (try Server.connection(), try Server.connection())
+        func exported(_ columns: String) throws -> ExportedSnapshot {
+            try require(ExportedSnapshot(exporter.query("SELECT \(columns)")[0], from: 0))
+        }
+        try exporter.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try expect(exported(ExportedSnapshot.columns).begin(on: reader))
+        try reader.rollback()
+        let stranger = "pg_catalog.pg_export_snapshot(), pg_catalog.pg_backend_pid()::bigint, 0::bigint"
+        try expect(!exported(stranger).begin(on: reader))
+        try reader.rollback()
+        let name = try require(exporter.query("SELECT pg_catalog.pg_export_snapshot()")[0].optionalString(0))
+        expectEqual(try reader.literal(name), "'\(name)'")
+        expectEqual(try reader.literal("a'b"), "'a''b'")
+    }
+
+    // MARK: - The end
+
+    @Test func `a version that was let go of ends its session, and cannot be read any more`() throws {
+        let pinned = try PinnedStack()
+        let version = try pinned.version()
+        try expectEqual(pinned.holders(), 1)
+        version.end()
+        try wait { (try? pinned.holders()) == 0 }
+        expectGone("removed from its coordinator") { try version.read { _ in } }
+
+        // Whoever reads meanwhile ends in peace.
+        let other = try pinned.version()
+        try other.read { held in
+            other.end()
+            expectGone("removed from its coordinator") { try other.read { _ in } }
+            try expectEqual(held.query(Self.count).firstInt64, 0)
+            try expectEqual(pinned.holders(), 1)
+        }
+        try wait { (try? pinned.holders()) == 0 }
+        expectGone("removed from its coordinator") { try other.read { _ in } }
+    }
+
+    @Test func `a version that is read again and again is given up at its age, and its session ends`() throws {
+        let pinned = try PinnedStack()
+        let version = try pinned.version(ageLimit: 0.5)
+        expectGone("older than the 0.5 s that NSPostgreSQLPinnedVersionAgeOption allows") {
+            let end = ContinuousClock.now + .seconds(30)
+            while ContinuousClock.now < end { try version.read { _ in } }
+        }
+        try wait { (try? pinned.holders()) == 0 }
+        expectGone("older than the 0.5 s") { try version.read { _ in } }
+    }
+
+    @Test func `the server lets go by itself of an old version that nobody reads`() throws {
+        let pinned = try PinnedStack()
+        let version = try pinned.version(ageLimit: 0.5)
+        try wait { (try? pinned.holders()) == 0 }
+        expectGone("older than the 0.5 s") { try version.read { _ in } }
+    }
+
+    @Test func `an old version whose session the server has just ended is too old all the same`() throws {
+        let pinned = try PinnedStack()
+        let version = try pinned.version(ageLimit: 0.1)
+        let end = ContinuousClock.now + .seconds(0.1)
+        expectGone("older than the 0.1 s") {
+            try version.read { held in
+                try wait { ContinuousClock.now >= end }
+                try self.end(held.serverProcess)
+                try held.query(Self.count)
+            }
+        }
+    }
+
+    @Test func `a read does not put off the moment at which the server lets go`() throws {
+        let pinned = try PinnedStack()
+        let version = try pinned.version(ageLimit: 600)
+        func milliseconds() throws -> Int64? {
+            try version.read { connection in
+                try connection.query(
+                    "SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
+                ).firstInt64
+            }
+        }
+        try expect(require(milliseconds()) > 590_000)
+        try wait { (try? milliseconds()).flatMap { $0 }.map { $0 < 599_999 } == true }
+        // Nor does one that fails: it tells the server anew as well.
+        let before = try require(milliseconds())
+        expectThrows(PostgreSQLError.self) {
+            try version.read { connection in
+                let later = ContinuousClock.now + .milliseconds(20)
+                try wait { ContinuousClock.now >= later }
+                try connection.query("SELECT 1/0")
+            }
+        }
+        try expect(require(milliseconds()) <= before - 20)
+        // Without a limit nothing ends it.
+        let other = try pinned.version()
+        let setting = try other.read { connection in
+            try connection.command("SHOW idle_in_transaction_session_timeout")[0].optionalString(0)
+        }
+        expectEqual(setting, "0")
+    }
+
+    // MARK: - Options
+
+    @Test func `a pinned context reads until its version is as old as the option says`() throws {
+        let pinned = try PinnedStack([NSPostgreSQLPinnedVersionAgeOption: 0.5])
+        try pinned.stack.insert("Rome")
+        let context = pinned.stack.context()
+        try context.performAndWait { try context.setQueryGenerationFrom(.current) }
+        expectGone("NSPostgreSQLPinnedVersionAgeOption allows. Pin the context anew") {
+            let end = ContinuousClock.now + .seconds(30)
+            while ContinuousClock.now < end { try expectEqual(Cities.fetched(context), ["Rome"]) }
+        }
+        try context.performAndWait { try context.setQueryGenerationFrom(.current) }
+        try expectEqual(Cities.fetched(context), ["Rome"])
+    }
+
+    @Test func `no more versions are held than the option allows`() throws {
+        let pinned = try PinnedStack([NSPostgreSQLPinnedVersionsOption: 2])
+        let contexts = (0..<3).map { _ in pinned.stack.context() }
+        func pin(_ context: NSManagedObjectContext) throws {
+            try context.performAndWait {
+                try context.setQueryGenerationFrom(.current)
+                _ = try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "City"))
+            }
+        }
+        for context in contexts.prefix(2) {
+            try pin(context)
+            try pinned.stack.insert("Rome")
+        }
+        expectGone("holds 2 versions already") { try pin(contexts[2]) }
+        try contexts[0].performAndWait { try contexts[0].setQueryGenerationFrom(nil) }
+        try pin(contexts[2])
+    }
+
+    // MARK: - Replicas
+
+    @Test func `readers of a replica's version are beside each other on the replica, for as long as the option says`()
+        throws
+    {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(
+            primary.url,
+            [NSPostgreSQLReplicasOption: [replica.url], NSPostgreSQLReplicaWaitOption: 60.0]
+        )
+        try stack.insert("Rome")
+        let database = try stack.database
+        let version = try PostgreSQLVersion.newest(database, mayBeReplica: true)
+        expect(version.isOfReplica)
+        try stack.insert("Oslo")
+        try replica.catchUp(with: primary)
+        try version.read { held in
+            let seen = Noted<(Int32, [Int64])>()
+            try onThread {
+                try version.read { connection in
+                    let row = try connection.query(
+                        "SELECT pg_catalog.count(*), pg_catalog.pg_is_in_recovery() FROM city"
+                    )[0]
+                    seen.note((connection.serverProcess, [row.int64(0), row.int64(1)]))
+                }
+            }.join()
+            let (process, told) = try require(seen.noted)
+            expect(process != held.serverProcess)
+            expectEqual(told, [1, 1])
+        }
+        let old = try PostgreSQLVersion.newest(database, mayBeReplica: true, ageLimit: 0.5)
+        expect(old.isOfReplica)
+        let session = try replica.connection()
+        try wait { (try? PinnedStack.holders(session)) == 1 }
+        expectGone("older than the 0.5 s") { try old.read { _ in } }
+        try version.read { try expectEqual($0.query(Self.count).firstInt64, 1) }
+    }
+}
