@@ -10,7 +10,7 @@ psql=$(ls -1 /usr/lib/postgresql/*/bin/psql /usr/pgsql-*/bin/psql 2> /dev/null |
 [ -n "$psql" ] || psql=psql
 for _ in 1 2; do
     sleep 2
-    ended=$("$psql" -At "$STRATA_TEST_POSTGRESQL" -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'strata'")
+    ended=$("$psql" -At "$STRATA_TEST_POSTGRESQL" -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '${program##*/}'")
     echo "The server has ended $ended sessions."
 done
 wait "$demo"

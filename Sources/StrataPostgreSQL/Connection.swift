@@ -41,6 +41,10 @@ package final class Connection: @unchecked Sendable {
     var unreviewed: PostedStatement?
     /// Told of each statement, for whoever counts them.
     package var onStatement: ((String) -> Void)?
+    /// What tells why the server lets one wait; `nil` if nobody knows.
+    var explanation: WaitExplanation?
+    /// What it has told in the wait that is under way, or was the last.
+    private var waitReason: String?
     /// Whether the user of the connection has looked at what is behind it.
     package var isKnown = false
     /// Whether a pooler gives each transaction to another session of the server.
@@ -356,11 +360,21 @@ package final class Connection: @unchecked Sendable {
     }
 
     private func wait(_ events: Int32) throws(PostgreSQLError) {
-        guard try Self.wait(for: PQsocket(handle), events, seconds: patience) else {
-            isBroken = true
-            throw PostgreSQLError(.deadline, "the server has not answered for \(patience) s")
+        waitReason = nil
+        if let explanation, explanation.after < patience {
+            if try Self.wait(for: PQsocket(handle), events, seconds: explanation.after) { return }
+            let end = ContinuousClock.now + .seconds(patience - explanation.after)
+            waitReason = explanation.ask(self)
+            if try Self.wait(for: PQsocket(handle), events, seconds: (end - .now) / .seconds(1)) { return }
+        } else if try Self.wait(for: PQsocket(handle), events, seconds: patience) {
+            return
         }
+        isBroken = true
+        throw PostgreSQLError(.deadline, explained("the server has not answered for \(patience) s"))
     }
+
+    /// A text, with the reason of the last wait if that was told.
+    private func explained(_ text: String) -> String { waitReason.map { "\(text); \($0)" } ?? text }
 
     /// Waits for a socket; false if the time is over.
     static func wait(for socket: Int32, _ events: Int32, seconds: Double) throws(PostgreSQLError) -> Bool {
@@ -440,14 +454,24 @@ package final class Connection: @unchecked Sendable {
         if PQstatus(handle) != CONNECTION_OK { isBroken = true }
         let isGone = state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
         if isGone { isBroken = true }
+        let told = PostgreSQLError.told(field(strata_pq_message(result.result)) ?? "", state)
         return PostgreSQLError(
             isGone ? .connection : .server,
             sqlState: state,
-            PostgreSQLError.told(field(strata_pq_message(result.result)) ?? "", state),
+            // 55P03: the wait for a lock was too long.
+            state == "55P03" ? explained(told) : told,
             constraint: field(strata_pq_constraint(result.result)),
             table: field(strata_pq_table(result.result))
         )
     }
+}
+
+/// What tells why the server lets a connection wait.
+struct WaitExplanation {
+    /// After how many seconds of a wait to ask.
+    let after: Double
+    /// Asks, on the thread that waits; takes no longer than a time of its own.
+    let ask: (Connection) -> String?
 }
 
 /// Stops the statement of a connection, from any thread.

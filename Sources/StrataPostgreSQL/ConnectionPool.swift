@@ -74,10 +74,15 @@ package final class ConnectionPool: Sendable {
     ///
     /// - Parameters:
     ///   - cancellation: Ends the wait.
-    ///   - limit: For how many seconds to wait while all are in use; `nil` for the time-out. A new one may take longer to open.
+    ///   - limit: For how many seconds to wait while all are in use; `nil` for the time-out.
+    ///   - openingLimit: For how many seconds to wait for a new one; `nil` for the time-out.
     /// - Returns: The connection.
     /// - Throws: ``PostgreSQLError``: `.deadline` if all are in use for too long.
-    package func take(_ cancellation: Cancellation? = nil, waiting limit: Double? = nil) throws -> Connection {
+    package func take(
+        _ cancellation: Cancellation? = nil,
+        waiting limit: Double? = nil,
+        opening openingLimit: Double? = nil
+    ) throws -> Connection {
         let leaseWait: Double
         switch permits.acquire(timeout: limit ?? timeout, cancellation: cancellation) {
         case .acquired(let waited): leaseWait = waited
@@ -98,7 +103,8 @@ package final class ConnectionPool: Sendable {
                     return connection
                 }
             }
-            let connection = try open()
+            let connection = try open(timeout: openingLimit)
+            connection.patience = max(timeout, 1)
             connection.leaseWait = leaseWait
             return connection
         } catch {
@@ -135,6 +141,7 @@ package final class ConnectionPool: Sendable {
                     try note(connection.timeline)
                 }
                 connection.patience = max(timeout ?? self.timeout, 1)
+                explainWaits(of: connection)
                 hasConnected.store(true, ordering: .relaxed)
                 return connection
             } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline {

@@ -80,7 +80,8 @@ package struct ConnectionTarget: Sendable, Hashable {
     /// What libpq is given, in its order; later ones count.
     var parameters: [(String, String)] {
         var parameters = [
-            ("application_name", "strata"),
+            // What others are told who waits for whom by; the URL or PGAPPNAME may say something better.
+            ("fallback_application_name", ProcessInfo.processInfo.processName),
             ("client_encoding", "UTF8"),
         ]
         // Of several servers all but one are replicas.

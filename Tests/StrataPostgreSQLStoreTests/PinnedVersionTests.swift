@@ -8,7 +8,7 @@ import Testing
 @testable import StrataPostgreSQLStore
 
 /// A store in a schema of its own, and the database behind it.
-private final class PinnedStack: Sendable {
+final class PinnedStack: Sendable {
     let stack: ServerStack
     let database: OpenDatabase
     private let schema = "pinned_" + String(UInt64.random(in: 0 ... .max), radix: 36)

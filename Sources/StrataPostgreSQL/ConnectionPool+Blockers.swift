@@ -1,0 +1,59 @@
+import Foundation
+
+// Whoever gives up waiting for a lock would like to know who has it. The server tells only as long as the wait lasts. So it is asked shortly
+// before the time-out, on another connection, if one can be had at once.
+extension ConnectionPool {
+    /// The least time-out, in seconds, that leaves the time to ask.
+    private static let leastTimeout = 0.2
+
+    /// Has a connection ask who is in the way of a statement that is about to be given up.
+    func explainWaits(of connection: Connection) {
+        guard !connection.isPooled, timeout >= Self.leastTimeout else { return }
+        let rest = min(timeout / 4, 1)
+        connection.explanation = WaitExplanation(after: timeout - rest) { [weak self] connection in
+            self?.blockers(of: connection, within: rest)
+        }
+    }
+
+    /// Who keeps the statement of a connection from going on, in a few words; `nil` if nobody does, or nobody can tell in time.
+    private func blockers(of connection: Connection, within seconds: Double) -> String? {
+        guard let asking = try? take(waiting: 0, opening: seconds) else { return nil }
+        defer { give(back: asking) }
+        // Nobody asks about the one who asks.
+        let explanation = asking.explanation
+        asking.explanation = nil
+        defer { asking.explanation = explanation }
+        asking.patience = seconds
+        guard asking.timeline == connection.timeline,
+            let found = try? asking.query(Self.blockers, [.int8(Int64(connection.serverProcess))]), found.rowCount > 0
+        else { return nil }
+        return "blocked by " + found.rows.map(Self.described).joined(separator: "; and by ")
+    }
+
+    /// Those who have the lock, or are before us in its queue; the oldest transactions first.
+    ///
+    /// A prepared transaction has no process.
+    private static let blockers = """
+        SELECT b.pid::bigint, a.application_name, a.usename::text, a.state, a.wait_event_type = 'Lock',
+        pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start)
+        FROM (SELECT DISTINCT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::int)) AS pid) AS b
+        LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = b.pid
+        ORDER BY a.xact_start NULLS LAST LIMIT 3
+        """
+
+    /// One of them: who that is and for how long, and nothing of what it does.
+    private static func described(_ row: ResultRow) -> String {
+        let process = row.int64(0)
+        guard process != 0 else { return "a prepared transaction" }
+        var text = "process \(process) of the server"
+        let names = [("application", 1), ("role", 2)].compactMap { word, column in
+            row.optionalString(column).flatMap { $0.isEmpty ? nil : "\(word) \"\($0)\"" }
+        }
+        if !names.isEmpty { text += " (\(names.joined(separator: ", ")))" }
+        // Of other roles' sessions the server may tell no more.
+        if !row.isNull(5) { text += ", whose transaction began \(Int(max(0, row.double(5)))) s ago" }
+        if row.optionalString(3)?.hasPrefix("idle in transaction") == true { text += ", and is idle" }
+        if row.int64(4) != 0 { text += ", and waits for a lock itself" }
+        return text
+    }
+}
