@@ -1,0 +1,146 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+extension OpenDatabase {
+    /// Opens a store, or makes it if there is none.
+    static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
+        let target: ConnectionTarget
+        let followers: [ConnectionTarget]
+        do {
+            target = try ConnectionTarget(request.url)
+            followers = try request.replicas.urls.map { try ConnectionTarget($0, schema: target.schema) }
+        } catch let error as PostgreSQLError {
+            throw PostgreSQLBoundary.cocoaError(error, .opening, "")
+        }
+        let mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
+        let pool = pool(target, size: request.maximumConnections, timeout: request.timeout)
+        return try PostgreSQLBoundary.run(.opening, target.place) {
+            do {
+                var metadata = try pool.withConnection { try StoreMetadata.read($0, target.place) }
+                if metadata == nil {
+                    guard !request.isReadOnly else {
+                        throw CocoaError(
+                            .fileReadNoSuchFile,
+                            userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
+                        )
+                    }
+                    metadata = try pool.withConnection { try create(request, mapping, target, $0) }
+                }
+                guard let metadata else {
+                    throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
+                }
+                try request.requireVersion(metadata.dictionary)
+                try prepare(request, mapping, metadata, target, pool)
+                let records = try pool.withConnection { try join(request, metadata, target, $0) }
+                let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
+                return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records, replicas: replicas)
+            } catch {
+                pool.close()
+                throw error
+            }
+        }
+    }
+
+    /// Makes certain that a store has the tables that are asked for, and the foreign keys.
+    private static func prepare(
+        _ request: PostgreSQLStoreRequest,
+        _ mapping: SQLMapping,
+        _ metadata: StoreMetadata,
+        _ target: ConnectionTarget,
+        _ pool: ConnectionPool
+    ) throws {
+        if metadata.format < StoreFormat.current {
+            guard !request.isReadOnly else { throw StoreFormat.outdated(target.place) }
+            try pool.withConnection { try StoreFormat.bringUp(target, $0) }
+        }
+        let wanted = StoreMetadata(newFor: request, mapping)
+        // Who ignores versions has other tables anyway.
+        if metadata.tables != wanted.tables, metadata.versionHashes == wanted.versionHashes {
+            try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
+        }
+        if request.addsForeignKeys, !request.isReadOnly {
+            try pool.withConnection { connection in
+                try ForeignKeys(mapping, connection).begin(target, timeout: request.timeout) {
+                    try request.requireVersion($0.dictionary)
+                }
+            }
+        }
+    }
+
+    /// Begins a history if one is asked for, and notes that the connection has seen the store: so whoever has it next need not ask.
+    ///
+    /// - Returns: Whether a history is kept.
+    private static func join(
+        _ request: PostgreSQLStoreRequest,
+        _ metadata: StoreMetadata,
+        _ target: ConnectionTarget,
+        _ connection: Connection
+    ) throws -> Bool {
+        // In one round trip with what follows.
+        let (sql, values) = StoreMetadata.statement(joining: target)
+        let joined = connection.isPooled ? nil : try connection.post(sql, values)
+        let records = try beginHistory(request, connection)
+        if let joined {
+            let found = try StoreMetadata(connection.answer(joined), target.place)
+            connection.isKnown = found.isSame(as: metadata)
+        }
+        return records
+    }
+
+    /// Makes the tables, unless somebody else is faster.
+    private static func create(
+        _ request: PostgreSQLStoreRequest,
+        _ mapping: SQLMapping,
+        _ target: ConnectionTarget,
+        _ connection: Connection
+    ) throws -> StoreMetadata? {
+        try connection.command("BEGIN")
+        try lockShape(of: target, connection)
+        if let metadata = try StoreMetadata.read(connection, target.place) {
+            try connection.command("COMMIT")
+            return metadata
+        }
+        let exists = try connection.query(
+            "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
+            [.text(target.schema)]
+        )
+        if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
+        try connection.command(PostgreSQLSchema(mapping).statements.joined(separator: ";\n"))
+        let metadata = StoreMetadata(newFor: request, mapping)
+        try connection.query(
+            "INSERT INTO strata_store (format, uuid, metadata, model) VALUES ($1, $2, $3, $4)",
+            [
+                .int8(StoreFormat.current), .text(metadata.uuid), .bytea(try metadata.archived()),
+                request.modelCache().map { .bytea($0) } ?? .null(.bytea),
+            ]
+        )
+        try connection.commit()
+        return metadata
+    }
+
+    /// Keeps others from making or migrating a store, until the transaction ends.
+    ///
+    /// What was made meanwhile is seen by later statements only.
+    static func lockShape(of target: ConnectionTarget, _ connection: Connection) throws {
+        try connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 7274))",
+            [.text(target.schema)]
+        )
+    }
+
+    /// Notes that a history is kept from now on, if it is asked for.
+    ///
+    /// - Returns: Whether one is kept.
+    private static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
+        if request.tracksHistory, !request.isReadOnly {
+            try connection.query(
+                "INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING"
+            )
+            return true
+        }
+        return try connection.query("SELECT 1 FROM strata_history").rowCount > 0
+    }
+}
