@@ -283,6 +283,7 @@ if hasPostgreSQL {
             name: "StrataPostgreSQLStoreTests",
             dependencies: [
                 "CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "StrataRows",
+                "StrataSQL", "StrataLocks",
                 "StrataInspector", "TestSupport",
             ]
         ),
