@@ -46,10 +46,6 @@ public final class EntityLayout: Sendable {
     package let uniquenessConstraints: [[String]]
     /// The indexes that the entity asks for.
     package let indexes: [IndexDefinition]
-    /// The texts of the entity's user info.
-    package let userInfo: [String: String]
-    /// The texts of the user info of properties that have some, by name, those of super-entities included.
-    package let propertyInfo: [String: [String: String]]
     package let versionHash: Data
     /// What the layer above keeps with the entity, kept alive by it.
     package unowned(unsafe) let companion: AnyObject & Sendable
@@ -99,6 +95,11 @@ public final class EntityLayout: Sendable {
     public var defaults: Row { defaultRow.unsafelyUnwrapped }
     // Set once, at the end of the initialiser, before anybody else can see the layout.
     @usableFromInline nonisolated(unsafe) var defaultRow: Row?
+    // Seldom asked for, so they stand behind what is looked at for each object.
+    /// The texts of the entity's user info.
+    package let userInfo: [String: String]
+    /// The texts of the user info of properties that have some, by name, those of super-entities included.
+    package let propertyInfo: [String: [String: String]]
 
     init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int)
     {
