@@ -19,7 +19,7 @@ public struct FetchExplanation: Sendable, CustomStringConvertible {
     public struct Answer: Sendable {
         /// The UUID of the store.
         public let storeIdentifier: String?
-        /// The SQL, with `?` in the place of every value; `nil` for a store without SQL, which looks at its objects one by one.
+        /// The SQL, with `?`, or `$1` and so on, in the place of every value; `nil` for a store without SQL, which looks at its objects one by one.
         public let statement: String?
         /// The plan of the database, a line a step, indented by two spaces a level.
         public let plan: [String]
@@ -51,7 +51,7 @@ extension NSManagedObjectContext {
     ///
     /// Tells of the request as it is; pending changes of the context can make it read more. Of a child: what the stores would do
     /// for its root. Must be called inside the context's scope. Compiles the statement and asks the database for its plan,
-    /// which takes some tens of microseconds.
+    /// which takes some tens of microseconds, or a round trip to a server.
     ///
     /// An addition to Apple's API.
     ///

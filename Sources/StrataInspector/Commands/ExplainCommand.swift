@@ -4,7 +4,7 @@ import CoreData
 enum ExplainCommand: Command {
     static let name = "explain"
     static let summary =
-        "Prints the SQL of a fetch, SQLite's plan for it, the indexes that it uses, and the tables that it scans."
+        "Prints the SQL of a fetch, the database's plan for it, the indexes that it uses, and the tables that it scans."
     static let options: [Option] = [
         .store, .model,
         Option("--entity", "NAME", required: true, help: "the entity"),
