@@ -205,7 +205,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
                 let keys = try database.keys(for: changes.inserted, connection)
-                return try database.transaction(connection, identifier) {
+                return try database.transaction(connection, identifier, looksUpKeys: true) {
                     connection -> TransactionEnd<[StoreConflict], StoreSaveResult> in
                     let transaction = SaveTransaction(changes, keys: keys, database, connection, identifier: identifier)
                     let conflicts = try transaction.run()
@@ -246,7 +246,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         try PostgreSQLBoundary.run(.saving, database.place) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
-                try database.transaction(connection, identifier) { connection -> TransactionEnd<Void, BatchChanges> in
+                try database.transaction(connection, identifier, looksUpKeys: false) {
+                    connection -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.
                     let work = BatchWork(batch, database, connection)
                     let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)

@@ -79,12 +79,26 @@ extension OpenDatabase {
         return result
     }
 
+    /// What tells a transaction's number, and the server's process, as it begins.
+    private static let beginning = "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
+
+    /// The same, with settings for one transaction, all of whose rows are found by indexes.
+    ///
+    /// The server makes one plan of a statement for any number of keys, and keeps it. Left to itself it may make it while the table is small: a
+    /// plan that goes through the whole table, and compares each row with each key. It would also plan anew for each save of a few rows, as
+    /// it expects ten keys. What it has no index for it takes for so costly that it would compile it to machine code first.
+    private static let beginningLookUps =
+        beginning
+        + [("enable_seqscan", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off")]
+        .map { ", pg_catalog.set_config('\($0)', '\($1)', true)" }.joined()
+
     /// Carries out a transaction, again if the server has ended it for the sake of others, and finds out how a commit has ended that
     /// nobody has answered.
     ///
     /// - Parameters:
     ///   - connection: What writes.
     ///   - identifier: What the history knows the transaction by.
+    ///   - looksUpKeys: Whether all that the transaction asks for is found by indexes.
     ///   - body: Writes everything.
     ///   - commit: Called with what commits; may write more before.
     ///   - didCommit: Called once the transaction is durable.
@@ -93,6 +107,7 @@ extension OpenDatabase {
     func transaction<Answer, Result>(
         _ connection: Connection,
         _ identifier: UUID,
+        looksUpKeys: Bool,
         _ body: (Connection) throws -> TransactionEnd<Answer, Result>,
         commit: (() throws -> Void) throws -> Void,
         didCommit: (Result) -> Void
@@ -102,9 +117,7 @@ extension OpenDatabase {
             attempt += 1
             do {
                 try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
-                let begun = try connection.post(
-                    "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
-                )
+                let begun = try connection.post(looksUpKeys ? Self.beginningLookUps : Self.beginning)
                 // The server wakes up, and begins, while the body makes its first statements.
                 try connection.sendPosted()
                 switch try body(connection) {

@@ -40,6 +40,11 @@ enum ResidentMemory {
         return try numberOfChild(arguments) ?? 0
     }
 
+    /// The peak of a process that does `part` in a place.
+    static func peak(of part: ChildPart, in place: String) throws -> Int? {
+        try numberOfChild(["--part", part.rawValue, "--folder", place])
+    }
+
     /// The number that this program prints when it is run with other arguments.
     private static func numberOfChild(_ arguments: [String]) throws -> Int? {
         let process = Process()

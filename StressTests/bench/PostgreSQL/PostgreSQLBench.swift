@@ -63,8 +63,9 @@ struct PostgreSQLBench {
             return start
                 + "raw \(text(one)) saves a second, coredata \(text(other)), share \(text(ratio)), goal ≥ \(text(workload.goal))\(ratio < workload.goal ? " missed" : "")"
         }
+        let memory = workload == .readEverything ? try peaks() : ""
         return start
-            + "raw \(text(one)) ms, coredata \(text(other)) ms, ratio \(text(ratio)), goal ≤ \(text(workload.goal))\(ratio > workload.goal ? " missed" : "")"
+            + "raw \(text(one)) ms, coredata \(text(other)) ms, ratio \(text(ratio)), goal ≤ \(text(workload.goal))\(ratio > workload.goal ? " missed" : "")\(memory)"
     }
 
     static func median(_ values: [Double]) -> Double {
@@ -116,12 +117,7 @@ struct PostgreSQLBench {
         if workload == .history { return try historyValue(true) }
         return try withStore { place in
             func open() throws -> FrameworkSide.Stack { try openStack(place) }
-            if needsRows(workload) {
-                let stack = try open()
-                _ = try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues)
-                stack.close()
-                try RawPostgreSQL(url, schema: Self.rawSchema).execute("ANALYZE \(Self.schema(place)).venue")
-            }
+            if needsRows(workload) { try fill(place) }
             // A new coordinator has an empty row cache.
             let stack = try open()
             defer { stack.close() }
@@ -143,6 +139,13 @@ struct PostgreSQLBench {
             case .history, .remoteChange, .manyWriters: return (.nan, 0)
             }
         }
+    }
+
+    private func fill(_ place: URL) throws {
+        let stack = try openStack(place)
+        _ = try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues)
+        stack.close()
+        try RawPostgreSQL(url, schema: Self.rawSchema).execute("ANALYZE \(Self.schema(place)).venue")
     }
 
     private func historyValue(_ isOn: Bool) throws -> (Double, Int) {
@@ -234,6 +237,39 @@ struct PostgreSQLBench {
             }
             return Self.median(times)
         }
+    }
+
+    // MARK: - Memory
+
+    /// By how much the peak of a process that reads everything may exceed that of one which reads the same from SQLite, in bytes.
+    private static let mostMemoryOverSQLite = 30 << 20
+
+    /// The peaks of two processes that read everything, one from the server and one from SQLite, in words.
+    private func peaks() throws -> String {
+        let folder = options.folder + "/strata-bench-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try FrameworkSide.fill(folder, scale: scale)
+        let peaks = try withStore { place in
+            try fill(place)
+            return (
+                try ResidentMemory.peak(of: .readerOfPostgreSQL, in: place.absoluteString),
+                try ResidentMemory.peak(of: Workload.readEverything, in: folder, scale: scale)
+            )
+        }
+        guard let peak = peaks.0, let other = peaks.1 else { return "" }
+        let isMissed = peak - other > Self.mostMemoryOverSQLite
+        return
+            "; peak RSS \(peak >> 20) MiB, of \(Workload.readEverything.name) \(other >> 20), goal ≤ \(Self.mostMemoryOverSQLite >> 20) more\(isMissed ? " missed" : "")"
+    }
+
+    /// Reads everything, and prints the peak of this process, which was started for that.
+    static func readAlone(_ place: String) throws {
+        guard let url = URL(string: place) else { throw BenchError("The URL is none") }
+        let stack = try FrameworkSide.Stack(.postgreSQL, url, FrameworkSide.model)
+        defer { stack.close() }
+        _ = try FrameworkSide.readEverything(stack)
+        print(ResidentMemory.peak ?? 0)
     }
 
     // MARK: - Stores

@@ -8,6 +8,8 @@ enum ChildPart: String {
     case rawWorker, frameworkWorker
     /// Saves to a PostgreSQL database for some time, and prints how often.
     case rawPostgreSQL, frameworkPostgreSQL
+    /// Reads all rows of a PostgreSQL database, and prints how much memory that has taken.
+    case readerOfPostgreSQL
 
     /// Does it, in the process that was started for it.
     func run(in folder: String) throws {
@@ -19,8 +21,9 @@ enum ChildPart: String {
         #if canImport(CoreDataPostgreSQL)
         case .rawPostgreSQL: try ManyWriters(folder).work(isRaw: true)
         case .frameworkPostgreSQL: try ManyWriters(folder).work(isRaw: false)
+        case .readerOfPostgreSQL: try PostgreSQLBench.readAlone(folder)
         #else
-        case .rawPostgreSQL, .frameworkPostgreSQL: throw BenchError("This was built without libpq")
+        case .rawPostgreSQL, .frameworkPostgreSQL, .readerOfPostgreSQL: throw BenchError("This was built without libpq")
         #endif
         }
     }
