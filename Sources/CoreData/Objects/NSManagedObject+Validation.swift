@@ -236,6 +236,43 @@ extension NSManagedObject {
 
     // MARK: - Deletion
 
+    /// Refuses relationships to objects that the context deletes, made after the delete rules of these had run: a key would be stored that
+    /// leads nowhere.
+    ///
+    /// The rule no-action says that keys may do so, and without an inverse there is no rule.
+    final func requireLivingDestinations() throws {
+        guard let context, !isFault else { return }
+        // What somebody else has related is set free by the store.
+        func isOwnChange(_ slot: Slot, _ reference: ObjectReference) -> Bool {
+            guard !flags.contains(.inserted) else { return true }
+            guard let base = extras?.base else { return false }
+            return base.reference(slot) != reference
+        }
+        func isDeleted(_ reference: ObjectReference, _ inverse: Relationship?) -> Bool {
+            guard let inverse, inverse.deleteRule != .noAction else { return false }
+            return context.registered(reference, near: self)?.flags.contains(.deletePropagated) ?? false
+        }
+        var errors: [any Error] = []
+        let row = readableRow()
+        for slot in layout.referenceSlots {
+            guard let reference = row.reference(slot), isDeleted(reference, slot.relationship?.inverse),
+                isOwnChange(slot, reference)
+            else { continue }
+            errors.append(danglingReference(slot.name, reference))
+        }
+        for (slot, state) in zip(layout.toMany, extras?.toMany ?? []) where slot.inverse?.isToMany == true {
+            guard let reference = state?.added.first(where: { isDeleted($0, slot.inverse) }) else { continue }
+            errors.append(danglingReference(slot.name, reference))
+        }
+        try ValidationErrors.throwIfAny(errors)
+    }
+
+    private func danglingReference(_ name: String, _ reference: ObjectReference) -> CocoaError {
+        let destination = context?.registered(reference, near: self)
+        let text = destination.map { "leads to \($0.objectID), which is deleted" } ?? "leads to a deleted object"
+        return validationError(.managedObjectValidation, name, destination, text)
+    }
+
     /// Refuses a deletion that a relationship with the deny rule forbids.
     final func validateDeleteRules() throws {
         var errors: [any Error] = []

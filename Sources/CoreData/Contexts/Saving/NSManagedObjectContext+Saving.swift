@@ -186,6 +186,7 @@ struct ContextSave {
     private func validate(_ objects: [NSManagedObject]) throws {
         if context.settings.savesUnvalidated { return }
         var errors: [any Error] = []
+        let isDeleting = context.changeTracker.objects.contains { $0.flags.contains(.deleted) }
         for object in objects where object.flags.isDisjoint(with: [.gone, .detached]) {
             // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
             if object.isFault, object.flags.contains(.updated) { object.fireFault() }
@@ -198,6 +199,7 @@ struct ContextSave {
                 } else if object.flags.contains(.updated) {
                     try object.validateForUpdate()
                 }
+                if isDeleting, !object.flags.contains(.deleted) { try object.requireLivingDestinations() }
             } catch {
                 errors.append(error)
             }

@@ -1,0 +1,81 @@
+import Expectations
+import StrataRows
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+private typealias Tag = TestSupport.Tag
+
+@Suite("Relationships to objects that the context itself has deleted")
+struct DanglingReferenceTests {
+    @Test(arguments: StoreKind.allCases)
+    func `that are set after the delete rules have run fail the save, until they are set otherwise`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(cityID, City.self)
+            let venue = try context.get(venueID, Venue.self)
+            context.delete(city)
+            context.processPendingChanges()
+            venue.city = city
+            let error = try #require(throws: CocoaError.self) { try context.save() }
+            expectEqual(error.code, .managedObjectValidation)
+            expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, "city")
+            expect(error.userInfo[NSValidationObjectErrorKey] as? Venue === venue)
+            expect(venue.city === city && city.isDeleted)
+            venue.city = nil
+            try context.save()
+        }
+        try stack.inContext { context in
+            expect(try context.get(venueID, Venue.self).city == nil)
+            try expectEqual(context.count(for: NSFetchRequest<City>(entityName: "City")), 0)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `to many, that get such a member after the delete rules have run, fail the save`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let tagID = try stack.store(Tag.self) { tag, _ in tag.title = "gone" }
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context()
+        for fromVenue in [true, false] {
+            try context.performAndWait {
+                defer { context.rollback() }
+                let tag = try context.get(tagID, Tag.self)
+                let venue = try context.get(venueID, Venue.self)
+                context.delete(tag)
+                context.processPendingChanges()
+                if fromVenue { venue.tags.insert(tag) } else { tag.venues.insert(venue) }
+                let error = try #require(throws: CocoaError.self) { try context.save() }
+                expectEqual(error.code, .managedObjectValidation)
+                expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, "tags")
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `that were set before are what the delete rules make of them`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let tagID = try stack.store(Tag.self) { tag, _ in tag.title = "gone" }
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = try context.get(venueID, Venue.self)
+            venue.city = try context.get(cityID, City.self)
+            venue.tags.insert(try context.get(tagID, Tag.self))
+            context.delete(try context.get(cityID, City.self))
+            context.delete(try context.get(tagID, Tag.self))
+            try context.save()
+        }
+        try stack.inContext { context in
+            let venue = try context.get(venueID, Venue.self)
+            expect(venue.city == nil && venue.tags.isEmpty)
+        }
+    }
+}
