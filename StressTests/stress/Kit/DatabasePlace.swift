@@ -24,13 +24,15 @@ enum DatabasePlace {
         return try body()
     }
 
-    static var type: NSPersistentStore.StoreType {
+    /// The type of the stores, which have foreign keys with `STRATA_FOREIGN_KEYS=1` in the environment, as those of the tests.
+    static let type: NSPersistentStore.StoreType = {
         #if canImport(CoreDataPostgreSQL)
-        .postgreSQL
+        if ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] == "1" { PostgreSQLStore.addForeignKeys() }
+        return .postgreSQL
         #else
-        NSPersistentStore.StoreType(rawValue: "PostgreSQL")
+        return NSPersistentStore.StoreType(rawValue: "PostgreSQL")
         #endif
-    }
+    }()
 
     /// Refuses to run without a server.
     ///
