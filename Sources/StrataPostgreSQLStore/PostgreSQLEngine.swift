@@ -174,12 +174,17 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                 ]
             )
         }
-        defer { versions.withLock { $0.coming -= 1 } }
-        let version = try PostgreSQLBoundary.run(.reading, place) {
-            try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limits.age)
+        let version = Result {
+            try PostgreSQLBoundary.run(.reading, place) {
+                try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limits.age)
+            }
         }
-        versions.withLock { $0.held.append(WeakVersion(version: version)) }
-        return version
+        // At once, so that nobody counts it twice.
+        versions.withLock { versions in
+            versions.coming -= 1
+            if let version = try? version.get() { versions.held.append(WeakVersion(version: version)) }
+        }
+        return try version.get()
     }
 
     // MARK: - Writing

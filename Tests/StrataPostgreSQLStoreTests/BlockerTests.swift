@@ -45,6 +45,19 @@ struct BlockerTests {
         try session.command("ROLLBACK")
     }
 
+    @Test func `of many blockers the three are named whose transactions are the oldest`() throws {
+        let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
+        try pinned.stack.insert("Rome")
+        let sessions = try (0..<4).map { _ in
+            let session = try pinned.direct()
+            try session.command("BEGIN; LOCK TABLE city IN SHARE MODE")
+            return session
+        }
+        let text = try change(pinned)?.localizedDescription ?? ""
+        expectEqual(sessions.map { text.contains("process \($0.serverProcess) ") }, [true, true, true, false], "\(text)")
+        for session in sessions { try session.command("ROLLBACK") }
+    }
+
     @Test func `without a free connection to ask on a save gives up as before`() throws {
         let pinned = try PinnedStack([
             NSPersistentStoreTimeoutOption: 0.5, NSPersistentStoreConnectionPoolMaxSizeKey: 1,

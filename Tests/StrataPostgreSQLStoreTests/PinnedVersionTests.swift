@@ -318,6 +318,28 @@ struct PinnedVersionTests {
         try pin(contexts[2])
     }
 
+    @Test func `versions that others are about to hold count as well`() throws {
+        let pinned = try PinnedStack([NSPostgreSQLPinnedVersionsOption: 1, NSPersistentStoreTimeoutOption: 10.0])
+        let contexts = (0..<2).map { _ in pinned.stack.context() }
+        @Sendable func pin(_ context: NSManagedObjectContext) throws {
+            try context.performAndWait {
+                try context.setQueryGenerationFrom(.current)
+                _ = try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "City"))
+            }
+        }
+        // Whoever takes hold of a version reads the store's metadata.
+        let session = try pinned.direct()
+        try session.command("BEGIN; LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
+        let first = onThread { try pin(contexts[0]) }
+        let waiting = "SELECT 1 FROM pg_catalog.pg_locks WHERE NOT granted AND relation = 'strata_store'::regclass"
+        try wait { (try? session.query(waiting).rowCount > 0) == true }
+        expectGone("holds 1 versions already") { try pin(contexts[1]) }
+        try session.command("COMMIT")
+        try first.join()
+        try contexts[0].performAndWait { try contexts[0].setQueryGenerationFrom(nil) }
+        try pin(contexts[1])
+    }
+
     // MARK: - Replicas
 
     @Test func `readers of a replica's version are beside each other on the replica, for as long as the option says`()

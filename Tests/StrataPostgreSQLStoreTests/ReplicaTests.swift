@@ -61,6 +61,31 @@ struct ReplicaTests {
         try await expectEqual(Cities.awaited(reader), ["Bern", "Oslo", "Rome"])
     }
 
+    @Test func `predicates that SQL cannot say are evaluated with the replica's rows`() async throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, following(replica.url))
+        let others = try ServerStack(primary.url)
+        for name in ["Rome", "Oslo", "Röme"] { try stack.insert(name) }
+        let reader = stack.context(readsFromReplicas: true)
+        func names(_ context: NSManagedObjectContext, limit: Int = 0) async throws -> [String] {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+            request.predicate = NSPredicate(format: "name ==[cd] 'rome'")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            request.fetchLimit = limit
+            return try await context.fetch(request, progress: nil) { cities in
+                cities.compactMap { $0.value(forKey: "name") as? String }
+            }
+        }
+        try await expectEqual(names(reader), ["Rome", "Röme"])
+        try pause(replica)
+        try others.insert("ROME")
+        try await expectEqual(names(reader), ["Rome", "Röme"])
+        try await expectEqual(names(reader, limit: 1), ["Rome"])
+        try await expectEqual(names(stack.context(), limit: 1), ["ROME"])
+        try replica.connection().command("SELECT pg_wal_replay_resume()")
+    }
+
     @Test func `what was saved here, or is known of others, is read from the primary while the replica is behind`()
         async throws
     {
