@@ -20,22 +20,6 @@ struct PipeliningTests {
         try expectEqual(connection.answer(next).firstInt64, 7)
     }
 
-    @Test func `statements that are sent together have whole answers after rows that came one by one`() throws {
-        let connection = try Server.connection()
-        let series = "SELECT pg_catalog.generate_series(1::bigint, $1)"
-        // The second time the statement is known, and sent alone.
-        for _ in 0..<2 {
-            var sum: Int64 = 0
-            try connection.each(series, [.int8(3)]) { row in
-                sum += row.int64(0)
-                return true
-            }
-            expectEqual(sum, 6)
-        }
-        let posted = try (2...3).map { try connection.post(series, [.int8($0)]) }
-        try expectEqual(posted.map { try connection.answer($0).rows.map { $0.int64(0) } }, [[1, 2], [1, 2, 3]])
-    }
-
     @Test func `a statement takes one round trip, also where it is new to the session`() throws {
         let proxy = try FaultProxy()
         defer { proxy.close() }
