@@ -54,7 +54,8 @@ struct BlockerTests {
             return session
         }
         let text = try change(pinned)?.localizedDescription ?? ""
-        expectEqual(sessions.map { text.contains("process \($0.serverProcess) ") }, [true, true, true, false], "\(text)")
+        let areNamed = sessions.map { text.contains("process \($0.serverProcess) ") }
+        expectEqual(areNamed, [true, true, true, false], "\(text)")
         for session in sessions { try session.command("ROLLBACK") }
     }
 

@@ -250,7 +250,9 @@ extension NSManagedObject {
         }
         func isDeleted(_ reference: ObjectReference, _ inverse: Relationship?) -> Bool {
             guard let inverse, inverse.deleteRule != .noAction else { return false }
-            return context.registered(reference, near: self)?.flags.contains(.deletePropagated) ?? false
+            guard let destination = context.registered(reference, near: self) else { return false }
+            // What somebody else has deleted is a conflict.
+            return destination.flags.contains(.deletePropagated) && !destination.flags.contains(.gone)
         }
         var errors: [any Error] = []
         let row = readableRow()

@@ -59,6 +59,25 @@ struct DanglingReferenceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `to what somebody else has deleted are a conflict, also beside deletions of one's own`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let otherID = try stack.storeCity("deleted here")
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(cityID, City.self)
+            expectEqual(city.name, "gone")
+            try context.get(venueID, Venue.self).city = city
+            context.delete(try context.get(otherID, City.self))
+            try stack.delete(cityID)
+            try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [city])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `that were set before are what the delete rules make of them`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let cityID = try stack.storeCity("gone")
