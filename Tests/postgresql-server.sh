@@ -115,8 +115,9 @@ pooler() {
     close_descriptors
     (cd "$folder" && as_user "$program" -q -d "$folder/pooler.ini" < /dev/null > /dev/null 2>&1) ||
         { cat "$folder/pooler.log" >&2; exit 1; }
+    # The socket is there before anybody listens.
     for _ in $(seq 200); do
-        [ -S "$folder/.s.PGSQL.5432" ] && break
+        "$programs/pg_isready" -q -h "$folder" -d strata -U strata && break
         sleep 0.02
     done
     echo "postgresql:///strata?host=$folder&user=strata"
