@@ -182,7 +182,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         // At once, so that nobody counts it twice.
         versions.withLock { versions in
             versions.coming -= 1
-            if let version = try? version.get() { versions.held.append(WeakVersion(version: version)) }
+            if case .success(let version) = version { versions.held.append(WeakVersion(version: version)) }
         }
         return try version.get()
     }

@@ -108,6 +108,29 @@ struct ForeignKeyTests {
         try expectEqual(store.connection().query("SELECT count(*) FROM city").firstInt64, 1)
     }
 
+    @Test func `who relates an object to one that the same save deletes is refused, also without validation`() throws {
+        let store = KeyedStore()
+        let context = try store.open(GuideModel.make(), KeyedStore.withKeys)
+        defer { ChangingStore.close(context) }
+        try context.performAndWait {
+            context.savesWithoutValidation()
+            let (city, venue) = (context.insert("City", ["name": "Rome"]), context.insert("Venue"))
+            try context.save()
+            context.delete(city)
+            // The delete rules have run by now.
+            context.processPendingChanges()
+            venue.setValue(city, forKey: "city")
+            let error = expectThrows(CocoaError.self) { try context.save() }
+            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error.flatMap { CoreDataFailure($0) }, .data)
+            expectEqual(error?.localizedDescription.contains("strata_fk_venue_city_id"), true)
+            expect(city.isDeleted && venue.isUpdated)
+            venue.setValue(nil, forKey: "city")
+            try context.save()
+        }
+        try expectEqual(store.connection().query("SELECT count(*) FROM city").firstInt64, 0)
+    }
+
     // MARK: - What they do not hinder
 
     @Test func `new objects that lead to each other are saved at once, and deleted at once`() throws {

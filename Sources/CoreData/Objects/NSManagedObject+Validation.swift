@@ -238,41 +238,31 @@ extension NSManagedObject {
 
     /// Refuses relationships to objects that the context deletes, made after the delete rules of these had run: a key would be stored that
     /// leads nowhere.
-    ///
-    /// The rule no-action says that keys may do so, and without an inverse there is no rule.
     final func requireLivingDestinations() throws {
         guard let context, !isFault else { return }
-        // What somebody else has related is set free by the store.
-        func isOwnChange(_ slot: Slot, _ reference: ObjectReference) -> Bool {
-            guard !flags.contains(.inserted) else { return true }
-            guard let base = extras?.base else { return false }
-            return base.reference(slot) != reference
-        }
-        func isDeleted(_ reference: ObjectReference, _ inverse: Relationship?) -> Bool {
-            guard let inverse, inverse.deleteRule != .noAction else { return false }
-            guard let destination = context.registered(reference, near: self) else { return false }
-            // What somebody else has deleted is a conflict.
-            return destination.flags.contains(.deletePropagated) && !destination.flags.contains(.gone)
-        }
         var errors: [any Error] = []
+        func check(_ relationship: Relationship, _ reference: ObjectReference) {
+            guard !relationship.mayDangle, let destination = context.registered(reference, near: self),
+                // What somebody else has deleted is a conflict.
+                destination.flags.contains(.deletePropagated), !destination.flags.contains(.gone)
+            else { return }
+            let text = "leads to \(destination.objectID), which is deleted"
+            errors.append(validationError(.managedObjectValidation, relationship.name, destination, text))
+        }
         let row = readableRow()
+        // What somebody else has related is set free by the store.
+        let base = flags.contains(.inserted) ? nil : extras?.base ?? row
         for slot in layout.referenceSlots {
-            guard let reference = row.reference(slot), isDeleted(reference, slot.relationship?.inverse),
-                isOwnChange(slot, reference)
+            guard let relationship = slot.relationship, let reference = row.reference(slot),
+                reference != base?.reference(slot)
             else { continue }
-            errors.append(danglingReference(slot.name, reference))
+            check(relationship, reference)
         }
         for (slot, state) in zip(layout.toMany, extras?.toMany ?? []) where slot.inverse?.isToMany == true {
-            guard let reference = state?.added.first(where: { isDeleted($0, slot.inverse) }) else { continue }
-            errors.append(danglingReference(slot.name, reference))
+            guard !slot.isTransient else { continue }
+            for reference in state?.added ?? [] { check(slot.relationship, reference) }
         }
         try ValidationErrors.throwIfAny(errors)
-    }
-
-    private func danglingReference(_ name: String, _ reference: ObjectReference) -> CocoaError {
-        let destination = context?.registered(reference, near: self)
-        let text = destination.map { "leads to \($0.objectID), which is deleted" } ?? "leads to a deleted object"
-        return validationError(.managedObjectValidation, name, destination, text)
     }
 
     /// Refuses a deletion that a relationship with the deny rule forbids.

@@ -257,7 +257,7 @@ struct PostgreSQLBench {
                 try ResidentMemory.peak(of: Workload.readEverything, in: folder, scale: scale)
             )
         }
-        guard let peak = peaks.0, let other = peaks.1 else { return "" }
+        guard let peak = peaks.0, let other = peaks.1 else { return "; peak RSS unknown" }
         let isMissed = peak - other > Self.mostMemoryOverSQLite
         return
             "; peak RSS \(peak >> 20) MiB, of \(Workload.readEverything.name) \(other >> 20), goal ≤ \(Self.mostMemoryOverSQLite >> 20) more\(isMissed ? " missed" : "")"

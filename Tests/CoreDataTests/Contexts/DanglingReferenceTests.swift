@@ -9,16 +9,17 @@ private typealias Tag = TestSupport.Tag
 
 @Suite("Relationships to objects that the context itself has deleted")
 struct DanglingReferenceTests {
-    @Test(arguments: StoreKind.allCases)
-    func `that are set after the delete rules have run fail the save, until they are set otherwise`(_ kind: StoreKind)
-        throws
-    {
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `that are set after the delete rules have run fail the save, until they are set otherwise`(
+        _ kind: StoreKind,
+        _ isStored: Bool
+    ) throws {
         let stack = try Stack(kind)
-        let cityID = try stack.storeCity("gone")
+        let cityID = try isStored ? stack.storeCity("gone") : nil
         let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
         let context = stack.context()
         try context.performAndWait {
-            let city = try context.get(cityID, City.self)
+            let city = try cityID.map { try context.get($0, City.self) } ?? City(context: context)
             let venue = try context.get(venueID, Venue.self)
             context.delete(city)
             context.processPendingChanges()
@@ -58,8 +59,34 @@ struct DanglingReferenceTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `to what somebody else has deleted are a conflict, which the policy resolves`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let otherID = try stack.storeCity("deleted here")
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let city = try context.get(cityID, City.self)
+            expectEqual(city.name, "gone")
+            let venue = try context.get(venueID, Venue.self)
+            venue.city = city
+            venue.name = "ours"
+            context.delete(try context.get(otherID, City.self))
+            // The venue conflicts as well, so that it is validated anew beside the city that is gone.
+            try stack.change(venueID, Venue.self) { venue, _ in venue.name = "theirs" }
+            try stack.delete(cityID)
+            try context.save()
+            expectEqual(venue.city?.name, policy.memoryWins ? "gone" : nil)
+            expectEqual(venue.name, policy.memoryWins ? "ours" : "theirs")
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
-    func `to what somebody else has deleted are a conflict, also beside deletions of one's own`(_ kind: StoreKind)
+    func `to a fault that turns out to be deleted by somebody else are a conflict, beside deletions`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -69,10 +96,13 @@ struct DanglingReferenceTests {
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(cityID, City.self)
-            expectEqual(city.name, "gone")
-            try context.get(venueID, Venue.self).city = city
+            let venue = try context.get(venueID, Venue.self)
+            venue.city = city
             context.delete(try context.get(otherID, City.self))
             try stack.delete(cityID)
+            expect(city.isFault)
+            _ = city.name
+            expect(city.isDeleted)
             try expectEqual(context.versionConflictsOfSave().map(\.sourceObject), [city])
         }
     }
