@@ -235,8 +235,9 @@ extension NSManagedObject {
         extras.base = nil
         extras.eventBase = nil
         extras.setTransients = SlotSet()
-        extras.commitRelationships()
+        // First, so that members that are added to others are not copied with them.
         extras.endEventToMany()
+        extras.commitRelationships()
     }
 
     /// Drops all changes: the object shows its last fetched or saved values again.

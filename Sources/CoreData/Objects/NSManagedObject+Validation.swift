@@ -26,20 +26,21 @@ extension NSManagedObject {
         let row = readableRow()
         let values = row.unsafe
         // Most values have no rules, and most objects no value that could not be stored.
-        let hasRefused = extras?.refused.isEmpty == false
-        for rule in layout.rules
-        where !hasRefused && (values.isNull(rule.slot) ? rule.isRequired : rule.hasPredicates) {
-            do {
-                try validate(layout.slots[rule.slot], row)
-            } catch {
-                errors.append(error)
+        if extras?.refused.isEmpty == false {
+            for slot in layout.slots {
+                do {
+                    try validate(slot, row)
+                } catch {
+                    errors.append(error)
+                }
             }
-        }
-        for slot in layout.slots where hasRefused {
-            do {
-                try validate(slot, row)
-            } catch {
-                errors.append(error)
+        } else {
+            for rule in layout.rules where values.isNull(rule.slot) ? rule.isRequired : rule.hasPredicates {
+                do {
+                    try validate(layout.slots[rule.slot], row)
+                } catch {
+                    errors.append(error)
+                }
             }
         }
         for slot in layout.limitedToMany {

@@ -6,8 +6,8 @@ import StrataRows
 ///
 /// Confined to the queue of the object's context.
 final class ObjectExtras {
-    // The first four are unchecked, as each change and each save of an object goes through them: they are confined to one
-    // thread at a time, and no access lasts while other code runs.
+    // What is unchecked each change or each save of an object goes through: it is confined to one thread at a time, and no access
+    // lasts while other code runs.
 
     /// The row that the object's changes are made upon: what was last fetched or saved.
     ///
@@ -24,9 +24,9 @@ final class ObjectExtras {
     /// Values of transient properties, by their index in the layout.
     var transients: [Any?] = []
     /// The transient properties that were set since the last save, which a child's save moves up.
-    var setTransients = SlotSet()
+    @exclusivity(unchecked) var setTransients = SlotSet()
     /// Values of transformable attributes that their transformer refused, by slot: the save fails and says so.
-    var refused: [Int: Any] = [:]
+    @exclusivity(unchecked) var refused: [Int: Any] = [:]
     /// Values of transformable attributes, decoded from `decodedRow`, by slot.
     private var decoded: [Int: Any] = [:]
     /// What a fetch of some properties has brought of an object that is a fault.

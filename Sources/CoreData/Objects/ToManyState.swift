@@ -25,8 +25,12 @@ struct ToManyState {
     var isOrdered: Bool { fields.isOrdered }
     /// The members as they are now; `nil` while the relationship is a fault.
     private(set) var content: [ObjectReference]? {
-        @inline(__always) get { fields.content }
-        @inline(__always) _modify { yield &own.content }
+        get { fields.content }
+        _modify {
+            let own = own
+            own.gather()
+            yield &own.loaded
+        }
     }
     /// Members that the store does not know of yet.
     private(set) var added: MemberSet {
@@ -49,7 +53,7 @@ struct ToManyState {
         get { fields.settledCount }
         set { own.settledCount = newValue }
     }
-    /// The positions in `content` by key, made when a large unordered content is first searched.
+    /// The positions in `content` by key, from `firstPosition` on, made when a large content is first searched.
     private var positions: [Int64: Int]? {
         @inline(__always) get { fields.positions }
         @inline(__always) _modify { yield &own.positions }
@@ -80,7 +84,8 @@ struct ToManyState {
         set { if newValue != fields.lossCount { own.lossCount = newValue } }
     }
 
-    var isFault: Bool { fields.content == nil }
+    var isFault: Bool { fields.loaded == nil }
+    private var memberCount: Int { (fields.loaded?.count ?? 0) + fields.latest.count }
     /// Whether a member is named by the key of an object that is not in a store.
     var namesUnsaved: Bool {
         content?.contains { $0.key < 0 } ?? false || added.contains { $0.key < 0 }
@@ -208,22 +213,31 @@ struct ToManyState {
         wantedOrder = nil
         storedOrder = nil
         if !fields.arrivals.isEmpty { arrivals = [:] }
+        own.gather()
     }
 
     /// Whether an object is a member; of a fault, whether it was added here.
     mutating func contains(_ member: ObjectReference) -> Bool {
-        content == nil ? added.contains(member) : position(of: member) != nil
+        isFault ? added.contains(member) : position(of: member) != nil
     }
 
+    /// Finds a member of a loaded relationship.
+    ///
+    /// - Complexity: Amortised O(1), whatever the number of members, as long as new ones are searched for.
     private mutating func position(of member: ObjectReference) -> Int? {
-        guard let content else { return nil }
+        guard let loaded = fields.loaded else { return nil }
+        let latest = fields.latest
+        func reference(_ index: Int) -> ObjectReference {
+            index < loaded.count ? loaded[index] : latest[index - loaded.count]
+        }
         // A temporary key cannot be among permanent ones.
-        let start = member.key < 0 ? settledCount : 0
-        if content.count - start <= 16 { return content[start...].firstIndex(of: member) }
-        if positions == nil {
-            var found: [Int64: Int] = Dictionary(minimumCapacity: content.count)
-            for (index, reference) in content.enumerated() { found[reference.key] = index }
+        let candidates = (member.key < 0 ? settledCount : 0)..<(loaded.count + latest.count)
+        if candidates.count <= 16 { return candidates.first { reference($0) == member } }
+        if positions == nil || fields.firstPosition > candidates.lowerBound {
+            var found: [Int64: Int] = Dictionary(minimumCapacity: candidates.count)
+            for index in candidates { found[reference(index).key] = index }
             positions = found
+            own.firstPosition = candidates.lowerBound
         }
         return positions?[member.key]
     }
@@ -233,17 +247,18 @@ struct ToManyState {
     /// - Returns: Whether it was not a member before; always `true` for a fault that does not know better.
     @discardableResult
     mutating func add(_ member: ObjectReference, at index: Int? = nil) -> Bool {
-        if content != nil {
+        if !isFault {
             guard position(of: member) == nil else { return false }
             noteStoredOrder()
-            if let index, let count = content?.count, index < count {
+            if let index, index < memberCount {
                 content?.insert(member, at: index)
                 settledCount = min(settledCount, index)
                 positions = nil
                 isReordered = true
             } else {
-                if fields.positions != nil, let end = content?.count { positions?[member.key] = end }
-                content?.append(member)
+                let end = memberCount
+                if fields.positions != nil { positions?[member.key] = end }
+                own.latest.append(member)
             }
         } else if added.contains(member) {
             return false
@@ -252,8 +267,8 @@ struct ToManyState {
         // A member that comes back stands at the end.
         if removed.isEmpty || !removed.remove(member) {
             added.insert(member)
-            if isOrdered, content == nil { noteArrival(of: member) }
-        } else if isOrdered, content != nil {
+            if isOrdered, isFault { noteArrival(of: member) }
+        } else if isOrdered, !isFault {
             isReordered = true
             settleOrder()
         }
@@ -282,7 +297,7 @@ struct ToManyState {
     /// - Returns: Whether it was a member before; always `true` for a fault that does not know better.
     @discardableResult
     mutating func remove(_ member: ObjectReference) -> Bool {
-        if content != nil {
+        if !isFault {
             guard let index = position(of: member), let last = content?.indices.last else { return false }
             noteStoredOrder()
             if index == last {
@@ -376,10 +391,19 @@ struct ToManyState {
         }
         let start = settledCount
         // Moved out, so that the members are changed in place.
-        if let count = fields.content?.count, start < count, var members = exchange(&content, with: nil) {
-            for index in start..<count where members[index].key < 0 { members[index] = replaced(members[index]) }
+        if start < memberCount, var members = exchange(&content, with: nil) {
+            // Many are entered anew by the next search for one of them.
+            if fields.firstPosition > 0 || start < members.count / 2 { positions = nil }
+            let isIndexed = fields.positions != nil
+            for index in start..<members.count where members[index].key < 0 {
+                let (old, new) = (members[index], replaced(members[index]))
+                members[index] = new
+                if isIndexed, new != old {
+                    positions?[old.key] = nil
+                    positions?[new.key] = index
+                }
+            }
             content = consume members
-            positions = nil
             noteSettled(from: start)
         }
         if let order = wantedOrder { wantedOrder = order.map(replaced) }
@@ -403,12 +427,19 @@ struct ToManyState {
 /// has its fields to itself, which the compiler sees to, and they need no checks of their own.
 private final class ToManyFields {
     let isOrdered: Bool
-    @exclusivity(unchecked) var content: [ObjectReference]?
+    /// The members but for `latest`; `nil` for a fault.
+    @exclusivity(unchecked) var loaded: [ObjectReference]?
+    /// The members that came last.
+    ///
+    /// They are kept apart until somebody reads the members or a save commits them: the event keeps the state of before, which
+    /// shares `loaded`, so that for each event all members would be copied.
+    @exclusivity(unchecked) var latest: [ObjectReference] = []
     @exclusivity(unchecked) var added: MemberSet = []
     @exclusivity(unchecked) var removed: MemberSet = []
     @exclusivity(unchecked) var isReordered = false
     @exclusivity(unchecked) var settledCount = 0
     @exclusivity(unchecked) var positions: [Int64: Int]?
+    @exclusivity(unchecked) var firstPosition = 0
     @exclusivity(unchecked) var wantedOrder: [ObjectReference]?
     @exclusivity(unchecked) var storedOrder: [ObjectReference]?
     @exclusivity(unchecked) var arrivals: [Int64: Int] = [:]
@@ -416,16 +447,31 @@ private final class ToManyFields {
     @exclusivity(unchecked) var cached: Any?
     @exclusivity(unchecked) var lossCount = 0
 
+    /// All members; `nil` for a fault.
+    var content: [ObjectReference]? {
+        gather()
+        return loaded
+    }
+
     init(isOrdered: Bool) { self.isOrdered = isOrdered }
+
+    /// Puts the members that came last to the others, which whoever shares the fields does not see.
+    func gather() {
+        guard !latest.isEmpty else { return }
+        loaded?.append(contentsOf: latest)
+        latest.removeAll(keepingCapacity: true)
+    }
 
     init(_ other: ToManyFields) {
         isOrdered = other.isOrdered
-        content = other.content
+        loaded = other.loaded
+        latest = other.latest
         added = other.added
         removed = other.removed
         isReordered = other.isReordered
         settledCount = other.settledCount
         positions = other.positions
+        firstPosition = other.firstPosition
         wantedOrder = other.wantedOrder
         storedOrder = other.storedOrder
         arrivals = other.arrivals

@@ -255,7 +255,7 @@ struct ContextSave {
         }
         context.changeTracker.keepChanges(rest)
         if permanent.count > 0 {
-            for object in saved.objects { object.replaceReferences(permanent) }
+            saved.forEach { $0.replaceReferences(permanent) }
         }
         for (store, rows) in plan.reread {
             for row in rows { saved.reread.append(context.takeReread(row, store)) }
@@ -328,7 +328,7 @@ struct ContextSave {
         context.advanceGeneration(now: true)
         // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
         if context.upward == nil { coordinator.announce(saved, from: context) } else { context.announceInParent(saved) }
-        for object in saved.objects { object.didSave() }
+        saved.forEach { $0.didSave() }
         post()
         context.announceToChildren(saved)
         context.processPendingChanges()

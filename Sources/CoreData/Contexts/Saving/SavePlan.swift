@@ -37,18 +37,19 @@ final class SavePlan {
     }
 
     let context: NSManagedObjectContext
-    private(set) var stores: [(store: OpenStore, changes: StoreChanges)] = []
+    // What is unchecked each object goes through: no access lasts while other code runs.
+    @exclusivity(unchecked) private(set) var stores: [(store: OpenStore, changes: StoreChanges)] = []
     /// The positions in `stores` by the stores' indexes; there are few.
-    private var positions: [(storeIndex: Int, position: Int)] = []
+    @exclusivity(unchecked) private var positions: [(storeIndex: Int, position: Int)] = []
     /// Where new objects of an entity go by default, by the entity's number.
     private var insertionIndexes: [Int: Int] = [:]
     /// The entity and the index that were last found there: changes mostly come in runs of one entity.
-    private var lastInsertion = (entity: 0, storeIndex: 0)
+    @exclusivity(unchecked) private var lastInsertion = (entity: 0, storeIndex: 0)
     /// Which stores record a history, by their indexes.
-    private var recording: [(storeIndex: Int, records: Bool)] = []
+    @exclusivity(unchecked) private var recording: [(storeIndex: Int, records: Bool)] = []
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
-    private var neverSaved = NeverSavedObjects()
+    @exclusivity(unchecked) private var neverSaved = NeverSavedObjects()
     /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
     private var checked: Set<ObjectIdentifier> = []
 
@@ -75,7 +76,7 @@ final class SavePlan {
     // MARK: - Results
 
     /// The permanent keys of rows that had temporary ones.
-    private(set) var permanentKeys = KeyMap<Int64>()
+    @exclusivity(unchecked) private(set) var permanentKeys = KeyMap<Int64>()
     private(set) var reread: [(store: OpenStore, rows: [Row])] = []
     /// The transactions that the stores' histories have recorded, by the UUIDs of the stores.
     private(set) var historyNumbers: [String: Int64] = [:]

@@ -14,9 +14,15 @@ final class SavedChanges {
     var historyNumbers: [String: Int64] = [:]
 
     /// What was deleted before it was ever saved.
-    var neverSaved = NeverSavedObjects()
+    @exclusivity(unchecked) var neverSaved = NeverSavedObjects()
 
-    var objects: [NSManagedObject] { inserted + updated + deleted }
+    /// Calls `body` with every object that was saved.
+    func forEach(_ body: (NSManagedObject) -> Void) {
+        inserted.forEach(body)
+        updated.forEach(body)
+        deleted.forEach(body)
+    }
+
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
 }
 
