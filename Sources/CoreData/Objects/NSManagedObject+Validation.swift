@@ -43,19 +43,25 @@ extension NSManagedObject {
                 }
             }
         }
-        for slot in layout.limitedToMany {
-            do {
-                try validate(slot)
-            } catch {
-                errors.append(error)
+        // To look whether there are any costs less than to walk none.
+        if !layout.limitedToMany.isEmpty {
+            for slot in layout.limitedToMany {
+                do {
+                    try validate(slot)
+                } catch {
+                    errors.append(error)
+                }
             }
         }
-        for slot in layout.transients where !slot.property.isOptional || !slot.property.validationPredicates.isEmpty {
-            do {
-                var value = anyValue(forKey: slot.name)
-                try validateByModel(&value, forKey: slot.name)
-            } catch {
-                errors.append(error)
+        if !layout.transients.isEmpty {
+            for slot in layout.transients where !slot.property.isOptional || !slot.property.validationPredicates.isEmpty
+            {
+                do {
+                    var value = anyValue(forKey: slot.name)
+                    try validateByModel(&value, forKey: slot.name)
+                } catch {
+                    errors.append(error)
+                }
             }
         }
         for (key, validator) in Swift.type(of: self).propertyValidators {

@@ -124,7 +124,7 @@ extension NSManagedObjectContext {
         var updated: [NSManagedObject] = []
         var deleted: [NSManagedObject] = []
         var refreshed: [NSManagedObject] = []
-        for object in objects {
+        objects.forEachBorrowed { object in
             let flags = object.flags
             object.endEvent()
             if flags.contains(.eventDeleted) {

@@ -125,7 +125,9 @@ struct ContextSave {
         while !round.isEmpty {
             rounds += 1
             guard rounds <= Self.mostRounds else { throw endlessRounds(round) }
-            for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
+            round.forEachBorrowed { object in
+                if object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
+            }
             if !context.propagatesDeletesAtEndOfEvent { try context.propagateDeletes() }
             round = context.changeTracker.eventObjects
             context.processPendingChanges()
@@ -186,11 +188,13 @@ struct ContextSave {
     private func validate(_ objects: [NSManagedObject]) throws {
         if context.settings.savesUnvalidated { return }
         var errors: [any Error] = []
-        let isDeleting = context.changeTracker.objects.contains { $0.flags.contains(.deleted) }
-        for object in objects where object.flags.isDisjoint(with: [.gone, .detached]) {
+        var isDeleting = false
+        context.changeTracker.objects.forEachBorrowed { if $0.flags.contains(.deleted) { isDeleting = true } }
+        objects.forEachBorrowed { object in
+            guard object.flags.isDisjoint(with: [.gone, .detached]) else { return }
             // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
             if object.isFault, object.flags.contains(.updated) { object.fireFault() }
-            guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { continue }
+            guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { return }
             do {
                 if object.flags.contains(.deleted) {
                     if !object.flags.contains(.inserted) { try object.validateForDelete() }
@@ -243,11 +247,10 @@ struct ContextSave {
         saved.historyNumbers.merge(plan.historyNumbers) { $1 }
         let isAll = plan.committed.count == plan.stores.count
         var rest: [NSManagedObject] = []
-        for object in context.changeTracker.objects {
+        context.changeTracker.objects.forEachBorrowed { object in
             let isGone = object.flags.contains(.gone)
             guard !isGone, isAll || plan.committed.contains(Int(plan.storeIndexOfInserted(object))) else {
-                rest.append(object)
-                continue
+                return rest.append(object)
             }
             object.flags.remove(.listed)
             before.forget(object)

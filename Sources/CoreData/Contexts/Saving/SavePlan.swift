@@ -92,8 +92,8 @@ final class SavePlan {
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
         // Before all others, which may lead to them.
-        for object in context.changeTracker.objects { neverSaved.note(object) }
-        for object in context.changeTracker.objects { try add(object) }
+        context.changeTracker.objects.forEachBorrowed { neverSaved.note($0) }
+        try context.changeTracker.objects.forEachBorrowed { try add($0) }
         for object in context.changeTracker.checkedObjects where object.context === context {
             guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
                 !checked.contains(ObjectIdentifier(object))

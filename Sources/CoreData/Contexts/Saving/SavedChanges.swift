@@ -18,9 +18,9 @@ final class SavedChanges {
 
     /// Calls `body` with every object that was saved.
     func forEach(_ body: (NSManagedObject) -> Void) {
-        inserted.forEach(body)
-        updated.forEach(body)
-        deleted.forEach(body)
+        inserted.forEachBorrowed(body)
+        updated.forEachBorrowed(body)
+        deleted.forEachBorrowed(body)
     }
 
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
