@@ -70,7 +70,13 @@ final class ObjectExtras {
     /// Forgets what the to-many relationships were at the start of the event; the next event needs the memory again.
     @inline(__always)
     func endEventToMany() {
-        if !eventToMany.isEmpty { eventToMany.removeAll(keepingCapacity: true) }
+        guard !eventToMany.isEmpty else { return }
+        for place in eventToMany.indices {
+            // First, so that nobody shares the members any more.
+            eventToMany[place].state = nil
+            toMany[eventToMany[place].index]?.gather()
+        }
+        eventToMany.removeAll(keepingCapacity: true)
     }
 
     /// Replaces the keys of objects that a save has made permanent.

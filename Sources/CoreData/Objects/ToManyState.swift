@@ -108,11 +108,15 @@ struct ToManyState {
     }
     var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
 
-    /// The state as something that is kept to be shown or put back: it takes no part in the searches of this one.
+    /// The members as they are, for somebody who shows them or puts them back after they have changed.
+    ///
+    /// It shares little with the state, so that a change of that copies little: of a fault what has changed, else the members.
     func kept() -> ToManyState {
-        guard fields.positions != nil else { return self }
-        var copy = self
-        copy.positions = nil
+        guard !isFault else { return self }
+        let copy = ToManyState(isOrdered: isOrdered)
+        copy.fields.loaded = fields.loaded
+        copy.fields.latest = fields.latest
+        copy.fields.settledCount = fields.settledCount
         return copy
     }
 
@@ -213,7 +217,12 @@ struct ToManyState {
         wantedOrder = nil
         storedOrder = nil
         if !fields.arrivals.isEmpty { arrivals = [:] }
-        own.gather()
+        gather()
+    }
+
+    /// Puts the members that came last to the others.
+    mutating func gather() {
+        if !fields.latest.isEmpty { own.gather() }
     }
 
     /// Whether an object is a member; of a fault, whether it was added here.
@@ -431,8 +440,8 @@ private final class ToManyFields {
     @exclusivity(unchecked) var loaded: [ObjectReference]?
     /// The members that came last.
     ///
-    /// They are kept apart until somebody reads the members or a save commits them: the event keeps the state of before, which
-    /// shares `loaded`, so that for each event all members would be copied.
+    /// They are kept apart until the event ends, or somebody reads the members: the event keeps the state of before, which shares
+    /// `loaded`, so that for each event all members would be copied.
     @exclusivity(unchecked) var latest: [ObjectReference] = []
     @exclusivity(unchecked) var added: MemberSet = []
     @exclusivity(unchecked) var removed: MemberSet = []
