@@ -37,7 +37,7 @@ struct ToManyStateCostTests {
                     extras.endEventToMany()
                 }
             }
-            // To copy them took 12 s, and 3 s in part.
+            // To copy those of the events before took 3 s.
             expect(time < .milliseconds(1500), "\(time)")
             expectEqual(extras.toMany[slot.index]?.content?.count, 120_000)
             context.delete(city)
