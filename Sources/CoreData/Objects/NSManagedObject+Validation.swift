@@ -43,7 +43,7 @@ extension NSManagedObject {
                 }
             }
         }
-        // To look whether there are any costs less than to walk none.
+        // Most entities have neither of these two, and to walk an empty list counts references.
         if !layout.limitedToMany.isEmpty {
             for slot in layout.limitedToMany {
                 do {

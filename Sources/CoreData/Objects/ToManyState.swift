@@ -110,7 +110,8 @@ struct ToManyState {
 
     /// The members as they are, for somebody who shows them or puts them back after they have changed.
     ///
-    /// It shares little with the state, so that a change of that copies little: of a fault what has changed, else the members.
+    /// A fault has no members; its changes are kept in their place, to be put on top of what is loaded. Nothing else is shared with the
+    /// state, so that a change of the state copies little.
     func kept() -> ToManyState {
         guard !isFault else { return self }
         let copy = ToManyState(isOrdered: isOrdered)
@@ -433,7 +434,8 @@ struct ToManyState {
 /// What a ``ToManyState`` consists of; see there.
 ///
 /// Shared by copies of a state until one of them is changed, and changed by the one that has it alone. So whoever may change the state
-/// has its fields to itself, which the compiler sees to, and they need no checks of their own.
+/// has its fields to itself, which the compiler sees to, and they need no checks of their own. Only ``gather()`` changes shared fields: it
+/// moves members from one list to the other, which nobody sees, as all copies of a state are on the queue of its object's context.
 private final class ToManyFields {
     let isOrdered: Bool
     /// The members but for `latest`; `nil` for a fault.
@@ -464,7 +466,7 @@ private final class ToManyFields {
 
     init(isOrdered: Bool) { self.isOrdered = isOrdered }
 
-    /// Puts the members that came last to the others, which whoever shares the fields does not see.
+    /// Puts the members that came last to the others.
     func gather() {
         guard !latest.isEmpty else { return }
         loaded?.append(contentsOf: latest)

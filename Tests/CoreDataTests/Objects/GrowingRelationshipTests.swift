@@ -1,7 +1,9 @@
-import CoreData
 import Expectations
+import StrataRows
 import TestSupport
 import Testing
+
+@testable import CoreData
 
 /// Relationships of many members that one context changes over many saves, step by step against a plain collection.
 @Suite("Relationships that grow over many saves")
@@ -80,6 +82,53 @@ struct GrowingRelationshipTests {
             context.refresh(mother, mergeChanges: false)
             expectEqual(mother.children, children)
         }
+    }
+
+    /// Against a plain set, with so many members that they are searched by their keys.
+    @Test(arguments: 1...10)
+    func `a state of many members finds each of them, and what was kept of it stays`(_ seed: UInt64) {
+        var dice = SeededRandom(seed: seed)
+        var state = ToManyState(isOrdered: false)
+        state.load((1...40).map { ObjectReference(key: $0, entity: 0) })
+        var (members, before) = (Set<Int64>(1...40), Set<Int64>(1...40))
+        var kept = state.kept()
+        var (newest, unsaved) = (Int64(40), Int64(0))
+        for _ in 0..<2_000 {
+            switch Int.random(in: 0..<40, using: &dice) {
+            case 0:
+                // A save.
+                var permanent = KeyMap<Int64>()
+                for key in members.union(before).sorted() where key < 0 {
+                    newest += 1
+                    permanent.set(newest, for: key)
+                }
+                state.commitChanges()
+                state.replaceKeys(permanent)
+                kept.replaceKeys(permanent)
+                members = Set(members.map { permanent[$0] ?? $0 })
+                before = Set(before.map { permanent[$0] ?? $0 })
+            case 1, 2:
+                // An event.
+                expectEqual(Set((kept.content ?? []).map(\.key)), before)
+                (kept, before) = (state.kept(), members)
+            case 3..<18:
+                guard let key = members.sorted().randomElement(using: &dice) else { continue }
+                expect(state.remove(ObjectReference(key: key, entity: 0)))
+                members.remove(key)
+            case 18..<22:
+                let key = Int64.random(in: 1...newest, using: &dice)
+                let isNew = state.add(ObjectReference(key: key, entity: 0))
+                expectEqual(isNew, members.insert(key).inserted)
+            default:
+                unsaved -= 1
+                expect(state.add(ObjectReference(key: unsaved, entity: 0)))
+                members.insert(unsaved)
+            }
+            let key = members.sorted().randomElement(using: &dice) ?? 0
+            expectEqual(state.contains(ObjectReference(key: key, entity: 0)), members.contains(key))
+        }
+        expectEqual(Set((state.content ?? []).map(\.key)), members)
+        expectEqual(state.content?.count, members.count)
     }
 
     @Test func `what the event and undo keep of many members stays as it was while they change`() throws {
