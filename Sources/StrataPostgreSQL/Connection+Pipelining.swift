@@ -97,10 +97,12 @@ extension Connection {
     }
 
     /// Has the server send the answers to all that was posted so far, while it goes on with what is posted next.
-    package func requestAnswers() throws {
+    ///
+    /// - Parameter atOnce: Whether it begins with what was posted now, or together with what comes next.
+    package func requestAnswers(atOnce: Bool) throws {
         guard requested < posted.count else { return }
         try requireUsable()
-        guard PQsendFlushRequest(handle) == 1, PQflush(handle) >= 0 else { throw lost() }
+        guard PQsendFlushRequest(handle) == 1, !atOnce || PQflush(handle) >= 0 else { throw lost() }
         hasSlowAnswer = false
         requested = posted.count
     }

@@ -210,7 +210,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
                 let keys = try database.keys(for: changes.inserted, connection)
-                return try database.transaction(connection, identifier, looksUpKeys: true) {
+                return try database.transaction(connection, identifier, looksUpKeys: true, isLarge: changes.isLarge) {
                     connection -> TransactionEnd<[StoreConflict], StoreSaveResult> in
                     let transaction = SaveTransaction(changes, keys: keys, database, connection, identifier: identifier)
                     let conflicts = try transaction.run()
@@ -251,7 +251,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         try PostgreSQLBoundary.run(.saving, database.place) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
-                try database.transaction(connection, identifier, looksUpKeys: false) {
+                try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
                     connection -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.
                     let work = BatchWork(batch, database, connection)

@@ -99,6 +99,7 @@ extension OpenDatabase {
     ///   - connection: What writes.
     ///   - identifier: What the history knows the transaction by.
     ///   - looksUpKeys: Whether all that the transaction asks for is found by indexes.
+    ///   - isLarge: Whether the first statements of `body` take longer to make than the server takes to wake up.
     ///   - body: Writes everything.
     ///   - commit: Called with what commits; may write more before.
     ///   - didCommit: Called once the transaction is durable.
@@ -108,6 +109,7 @@ extension OpenDatabase {
         _ connection: Connection,
         _ identifier: UUID,
         looksUpKeys: Bool,
+        isLarge: Bool,
         _ body: (Connection) throws -> TransactionEnd<Answer, Result>,
         commit: (() throws -> Void) throws -> Void,
         didCommit: (Result) -> Void
@@ -119,7 +121,7 @@ extension OpenDatabase {
                 try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
                 let begun = try connection.post(looksUpKeys ? Self.beginningLookUps : Self.beginning)
                 // The server wakes up, and begins, while the body makes its first statements.
-                try connection.sendPosted()
+                if isLarge { try connection.sendPosted() }
                 switch try body(connection) {
                 case .refused(let answer):
                     try connection.rollback()

@@ -88,7 +88,7 @@ final class SaveTransaction {
         let look = try look()
         let isAhead = mayInsertAhead(look)
         if isAhead {
-            try connection.requestAnswers()
+            try connection.requestAnswers(atOnce: changes.isLarge)
             try insertAll()
         }
         let vacated = try check(look)
@@ -195,6 +195,14 @@ final class SaveTransaction {
     }
 
     func noteInexact(_ key: Int64, _ layout: EntityLayout) { inexact[layout.rootNumber, default: []].insert(key) }
+}
+
+extension StoreChanges {
+    /// Whether the statements of a save take longer to make than the server takes to wake up.
+    ///
+    /// Then it is woken as soon as there is something to do. A small save is sent as a whole: to wake the server takes both sides longer than
+    /// to make its statements.
+    var isLarge: Bool { inserted.count + updated.count + deleted.count > 32 }
 }
 
 extension String {
