@@ -17,16 +17,23 @@ final class LazyNotificationSet: NSSet {
     private let coordinator: NSPersistentStoreCoordinator?
     private let made = Mutex<UncheckedBox<(array: [NSObject], set: NSSet)>?>(nil)
 
+    /// The set without members, which most notifications have two of.
+    private static nonisolated(unsafe) let empty = LazyNotificationSet(idsOf: [])
+    // nonisolated(unsafe): any thread may look into a set.
+
     /// A set of objects of a context on `coordinator`.
-    init(objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) {
-        content = .objects(objects)
-        self.coordinator = coordinator
-        super.init(objects: nil, count: 0)
+    static func of(_ objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> LazyNotificationSet {
+        objects.isEmpty ? empty : LazyNotificationSet(.objects(objects), coordinator)
     }
 
     /// A set of the IDs of stored objects of a context on `coordinator`.
-    init(idsOf objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) {
-        content = .idsOfObjects(objects)
+    static func idsOf(_ objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> LazyNotificationSet
+    {
+        objects.isEmpty ? empty : LazyNotificationSet(.idsOfObjects(objects), coordinator)
+    }
+
+    private init(_ content: Content, _ coordinator: NSPersistentStoreCoordinator?) {
+        self.content = content
         self.coordinator = coordinator
         super.init(objects: nil, count: 0)
     }

@@ -77,13 +77,13 @@ struct NotificationSets {
     /// Adds a set of objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, _ objects: [NSManagedObject]) {
         userInfo[key.rawValue] =
-            isEager ? Set(objects) : LazyNotificationSet(objects: objects, coordinator)
+            isEager ? Set(objects) : LazyNotificationSet.of(objects, coordinator)
     }
 
     /// Adds a set of the IDs of stored objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf objects: [NSManagedObject]) {
         userInfo[key.rawValue] =
-            isEager ? Set(objects.map(\.objectID)) : LazyNotificationSet(idsOf: objects, coordinator)
+            isEager ? Set(objects.map(\.objectID)) : LazyNotificationSet.idsOf(objects, coordinator)
     }
 
     /// Adds a set of the IDs of rows.
