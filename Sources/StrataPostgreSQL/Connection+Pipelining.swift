@@ -5,10 +5,10 @@ import CStrataPostgreSQL
 /// Belongs to the thread that uses its connection.
 package final class PostedStatement {
     /// What the connection has to forget if the statement cannot be prepared.
-    fileprivate let preparing: Connection.PreparedKey?
+    fileprivate let preparing: PreparedStatements.Key?
     fileprivate var result: QueryResult?
 
-    fileprivate init(preparing: Connection.PreparedKey?) { self.preparing = preparing }
+    fileprivate init(preparing: PreparedStatements.Key?) { self.preparing = preparing }
 }
 
 // Statements whose answers nobody has to see before the next one is made are sent together, and take one round trip. After one that fails
@@ -57,6 +57,7 @@ extension Connection {
     ) throws -> PostedStatement {
         try requireUsable()
         if posted.isEmpty {
+            try dropSuperfluous()
             guard PQenterPipelineMode(handle) == 1 else { throw lost() }
             unsent = 0
             hasSlowAnswer = false

@@ -18,12 +18,10 @@ package final class Connection: @unchecked Sendable {
     /// For how many seconds whoever has the connection waited for it.
     package var leaseWait: Double = 0
     package let canceller: QueryCanceller
-    private let prepares: Bool
+    /// Whether statements are prepared at all.
+    let prepares: Bool
     private let process = getpid()
-    /// The names of prepared statements, by their text and the types of their parameters.
-    private var prepared: [PreparedKey: String] = [:]
-    /// How many statements were ever prepared; a name is not used twice.
-    private var preparedCount = 0
+    var prepared = PreparedStatements()
     /// Whether the connection cannot be used any more.
     package internal(set) var isBroken = false
     /// The statements that were sent and not answered yet, and about how many of their bytes may wait to be sent.
@@ -55,14 +53,6 @@ package final class Connection: @unchecked Sendable {
     var planAge = 0
     let openedAt = Date().timeIntervalSinceReferenceDate
 
-    struct PreparedKey: Hashable {
-        let sql: String
-        let types: [UInt32]
-    }
-
-    /// The most statements that one connection keeps prepared; then it is replaced by a new one.
-    private static let mostPrepared = 500
-
     init(_ handle: OpaquePointer, patience: Double, prepares: Bool) {
         self.handle = handle
         self.patience = patience
@@ -75,10 +65,9 @@ package final class Connection: @unchecked Sendable {
         if process == getpid() { PQfinish(handle) }
     }
 
-    /// Whether the connection has been in use for so long, or has so many statements, that a new one is better.
+    /// Whether the connection has been in use for so long that a new one is better.
     func isWorn(after seconds: Double) -> Bool {
-        isBroken || process != getpid() || preparedCount > Self.mostPrepared
-            || Date().timeIntervalSinceReferenceDate - openedAt > seconds
+        isBroken || process != getpid() || Date().timeIntervalSinceReferenceDate - openedAt > seconds
     }
 
     package var isIdle: Bool { PQtransactionStatus(handle) == PQTRANS_IDLE }
@@ -119,104 +108,6 @@ package final class Connection: @unchecked Sendable {
         guard PQsendQuery(handle, sql) == 1 else { throw lost() }
         staysInSingleRowMode = false
         return try results().last ?? { throw noAnswer }()
-    }
-
-    /// As many rows as may be held at once: it takes less time than to get them one by one.
-    private static let mostHeldRows = 1000
-
-    /// Runs a statement, and hands out its rows as they come; `body` returns false to get no more.
-    ///
-    /// - Parameters:
-    ///   - sql: The statement.
-    ///   - parameters: Its values.
-    ///   - mostRows: The most rows that can come; `nil` if that is not known. A few come all at once.
-    ///   - body: Called with each row, which is valid for the call.
-    /// - Throws: ``PostgreSQLError``, and what `body` throws.
-    package func each(
-        _ sql: String,
-        _ parameters: [PostgreSQLValue] = [],
-        mostRows: Int? = nil,
-        _ body: (ResultRow) throws -> Bool
-    ) throws {
-        if let mostRows, mostRows <= Self.mostHeldRows {
-            let result = try query(sql, parameters)
-            for row in result.rows { guard try body(row) else { break } }
-            return
-        }
-        try settle()
-        guard !needsPrelude else {
-            try command("BEGIN")
-            do { try each(sql, parameters, body) } catch {
-                settleCancel()
-                if !isBroken { try? rollback() }
-                throw error
-            }
-            // Nothing is left to be cancelled by whoever has wanted no more.
-            if !isBroken { try rollback() }
-            return
-        }
-        try requireUsable()
-        var hasRows = false
-        do {
-            try stream(sql, parameters, &hasRows, body)
-        } catch let error as PostgreSQLError where error.isStale && !isBroken {
-            forgetPrepared()
-            // In a transaction it has ended that as well.
-            guard isIdle, !hasRows else { throw error }
-            try stream(sql, parameters, &hasRows, body)
-        }
-    }
-
-    /// Sends a statement, and hands out its rows as they come.
-    ///
-    /// What is new to the session is prepared in the same round trip.
-    ///
-    /// - Parameters:
-    ///   - sql: The statement.
-    ///   - parameters: Its values.
-    ///   - hasRows: Becomes true once a row was handed out.
-    ///   - body: As ``each(_:_:mostRows:_:)`` takes it.
-    /// - Throws: ``PostgreSQLError``, and what `body` throws.
-    private func stream(
-        _ sql: String,
-        _ parameters: [PostgreSQLValue],
-        _ hasRows: inout Bool,
-        _ body: (ResultRow) throws -> Bool
-    ) throws {
-        let isPiped = isNew(sql, parameters)
-        if isPiped, PQenterPipelineMode(handle) != 1 { throw lost() }
-        let (_, preparing) = try send(sql, parameters)
-        var refusal: PostgreSQLError?
-        if isPiped {
-            guard PQpipelineSync(handle) == 1 else { throw lost() }
-            if let preparing, try take(&refusal) == nil { forget(preparing) }
-        }
-        var failure: (any Error)? = refusal
-        // In a pipeline libpq takes this for the statement whose answer comes next, and forgets it at that one's end.
-        if refusal == nil { PQsetSingleRowMode(handle) }
-        staysInSingleRowMode = !isPiped
-        var wantsMore = true
-        while let result = try nextAnswer() {
-            switch PQresultStatus(result) {
-            case PGRES_SINGLE_TUPLE:
-                defer { PQclear(result) }
-                guard wantsMore else { continue }
-                hasRows = true
-                do { wantsMore = try body(ResultRow(result: result, row: 0, owner: nil)) } catch {
-                    failure = error
-                    wantsMore = false
-                }
-                if !wantsMore { canceller.cancel() }
-            case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_PIPELINE_ABORTED: PQclear(result)
-            default:
-                let result = QueryResult(result)
-                // The cancel that ends what nobody wants any more is no failure.
-                if wantsMore { failure = failure ?? error(of: result) }
-            }
-        }
-        if isPiped { try leavePipeline(failure) }
-        if !wantsMore { settleCancel() }
-        if let failure { throw failure }
     }
 
     /// Waits for a cancel that is under way, so that it does not hit a later statement.
@@ -262,7 +153,7 @@ package final class Connection: @unchecked Sendable {
         _ sql: String,
         _ values: [PostgreSQLValue],
         isKept: Bool = true
-    ) throws -> (count: Int, preparing: PreparedKey?) {
+    ) throws -> (count: Int, preparing: PreparedStatements.Key?) {
         onStatement?(sql)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(values.reduce(1) { $0 + $1.writtenCount })
@@ -297,27 +188,6 @@ package final class Connection: @unchecked Sendable {
         return (bytes.count + sql.utf8.count, preparing)
     }
 
-    private func prepare(_ sql: String, _ types: [UInt32]) throws -> (String, preparing: PreparedKey?) {
-        let key = PreparedKey(sql: sql, types: types)
-        if let name = prepared[key] { return (name, nil) }
-        preparedCount += 1
-        let name = "strata_\(preparedCount)"
-        guard PQsendPrepare(handle, name, sql, Int32(types.count), types) == 1 else { throw lost() }
-        prepared[key] = name
-        return (name, key)
-    }
-
-    /// Whether a statement is yet to be prepared.
-    private func isNew(_ sql: String, _ values: [PostgreSQLValue]) -> Bool {
-        prepares && prelude == nil && prepared[PreparedKey(sql: sql, types: values.map(\.type.rawValue))] == nil
-    }
-
-    /// Notes that a statement could not be prepared.
-    func forget(_ key: PreparedKey) { prepared[key] = nil }
-
-    /// Prepares all statements anew when they are used next.
-    package func forgetPrepared() { prepared.removeAll() }
-
     // MARK: - Waiting
 
     private func results() throws -> [QueryResult] {
@@ -336,7 +206,7 @@ package final class Connection: @unchecked Sendable {
     func nextResult() throws -> QueryResult? { try nextAnswer().map(QueryResult.init) }
 
     /// The next result, which its taker has to free.
-    private func nextAnswer() throws -> OpaquePointer? {
+    func nextAnswer() throws -> OpaquePointer? {
         if PQisBusy(handle) != 0 {
             // What is not sent yet goes first.
             try sendAll()

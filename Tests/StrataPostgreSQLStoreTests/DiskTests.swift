@@ -74,10 +74,3 @@ struct DiskTests {
         try expectEqual(PostgreSQLStore.problems(at: server.url, GuideModel.make()), [])
     }
 }
-
-/// The C compiler, which the disk of such a server is made by.
-private enum Compiler {
-    static let isThere = ["/usr/bin/cc", "/usr/local/bin/cc"].contains {
-        FileManager.default.isExecutableFile(atPath: $0)
-    }
-}

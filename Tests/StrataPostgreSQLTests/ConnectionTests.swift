@@ -86,6 +86,47 @@ struct ConnectionTests {
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
     }
 
+    @Test func `a session keeps the statements prepared that were used last`() throws {
+        let connection = try Server.connection()
+        let often = "SELECT $1 + 0"
+        func prepared(_ condition: String) throws -> Int64? {
+            try connection.command("SELECT count(*) FROM pg_catalog.pg_prepared_statements WHERE \(condition)")[0]
+                .string(0).int64
+        }
+        for number in 1...1_000 {
+            try expectEqual(connection.query("SELECT $1 + \(number)", [.int8(1)]).firstInt64, Int64(1 + number))
+            try expectEqual(connection.query(often, [.int8(1)]).firstInt64, 1)
+            if number % 100 == 0 { try expect(require(prepared("true")) <= 302) }
+        }
+        // Once, whatever else came.
+        try expectEqual(prepared("statement = '\(often)' AND name = 'strata_2'"), 1)
+        try expectEqual(connection.query("SELECT $1 + 1", [.int8(1)]).firstInt64, 2)
+
+        connection.forgetPrepared()
+        try expectEqual(connection.query(often, [.int8(1)]).firstInt64, 1)
+        try expectEqual(prepared("true"), 1)
+    }
+
+    @Test func `a transaction that prepares many statements goes on, and the session keeps the last of them`() throws {
+        let connection = try Server.connection()
+        try connection.command("BEGIN")
+        for number in 1...700 {
+            try expectEqual(connection.query("SELECT $1 + \(number)", [.int8(1)]).firstInt64, Int64(1 + number))
+        }
+        try connection.command("COMMIT")
+        try expectEqual(connection.query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
+        let count = try connection.command("SELECT count(*) FROM pg_catalog.pg_prepared_statements")
+        expectEqual(count[0].string(0).int64, 151)
+    }
+
+    @Test func `statements that somebody else has dropped are no error when they are to be dropped`() throws {
+        let connection = try Server.connection()
+        try expectEqual(connection.query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
+        try connection.command("DEALLOCATE ALL")
+        connection.forgetPrepared()
+        try expectEqual(connection.query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
+    }
+
     @Test func `a pool replaces a connection whose server process was killed`() throws {
         let pool = ConnectionPool(try Server.target(), size: 1, timeout: 10) { _ in nil }
         let process = try pool.withConnection { $0.serverProcess }
@@ -102,4 +143,9 @@ struct ConnectionTests {
         expectEqual(error?.kind, .deadline)
         expectEqual(error?.message.contains("pool"), true)
     }
+}
+
+extension String {
+    /// The whole number that an answer to a statement without parameters, which is text, tells.
+    fileprivate var int64: Int64? { Int64(self) }
 }

@@ -1,0 +1,43 @@
+import CStrataPostgreSQL
+
+// Statements are prepared when they are used first, and stay so, that the server parses each of them once.
+extension Connection {
+    /// The name of a prepared statement, which may be about to be prepared: that needs the pipeline mode.
+    ///
+    /// - Returns: The name, and the statement if it is new.
+    /// - Throws: ``PostgreSQLError``.
+    func prepare(_ sql: String, _ types: [UInt32]) throws -> (String, preparing: PreparedStatements.Key?) {
+        let key = PreparedStatements.Key(sql: sql, types: types)
+        if let name = prepared.use(key) { return (name, nil) }
+        let name = prepared.add(key)
+        guard PQsendPrepare(handle, name, sql, Int32(types.count), types) == 1 else { throw lost() }
+        return (name, key)
+    }
+
+    /// Whether a statement is yet to be prepared.
+    func isNew(_ sql: String, _ values: [PostgreSQLValue]) -> Bool {
+        prepares && prelude == nil
+            && !prepared.contains(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
+    }
+
+    /// Notes that a statement could not be prepared.
+    func forget(_ key: PreparedStatements.Key) { prepared.remove(key) }
+
+    /// Prepares all statements anew when they are used next.
+    package func forgetPrepared() { prepared.removeAll() }
+
+    /// Has the server drop the statements that nobody has used for long: one round trip, for many of them.
+    ///
+    /// Inside a transaction they stay, as one that fails ends with its first error.
+    ///
+    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    func dropSuperfluous() throws {
+        guard prepared.hasSuperfluous, isIdle, PQpipelineStatus(handle) == PQ_PIPELINE_OFF else { return }
+        let names = prepared.takeSuperfluous()
+        do {
+            try commandAlone(names.map { "DEALLOCATE \($0)" }.joined(separator: "; "))
+        } catch let error as PostgreSQLError where error.kind == .server && !isBroken {
+            // Somebody else has dropped them, such as a reset of the session.
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import CStrataPostgreSQL
+
+// Answers that may be larger than memory are handed out as they come.
+extension Connection {
+    /// As many rows as may be held at once: it takes less time than to get them one by one.
+    private static let mostHeldRows = 1000
+
+    /// Runs a statement, and hands out its rows as they come; `body` returns false to get no more.
+    ///
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - parameters: Its values.
+    ///   - mostRows: The most rows that can come; `nil` if that is not known. A few come all at once.
+    ///   - body: Called with each row, which is valid for the call.
+    /// - Throws: ``PostgreSQLError``, and what `body` throws.
+    package func each(
+        _ sql: String,
+        _ parameters: [PostgreSQLValue] = [],
+        mostRows: Int? = nil,
+        _ body: (ResultRow) throws -> Bool
+    ) throws {
+        if let mostRows, mostRows <= Self.mostHeldRows {
+            let result = try query(sql, parameters)
+            for row in result.rows { guard try body(row) else { break } }
+            return
+        }
+        try settle()
+        guard !needsPrelude else {
+            try command("BEGIN")
+            do { try each(sql, parameters, body) } catch {
+                settleCancel()
+                if !isBroken { try? rollback() }
+                throw error
+            }
+            // Nothing is left to be cancelled by whoever has wanted no more.
+            if !isBroken { try rollback() }
+            return
+        }
+        try requireUsable()
+        var hasRows = false
+        do {
+            try stream(sql, parameters, &hasRows, body)
+        } catch let error as PostgreSQLError where error.isStale && !isBroken {
+            forgetPrepared()
+            // In a transaction it has ended that as well.
+            guard isIdle, !hasRows else { throw error }
+            try stream(sql, parameters, &hasRows, body)
+        }
+    }
+
+    /// Sends a statement, and hands out its rows as they come.
+    ///
+    /// What is new to the session is prepared in the same round trip.
+    ///
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - parameters: Its values.
+    ///   - hasRows: Becomes true once a row was handed out.
+    ///   - body: As ``each(_:_:mostRows:_:)`` takes it.
+    /// - Throws: ``PostgreSQLError``, and what `body` throws.
+    private func stream(
+        _ sql: String,
+        _ parameters: [PostgreSQLValue],
+        _ hasRows: inout Bool,
+        _ body: (ResultRow) throws -> Bool
+    ) throws {
+        let isPiped = isNew(sql, parameters)
+        if isPiped {
+            try dropSuperfluous()
+            guard PQenterPipelineMode(handle) == 1 else { throw lost() }
+        }
+        let (_, preparing) = try send(sql, parameters)
+        var refusal: PostgreSQLError?
+        if isPiped {
+            guard PQpipelineSync(handle) == 1 else { throw lost() }
+            if let preparing, try take(&refusal) == nil { forget(preparing) }
+        }
+        var failure: (any Error)? = refusal
+        // In a pipeline libpq takes this for the statement whose answer comes next, and forgets it at that one's end.
+        if refusal == nil { RowChunks.begin(handle) }
+        staysInSingleRowMode = !isPiped
+        var wantsMore = true
+        while let result = try nextAnswer() {
+            switch PQresultStatus(result) {
+            case PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, RowChunks.status:
+                // The last one has no rows, unless all came at once.
+                defer { PQclear(result) }
+                let count = PQntuples(result)
+                guard count > 0, wantsMore else { continue }
+                hasRows = true
+                do {
+                    for row in 0..<count where wantsMore {
+                        wantsMore = try body(ResultRow(result: result, row: row, owner: nil))
+                    }
+                } catch {
+                    failure = error
+                    wantsMore = false
+                }
+                if !wantsMore { canceller.cancel() }
+            case PGRES_COMMAND_OK, PGRES_PIPELINE_ABORTED: PQclear(result)
+            default:
+                let result = QueryResult(result)
+                // The cancel that ends what nobody wants any more is no failure.
+                if wantsMore { failure = failure ?? error(of: result) }
+            }
+        }
+        if isPiped { try leavePipeline(failure) }
+        if !wantsMore { settleCancel() }
+        if let failure { throw failure }
+    }
+}

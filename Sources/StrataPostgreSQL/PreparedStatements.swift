@@ -1,0 +1,69 @@
+/// The statements that a session of the server has prepared, by what they are: those that were used last.
+///
+/// The server keeps the text, the tree and the plan of each for as long as the session lasts, so their number is limited.
+struct PreparedStatements {
+    /// A statement by its text and the types of its parameters.
+    struct Key: Hashable {
+        let sql: String
+        let types: [UInt32]
+    }
+
+    private struct Statement {
+        let name: String
+        var lastUse: Int
+    }
+
+    /// The most statements that stay prepared. Half of them go when there are more, so that this happens seldom.
+    static let most = 300
+
+    private var statements: [Key: Statement] = [:]
+    private var useCount = 0
+    /// How many statements were ever prepared; a name is not used twice.
+    private var nameCount = 0
+    /// What the server still has, and nobody asks for any more.
+    private var unused: [String] = []
+
+    /// Whether the server has statements that it should drop.
+    var hasSuperfluous: Bool { !unused.isEmpty || statements.count > Self.most }
+
+    func contains(_ key: Key) -> Bool { statements[key] != nil }
+
+    /// The name of a statement, which is about to be used; `nil` if it is not prepared.
+    mutating func use(_ key: Key) -> String? {
+        guard let place = statements.index(forKey: key) else { return nil }
+        useCount += 1
+        statements.values[place].lastUse = useCount
+        return statements.values[place].name
+    }
+
+    /// Gives a name to a statement that is about to be prepared.
+    mutating func add(_ key: Key) -> String {
+        useCount += 1
+        nameCount += 1
+        let name = "strata_\(nameCount)"
+        statements[key] = Statement(name: name, lastUse: useCount)
+        return name
+    }
+
+    /// Notes that a statement could not be prepared.
+    mutating func remove(_ key: Key) { statements[key] = nil }
+
+    /// Has each statement prepared anew when it is used next.
+    mutating func removeAll() {
+        unused += statements.values.map(\.name)
+        statements.removeAll()
+    }
+
+    /// The names of the statements that the server should drop, which it is taken to do.
+    mutating func takeSuperfluous() -> [String] {
+        if statements.count > Self.most {
+            let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(statements.count - Self.most / 2)
+            for (key, statement) in oldest {
+                statements[key] = nil
+                unused.append(statement.name)
+            }
+        }
+        defer { unused = [] }
+        return unused
+    }
+}

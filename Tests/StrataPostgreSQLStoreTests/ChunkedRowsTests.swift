@@ -1,0 +1,51 @@
+import Expectations
+import Foundation
+import TestSupport
+import Testing
+
+/// These tests once more, in a process whose libpq hands out several rows at a time, as version 17 does.
+@Suite("A libpq that hands out several rows at a time", .enabled(if: Server.isThere && Compiler.isThere))
+struct ChunkedRowsTests {
+    /// Suites that read answers as they come, to the end, up to an error, and until nobody wants more.
+    private static let suites =
+        "^StrataPostgreSQL[A-Za-z]*Tests.(ConnectionTests|PipeliningTests|StreamedEvaluationTests|ToolTests)"
+    /// A test that takes long, and reads nothing otherwise than the rest.
+    private static let left = "every predicate, order and window"
+
+    @Test func `answers are the same`() throws {
+        let script = try require(ProcessInfo.processInfo.environment["STRATA_POSTGRESQL_SCRIPT"])
+        let source = URL(fileURLWithPath: script).deletingLastPathComponent().appendingPathComponent("postgresql-chunks.c")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-chunks-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let library = folder.appendingPathComponent("chunks.so").path
+        let count = folder.appendingPathComponent("count")
+        let built = try run(
+            ["sh", "-c", "cc -O1 -shared -fPIC -o \"$1\" \"$2\" $(pkg-config --cflags --libs libpq) -ldl", "sh", library, source.path]
+        )
+        try require(built.hasSucceeded, "\(built.text)")
+
+        let tested = try run(
+            ["/proc/self/exe", "--testing-library", "swift-testing", "--filter", Self.suites, "--skip", Self.left],
+            ["LD_PRELOAD": library, "STRATA_CHUNKS": count.path]
+        )
+        expect(tested.hasSucceeded, "\(tested.text.suffix(4_000))")
+        let told = try String(decoding: Data(contentsOf: count), as: UTF8.self)
+        expect(try require(Int(told.trimmingCharacters(in: .whitespacesAndNewlines))) > 0)
+    }
+
+    private func run(_ words: [String], _ environment: [String: String] = [:]) throws -> (text: String, hasSucceeded: Bool) {
+        let process = Process()
+        let program = words[0] == "/proc/self/exe" ? URL(fileURLWithPath: words[0]).resolvingSymlinksInPath().path : words[0]
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [program] + words.dropFirst()
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        process.waitUntilExit()
+        return (text, process.terminationReason == .exit && process.terminationStatus == 0)
+    }
+}
