@@ -35,7 +35,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-fault-points test-repeat bench stress \
-	stress-quick stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models docs docs-preview \
+	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models docs docs-preview \
 	check-docs system-packages postgresql-packages
 
 help:
@@ -51,7 +51,8 @@ help:
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
-	@echo "make stress-red, stress-tsan, stress-asan, soak HOURS=n   see Docs/Reliability.md"
+	@echo "make stress-postgresql  the same on a private PostgreSQL server, for SECONDS=5 each, from a seed that is printed"
+	@echo "make stress-red, stress-quick, stress-tsan, stress-asan, soak HOURS=n   see Docs/Reliability.md"
 	@echo "make mutants  break the library in 131 small ways, one at a time, and see which tests and scenarios notice; MUTANTS=3,7 picks"
 	@echo "make tsan     run the tests under the thread sanitizer"
 	@echo "make lint     check the form of the sources"
@@ -163,10 +164,20 @@ stress-quick: system-packages
 	.build/debug/stress bank ring append anomalies interleave nested deadlock cancel batch processes hostile --wide 0 \
 		--seed random --seconds 2 --floor 1 $(STRESS_ARGS)
 
-# Breaks something on purpose, again and again: each has to be caught.
+# The scenarios that know PostgreSQL, beside a server of their own. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
+SECONDS ?= 5
+stress-postgresql: system-packages postgresql-packages
+	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
+	Tests/postgresql-server.sh run .build/debug/stress bank ring append anomalies interleave nested converge cancel batch processes crash \
+		--store postgresql --seed random --seconds $(SECONDS) --floor 1 $(STRESS_ARGS)
+
+# Breaks something on purpose, again and again: each has to be caught. Some of it can be broken on PostgreSQL only: a program that has the store for
+# it runs beside a server.
+POSTGRESQL_INSTALLED = $(MAKE) --no-print-directory postgresql-packages
 stress-red: system-packages
 	$(SWIFT) build --product stress $(FAULT_POINTS)
-	.build/stress/debug/stress red
+	@if ! grep -q 18CoreDataPostgreSQL .build/stress/debug/stress; then .build/stress/debug/stress red; \
+	else $(POSTGRESQL_INSTALLED) && Tests/postgresql-server.sh run .build/stress/debug/stress red; fi
 
 # Without pauses where one thread drives all: there is nobody to meet, and with each call of the handler that pauses the sanitizer
 # loses one of the 65,536 places that it has for the calls of a thread.
@@ -269,7 +280,9 @@ python:
 		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends python3 > /dev/null; \
 	}
 
-# What the store for PostgreSQL and its tests need beside that: libpq's header, and a server.
+# What the store for PostgreSQL and its tests need beside that: libpq's header, and a server's programs. Debian's package of the server makes a
+# cluster, and starts it on port 5432. Nobody asked for that: the tests have servers of their own. So the package is told not to while it is installed.
+NO_CLUSTER = /etc/postgresql-common/createcluster.d/strata.conf
 postgresql-packages:
 	@if ! pkg-config --exists libpq || ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 && ! command -v initdb > /dev/null; then \
 		if ! command -v apt-get > /dev/null; then \
@@ -277,5 +290,7 @@ postgresql-packages:
 		fi; \
 		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
 		export DEBIAN_FRONTEND=noninteractive; \
+		trap '$$sudo rm -f $(NO_CLUSTER); $$sudo rmdir $(dir $(NO_CLUSTER)) 2> /dev/null || true' EXIT; \
+		$$sudo mkdir -p $(dir $(NO_CLUSTER)) && echo 'create_main_cluster = false' | $$sudo tee $(NO_CLUSTER) > /dev/null && \
 		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends libpq-dev postgresql > /dev/null; \
 	fi

@@ -19,8 +19,11 @@
 # With STRATA_DISK=1 the server's disk is that of postgresql-disk.c: it is full for tables as long as there is a file `full` in the folder, and
 # each flush takes STRATA_FLUSH microseconds longer. A C compiler is needed for it.
 #
-# PostgreSQL refuses to run as root; then the user `postgres`, or `nobody`, runs it. By default nothing is flushed to the disk: a test that
-# crashes the server sets fsync=on.
+# PostgreSQL refuses to run as root; then the user `postgres`, or `nobody`, runs it. The server lets everybody in who reaches its socket, so only
+# that user and root may enter the folder.
+#
+# By default nothing is flushed to the disk, and a commit does not wait until its record is written. What was written outlives the server, though not
+# the machine. So a test that halts the server and looks for its commits afterwards sets synchronous_commit=on; fsync=on is for who measures.
 set -euo pipefail
 
 # The programs are seldom on the path.
@@ -34,6 +37,13 @@ as_user() {
 }
 user=postgres
 if [ "$(id -u)" -eq 0 ] && ! id -u "$user" > /dev/null 2>&1; then user=nobody; fi
+
+# The socket is in it, and `-A trust` asks nobody who they are.
+make_folder() {
+    mkdir -p "$1"
+    chmod 700 "$1"
+    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$1"; fi
+}
 
 # Starts the server in a folder. Settings are kept for the next time.
 launch() {
@@ -72,10 +82,7 @@ run_server() {
 start() {
     local folder=$1
     shift
-    mkdir -p "$folder"
-    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
-    # Those who connect need the way to the socket.
-    chmod 755 "$folder"
+    make_folder "$folder"
     (cd "$folder" && as_user "$programs/initdb" -D "$folder/data" -A trust -U strata -E UTF8 --locale=C --no-sync > "$folder.log" 2>&1) ||
         { cat "$folder.log" >&2; exit 1; }
     rm -f "$folder.log"
@@ -88,9 +95,7 @@ start() {
 replica() {
     local folder=$1 primary=$2
     shift 2
-    mkdir -p "$folder"
-    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
-    chmod 755 "$folder"
+    make_folder "$folder"
     (cd "$folder" && as_user "$programs/pg_basebackup" -h "$primary" -U strata -D "$folder/data" -R -X stream -c fast --no-sync \
         > "$folder.log" 2>&1) || { cat "$folder.log" >&2; exit 1; }
     rm -f "$folder.log"
@@ -103,9 +108,7 @@ pooler() {
     local folder=$1 server=$2 program
     shift 2
     program=$(PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v pgbouncer) || { echo "There is no pgbouncer here." >&2; exit 1; }
-    mkdir -p "$folder"
-    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
-    chmod 755 "$folder"
+    make_folder "$folder"
     {
         printf '[databases]\n* = host=%s user=strata\n[pgbouncer]\nlisten_port = 5432\nunix_socket_dir = %s\n' "$server" "$folder"
         printf 'auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 500\nmax_db_connections = 0\n'
@@ -155,5 +158,5 @@ case "${1:-}" in
         STRATA_POSTGRESQL_SCRIPT=$(readlink -f "${BASH_SOURCE[0]}")
         export STRATA_TEST_POSTGRESQL STRATA_POSTGRESQL_SCRIPT
         "$@" ;;
-    *) sed -n '2,25p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^set /{/^#/p}' "$0" >&2; exit 2 ;;
 esac

@@ -19,6 +19,7 @@ extension OpenDatabase {
         let pool = pool(target, size: request.maximumConnections, timeout: request.timeout)
         return try PostgreSQLBoundary.run(.opening, target.place) {
             do {
+                var wasMade = false
                 var metadata = try pool.withConnection { try StoreMetadata.read($0, target.place) }
                 if metadata == nil {
                     guard !request.isReadOnly else {
@@ -27,7 +28,7 @@ extension OpenDatabase {
                             userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
                         )
                     }
-                    metadata = try pool.withConnection { try create(request, mapping, target, $0) }
+                    metadata = try pool.withConnection { try create(request, mapping, target, $0, &wasMade) }
                 }
                 guard let metadata else {
                     throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
@@ -36,7 +37,15 @@ extension OpenDatabase {
                 try prepare(request, mapping, metadata, target, pool)
                 let records = try pool.withConnection { try join(request, metadata, target, $0) }
                 let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
-                return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records, replicas: replicas)
+                return OpenDatabase(
+                    request,
+                    pool,
+                    mapping,
+                    metadata,
+                    wasMade: wasMade,
+                    recordsHistory: records,
+                    replicas: replicas
+                )
             } catch {
                 pool.close()
                 throw error
@@ -95,7 +104,8 @@ extension OpenDatabase {
         _ request: PostgreSQLStoreRequest,
         _ mapping: SQLMapping,
         _ target: ConnectionTarget,
-        _ connection: Connection
+        _ connection: Connection,
+        _ wasMade: inout Bool
     ) throws -> StoreMetadata? {
         try connection.command("BEGIN")
         try lockShape(of: target, connection)
@@ -118,6 +128,7 @@ extension OpenDatabase {
             ]
         )
         try connection.commit()
+        wasMade = true
         return metadata
     }
 
@@ -133,14 +144,17 @@ extension OpenDatabase {
 
     /// Notes that a history is kept from now on, if it is asked for.
     ///
+    /// Whoever has opened the store before looks in each transaction whether one is kept, and holds a lock of the table from then on. So saves
+    /// that record nothing have ended when this returns.
+    ///
     /// - Returns: Whether one is kept.
     private static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
-        if request.tracksHistory, !request.isReadOnly {
-            try connection.query(
-                "INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING"
-            )
-            return true
-        }
-        return try connection.query("SELECT 1 FROM strata_history").rowCount > 0
+        if try connection.query("SELECT 1 FROM strata_history").rowCount > 0 { return true }
+        guard request.tracksHistory, !request.isReadOnly else { return false }
+        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+        try connection.command("LOCK TABLE strata_history IN ACCESS EXCLUSIVE MODE")
+        try connection.query("INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING")
+        try connection.commit()
+        return true
     }
 }

@@ -81,10 +81,15 @@ final class OpenDatabase: Sendable {
     let metadata: StoreMetadata
     /// The UUIDs of the store: the one that it was found with, and what this store object has given it since.
     private let identifiers: Mutex<Set<String>>
-    /// Whether a history is kept: this store object was asked to, or somebody has begun one.
-    let recordsHistory: Bool
+    private let historyIsKept: Atomic<Bool>
     /// Servers that may answer reads which bear to be a little behind; `nil` if there are none.
     let replicas: Replicas?
+
+    /// Whether a history is kept: this store object was asked to, or somebody has begun one.
+    var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
+
+    /// Whether the store was made when it was opened: there was none before.
+    let wasMade: Bool
 
     var place: String { pool.target.place }
     var naming: SQLNaming { mapping.dialect.naming }
@@ -94,6 +99,7 @@ final class OpenDatabase: Sendable {
         _ pool: ConnectionPool,
         _ mapping: SQLMapping,
         _ metadata: StoreMetadata,
+        wasMade: Bool,
         recordsHistory: Bool,
         replicas: Replicas?
     ) {
@@ -101,8 +107,9 @@ final class OpenDatabase: Sendable {
         self.pool = pool
         self.mapping = mapping
         self.metadata = metadata
+        self.wasMade = wasMade
         identifiers = Mutex([metadata.uuid])
-        self.recordsHistory = recordsHistory
+        historyIsKept = Atomic(recordsHistory)
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping, pool)
@@ -226,6 +233,43 @@ final class OpenDatabase: Sendable {
                     "reason": "The store was migrated by somebody else",
                 ]
             )
+        }
+    }
+
+    /// Notes that a history is kept, from the next transaction on.
+    func recordHistory() { historyIsKept.store(true, ordering: .releasing) }
+
+    /// Writes the metadata that an application has set, in the transaction that is open.
+    ///
+    /// What the framework has noted there stays as it is in the database: another process may have noted more since it was read here.
+    ///
+    /// - Throws: As ``requireSame(_:)``, if the store was migrated meanwhile.
+    func write(_ new: StoreMetadata, _ connection: Connection) throws {
+        let found = try StoreMetadata.locked(connection, place)
+        try requireSame(found)
+        try StoreMetadata(dictionary: StoreMetadata.replacing(found.dictionary, with: new.dictionary), uuid: new.uuid)
+            .write(connection)
+    }
+
+    /// Waits until nobody writes to the store, and lets nobody begin until the transaction ends, in which this is the first statement.
+    func lockOutWriters(_ connection: Connection) throws {
+        var attempt = 0
+        while true {
+            attempt += 1
+            do {
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                let tables = try connection.query(
+                    """
+                    SELECT pg_catalog.string_agg(pg_catalog.quote_ident(relname), ', ' ORDER BY relname) FROM pg_catalog.pg_class
+                    WHERE relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND relkind = 'r'
+                    """
+                )
+                try connection.command("LOCK TABLE \(tables[0].string(0)) IN SHARE MODE")
+                return
+            } catch let error as PostgreSQLError where error.isTransient && attempt < 10 && !connection.isBroken {
+                // A save has taken its tables in another order.
+                try connection.rollback()
+            }
         }
     }
 

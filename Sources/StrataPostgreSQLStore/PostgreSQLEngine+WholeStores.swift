@@ -18,23 +18,32 @@ extension PostgreSQLEngine {
     /// Writes the metadata; the framework's own keys stay as they are.
     package static func rewriteMetadata(_ values: [String: Any]?, at url: URL) throws {
         try withConnection(to: url, .saving, timeout: 30) { connection, place in
-            var metadata = try existing(connection, place)
-            metadata = StoreMetadata(
+            _ = try existing(connection, place)
+            try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+            let metadata = try StoreMetadata.locked(connection, place)
+            try StoreMetadata(
                 dictionary: StoreMetadata.replacing(metadata.dictionary, with: values ?? [:]),
                 uuid: metadata.uuid
-            )
-            try metadata.write(connection)
+            ).write(connection)
+            try connection.commit()
         }
     }
 
     /// Removes a store: its schema, with all that is in it.
     ///
-    /// Does nothing if there is no store; a schema that has something else is left as it is.
+    /// Does nothing if there is no store; a schema that has something else is left as it is. Whoever has the store open finds out when they use
+    /// it next: their sessions end.
     package static func destroy(at url: URL, timeout: Double) throws {
         try withConnection(to: url, .destroying, timeout: timeout) { connection, place in
-            guard try StoreMetadata.read(connection, place) != nil else { return }
             let target = try ConnectionTarget(url)
+            try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+            try OpenDatabase.lockShape(of: target, connection)
+            guard try StoreMetadata.read(connection, place) != nil else { return try connection.rollback() }
+            // Whoever opens a session now waits, and then finds no store.
+            try connection.command("LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
+            try StoreSessions.endOthers(of: target, connection)
             try connection.command("DROP SCHEMA \(target.quotedSchema) CASCADE")
+            try connection.commit()
         }
     }
 

@@ -25,6 +25,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     let own = Mutex(OwnTransactions())
     private let changesOfOthers = Atomic<UInt64>(0)
     let watcher = Mutex<ChangeWatcher?>(nil)
+    let toldOfChanges = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Opens a store, or makes it if there is none.
     ///
@@ -64,16 +65,26 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         database?.close()
     }
 
+    package var wasMade: Bool? { database.withLock { $0?.wasMade ?? false } }
+
     package func retire(_ body: () throws -> Void) throws {
-        // Writers of this process hold it while they write; others are kept out by nothing, as on any shared database.
-        try writing.withLock { count in
-            try body()
-            isRetired.store(true, ordering: .releasing)
-            _ = count
+        let database = try openDatabase()
+        // One that the pool does not count: the body reads by those that it does.
+        let connection = try PostgreSQLBoundary.run(.reading, place) {
+            let connection = try database.pool.open()
+            try database.requireSame(connection)
+            try database.lockOutWriters(connection)
+            return connection
         }
+        try body()
+        // A save that has waited looks at this before it commits.
+        isRetired.store(true, ordering: .releasing)
+        try? connection.rollback()
     }
 
-    private let writing = Mutex(0)
+    private func requireNotRetired() throws {
+        if isRetired.load(ordering: .acquiring) { throw closedError }
+    }
 
     var readOnlyError: CocoaError {
         CocoaError(
@@ -103,7 +114,9 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let database = try openDatabase()
         try PostgreSQLBoundary.run(.saving, database.place) {
             try database.pool.withConnection { connection in
-                try connection.command("BEGIN")
+                try requireNotRetired()
+                try database.requireSame(connection)
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
                 try writingMetadata(connection) { try connection.commit() }
             }
         }
@@ -117,7 +130,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             return state.current
         }
         do {
-            try new?.write(connection)
+            if let new { try openDatabase().write(new, connection) }
             try commit()
         } catch {
             if new != nil { metadataState.withLock { $0.isNew = true } }
@@ -206,6 +219,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
+        defer { followHistory(of: database) }
         return try PostgreSQLBoundary.run(.saving, database.place) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
@@ -222,6 +236,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     if isRecorded { own.withLock { $0.note(identifier) } }
                     return .written([], transaction.result, isRecorded: isRecorded)
                 } commit: { commit in
+                    try requireNotRetired()
                     try writingMetadata(connection, commit)
                 } didCommit: { result in
                     didCommit(result)
@@ -248,6 +263,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
+        defer { followHistory(of: database) }
         try PostgreSQLBoundary.run(.saving, database.place) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
@@ -259,6 +275,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     if isRecorded { own.withLock { $0.note(identifier) } }
                     return .written((), work.changes, isRecorded: isRecorded)
                 } commit: { commit in
+                    try requireNotRetired()
                     try commit()
                 } didCommit: { changes in
                     didCommit(changes)

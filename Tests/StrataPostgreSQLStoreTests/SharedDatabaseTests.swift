@@ -102,6 +102,35 @@ struct SharedDatabaseTests {
         expectEqual(told, [[1, 1], [2, 1], [3, 1], [4, 1]])
     }
 
+    @Test func `once somebody keeps a history, whoever had opened the store before records as well`() throws {
+        let early = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
+        try insert("before", early.context())
+        let late = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try late.addPersistentStore(
+            type: .postgreSQL,
+            configuration: nil,
+            at: early.storeURL,
+            options: [NSPersistentHistoryTrackingKey: true]
+        )
+        defer { for store in late.persistentStores { try? late.remove(store) } }
+        let start = late.currentPersistentHistoryToken(fromStores: nil)
+        let context = early.context()
+        try insert("one", context)
+        try context.performAndWait {
+            let batch = NSBatchInsertRequest(entityName: "City", objects: [["name": "two"], ["name": "three"]])
+            _ = try context.execute(batch)
+        }
+        let reader = NSManagedObjectContext(.privateQueue)
+        reader.persistentStoreCoordinator = late
+        let told = try reader.performAndWait {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
+            let result = try reader.execute(request) as? NSPersistentHistoryResult
+            let transactions = result?.result as? [NSPersistentHistoryTransaction] ?? []
+            return transactions.map { $0.changes?.count ?? 0 }
+        }
+        expectEqual(told, [1, 2])
+    }
+
     @Test func `many threads that count up lose no count`() async throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         let context = stack.context()

@@ -287,7 +287,7 @@ extension NSPersistentStoreCoordinator {
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
         }
-        let isNew = !FileManager.default.fileExists(atPath: storeURL.path)
+        let hadFile = FileManager.default.fileExists(atPath: storeURL.path)
         let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
         let target = try open(storeType.rawValue, configuration, storeURL, options)
         var copied: [ChangeMessage.Change] = []
@@ -301,6 +301,8 @@ extension NSPersistentStoreCoordinator {
                 replace(source, with: target)
             }
         } catch {
+            // Nothing of a database is removed that was there before.
+            let isNew = target.rows.wasMade ?? !hadFile
             close(target)
             if isNew { StoreTypes.wholeStoreClass(storeType.rawValue)?.discardStore(at: storeURL) }
             throw error

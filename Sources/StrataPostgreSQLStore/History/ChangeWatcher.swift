@@ -143,6 +143,7 @@ extension PostgreSQLEngine {
         guard database.recordsHistory else { return }
         let last = try lastHistoryNumber()
         let new = ChangeWatcher(database, last: last) { [weak self] in self }
+        if let told = toldOfChanges.withLock({ $0 }) { new.tell(told) }
         let old = watcher.withLock { current in
             defer { current = new }
             return current
@@ -151,8 +152,18 @@ extension PostgreSQLEngine {
         new.start()
     }
 
+    /// Watches for changes from now on if a save has found that somebody has begun a history.
+    func followHistory(of database: OpenDatabase) {
+        guard database.recordsHistory, watcher.withLock({ $0 == nil }) else { return }
+        try? watchForChanges()
+    }
+
     /// Calls a function whenever the history has grown, by this process or another.
     ///
     /// - Parameter told: Called on a thread of the watcher's own.
-    package func onChanges(_ told: @escaping @Sendable () -> Void) { watcher.withLock { $0 }?.tell(told) }
+    package func onChanges(_ told: @escaping @Sendable () -> Void) {
+        // A watcher may begin later, with the history.
+        toldOfChanges.withLock { $0 = told }
+        watcher.withLock { $0 }?.tell(told)
+    }
 }

@@ -80,17 +80,31 @@ extension OpenDatabase {
     }
 
     /// What tells a transaction's number, and the server's process, as it begins.
-    private static let beginning = "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
+    private enum Beginning {
+        private static let plain = "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
 
-    /// The same, with settings for one transaction, all of whose rows are found by indexes.
-    ///
-    /// The server makes one plan of a statement for any number of keys, and keeps it. Left to itself it may make it while the table is small: a
-    /// plan that goes through the whole table, and compares each row with each key. It would also plan anew for each save of a few rows, as
-    /// it expects ten keys. What it has no index for it takes for so costly that it would compile it to machine code first.
-    private static let beginningLookUps =
-        beginning
-        + [("enable_seqscan", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off")]
-        .map { ", pg_catalog.set_config('\($0)', '\($1)', true)" }.joined()
+        /// Settings for one transaction, all of whose rows are found by indexes.
+        ///
+        /// The server makes one plan of a statement for any number of keys, and keeps it. Left to itself it may make it while the table is
+        /// small: a plan that goes through the whole table, and compares each row with each key. It would also plan anew for each save of a
+        /// few rows, as it expects ten keys. What it has no index for it takes for so costly that it would compile it to machine code first.
+        private static let lookUps =
+            [("enable_seqscan", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off")]
+            .map { ", pg_catalog.set_config('\($0)', '\($1)', true)" }.joined()
+
+        /// Whether somebody has begun a history since the store was opened.
+        private static let history = ", EXISTS (SELECT FROM strata_history)"
+
+        private static let recorded = plain
+        private static let unrecorded = plain + history
+        private static let recordedLookUps = plain + lookUps
+        private static let unrecordedLookUps = plain + lookUps + history
+
+        static func statement(looksUpKeys: Bool, recordsHistory: Bool) -> String {
+            if recordsHistory { return looksUpKeys ? recordedLookUps : recorded }
+            return looksUpKeys ? unrecordedLookUps : unrecorded
+        }
+    }
 
     /// Carries out a transaction, again if the server has ended it for the sake of others, and finds out how a commit has ended that
     /// nobody has answered.
@@ -117,9 +131,12 @@ extension OpenDatabase {
         var attempt = 0
         while true {
             attempt += 1
+            let recordsHistory = recordsHistory
             do {
                 try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
-                let begun = try connection.post(looksUpKeys ? Self.beginningLookUps : Self.beginning)
+                let begun = try connection.post(
+                    Beginning.statement(looksUpKeys: looksUpKeys, recordsHistory: recordsHistory)
+                )
                 // The server wakes up, and begins, while the body makes its first statements.
                 if isLarge { try connection.sendPosted() }
                 switch try body(connection) {
@@ -129,6 +146,11 @@ extension OpenDatabase {
                 case .written(let answer, let result, let isRecorded):
                     // Before COMMIT is sent one has to know what to ask for if the connection breaks.
                     let begun = try connection.answer(begun)
+                    if !recordsHistory, begun.rowCount > 0, begun[0].int64(begun.columnCount - 1) != 0 {
+                        recordHistory()
+                        try connection.rollback()
+                        continue
+                    }
                     let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded)
                     try commit {
                         do {

@@ -112,6 +112,16 @@ package struct StoreMetadata: @unchecked Sendable {
         return try StoreMetadata(result, place)
     }
 
+    /// Reads the metadata of a store that is there, and keeps it from being changed until the transaction ends.
+    ///
+    /// - Throws: As ``read(_:_:joining:)``, and `fileReadCorruptFile` (259) if there is none.
+    static func locked(_ connection: Connection, _ place: String) throws -> StoreMetadata {
+        try StoreMetadata(
+            try connection.query("SELECT format, uuid, metadata FROM strata_store FOR UPDATE"),
+            place
+        )
+    }
+
     /// What reads the metadata of a store that is there, and lets the session join; see ``read(_:_:joining:)``.
     static func statement(joining target: ConnectionTarget?) -> (sql: String, values: [PostgreSQLValue]) {
         // In one statement: nobody can migrate the store between the two.

@@ -10,6 +10,10 @@ package protocol RowStore: RowSource {
     /// Where the rows are, for messages: a path, or a URL without secrets.
     var place: String { get }
 
+    /// Whether the store was made when it was opened, in a database that had none; `nil`, the default, for one that is a file: whether there is
+    /// one shows before.
+    var wasMade: Bool? { get }
+
     /// Whether the store can hold on to a version of its rows while others write.
     var keepsVersions: Bool { get }
 
@@ -94,6 +98,8 @@ package protocol RowStore: RowSource {
 }
 
 extension RowStore {
+    package var wasMade: Bool? { nil }
+
     package var keepsVersions: Bool { false }
 
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? { nil }

@@ -53,8 +53,7 @@ struct MigrationTarget {
         let storeClass = StoreTypes.storeClass(type)
         let engineClass = storeClass as? any MigratingStore.Type
         hadFile =
-            engineClass.map { (try? $0.metadataForPersistentStore(with: url)) != nil }
-            ?? FileManager.default.fileExists(atPath: url.path)
+            try engineClass.map { try Self.hasStore($0, at: url) } ?? FileManager.default.fileExists(atPath: url.path)
         let isFile =
             type == NSSQLiteStoreType && storeClass == SQLiteStore.self && !url.path.hasPrefix("/dev/null")
         if let source, let engineClass {
@@ -202,6 +201,21 @@ struct MigrationTarget {
             return true
         }
         return true
+    }
+
+    /// Whether there is a store in a database.
+    ///
+    /// - Throws: `migrationManagerDestinationStore` (134160) if nobody can tell: a store that may be there must not be taken for a new one,
+    ///   which is removed if the migration fails.
+    private static func hasStore(_ engine: any MigratingStore.Type, at url: URL) throws -> Bool {
+        do {
+            _ = try engine.metadataForPersistentStore(with: url)
+            return true
+        } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+            return false
+        } catch {
+            throw failure(url, error)
+        }
     }
 
     /// Removes what was written.
