@@ -24,7 +24,8 @@ extension Connection {
             let isLast = index == choices.count - 1
             do {
                 let connection = try open(
-                    target.parameters + choice,
+                    target,
+                    choice,
                     timeout: isLast ? rest : min(rest / Double(choices.count - index), longestWait),
                     patience: max(timeout, 1),
                     prepares: target.preparesStatements
@@ -43,21 +44,13 @@ extension Connection {
     private static let longestWait = 10.0
 
     private static func open(
-        _ parameters: [(String, String)],
+        _ target: ConnectionTarget,
+        _ choice: [(String, String)],
         timeout: Double,
         patience: Double,
         prepares: Bool
     ) throws -> Connection {
-        var keywords = parameters.map { UnsafePointer<CChar>(strdup($0.0)) }
-        var values = parameters.map { UnsafePointer<CChar>(strdup($0.1)) }
-        defer {
-            for text in keywords + values { free(UnsafeMutableRawPointer(mutating: text)) }
-        }
-        keywords.append(nil)
-        values.append(nil)
-        guard let handle = PQconnectStartParams(keywords, values, 1) else {
-            throw PostgreSQLError(.connection, "there is no memory for a connection")
-        }
+        let handle = try start(target, choice)
         do {
             try finish(handle, timeout: timeout)
             strata_pq_be_quiet(handle)
@@ -74,6 +67,58 @@ extension Connection {
             throw error
         }
         return Connection(handle, patience: patience, prepares: prepares)
+    }
+
+    /// Begins to connect: nothing was sent yet.
+    ///
+    /// A server that is not this machine has to prove who it is, unless somebody has said how. Where it is may be said in a service file or in
+    /// the environment, so libpq is asked for what it has found.
+    private static func start(_ target: ConnectionTarget, _ choice: [(String, String)]) throws(PostgreSQLError)
+        -> OpaquePointer
+    {
+        let handle = try start(target.parameters + choice)
+        guard !target.saysHowToVerify, !target.verifiesServer else { return handle }
+        let found = settings(handle)
+        let places = (found["hostaddr"] ?? found["host"] ?? "").split(separator: ",").map(String.init)
+        guard !places.allSatisfy(ConnectionTarget.isNear), found["sslmode"] == "prefer" else { return handle }
+        PQfinish(handle)
+        return try start([("sslmode", "verify-full")] + target.parameters + choice)
+    }
+
+    /// What libpq would ask a server for to prove who it is: the `sslmode` that is in effect.
+    package static func verification(of target: ConnectionTarget) throws(PostgreSQLError) -> String? {
+        let handle = try start(target, [])
+        defer { PQfinish(handle) }
+        return settings(handle)["sslmode"]
+    }
+
+    /// What a connection is made with, from the URL, a service file, the environment and libpq itself.
+    private static func settings(_ handle: OpaquePointer) -> [String: String] {
+        guard let options = PQconninfo(handle) else { return [:] }
+        defer { PQconninfoFree(options) }
+        var settings: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val, value.pointee != 0 {
+                settings[String(cString: keyword)] = String(cString: value)
+            }
+            option += 1
+        }
+        return settings
+    }
+
+    private static func start(_ parameters: [(String, String)]) throws(PostgreSQLError) -> OpaquePointer {
+        var keywords = parameters.map { UnsafePointer<CChar>(strdup($0.0)) }
+        var values = parameters.map { UnsafePointer<CChar>(strdup($0.1)) }
+        defer {
+            for text in keywords + values { free(UnsafeMutableRawPointer(mutating: text)) }
+        }
+        keywords.append(nil)
+        values.append(nil)
+        guard let handle = PQconnectStartParams(keywords, values, 1) else {
+            throw PostgreSQLError(.connection, "there is no memory for a connection")
+        }
+        return handle
     }
 
     private static func finish(_ handle: OpaquePointer, timeout: Double) throws(PostgreSQLError) {

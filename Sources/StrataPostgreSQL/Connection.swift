@@ -29,6 +29,8 @@ package final class Connection: @unchecked Sendable {
     /// How many of them, from the first on, the server has been told to answer at once.
     var requested = 0
     var unsent = 0
+    /// Whether the server is asked to stop when it has not answered in time. It must not be while it commits.
+    package var cancelsAtDeadline = true
     /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
     var hasSlowAnswer = false
     /// Whether libpq would hand out the rows of the next statement one by one, if that is the first of several that are sent together.
@@ -240,6 +242,8 @@ package final class Connection: @unchecked Sendable {
             return
         }
         isBroken = true
+        // Else it goes on for nobody, and keeps its locks.
+        if cancelsAtDeadline { canceller.cancel() }
         throw PostgreSQLError(.deadline, explained("the server has not answered for \(patience) s"))
     }
 

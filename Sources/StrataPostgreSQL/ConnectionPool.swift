@@ -183,6 +183,9 @@ package final class ConnectionPool: Sendable {
         connection.timeline == nil || connection.timeline == timeline.withLock { $0 }
     }
 
+    /// The timeline of the server that is written to, as far as that is known.
+    package var currentTimeline: Int64? { timeline.withLock { $0 } }
+
     /// Notes the timeline of a new connection.
     ///
     /// - Throws: ``PostgreSQLError`` for a server whose place another one has taken: what is written there is lost.

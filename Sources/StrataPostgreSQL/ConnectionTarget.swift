@@ -12,6 +12,10 @@ package struct ConnectionTarget: Sendable, Hashable {
     package let isPooled: Bool?
     /// Whether libpq has to be told to believe a certificate that it has verified only.
     package let verifiesServer: Bool
+    /// Whether the URL or the environment says how the server is verified.
+    let saysHowToVerify: Bool
+    /// Whether the servers that it names follow another one.
+    private let isFollower: Bool
     /// What messages call the database.
     package let place: String
     /// Whether the URL names several hosts, one of which takes the place of another.
@@ -25,8 +29,10 @@ package struct ConnectionTarget: Sendable, Hashable {
     /// - Parameters:
     ///   - url: The URL.
     ///   - given: The schema, whatever the URL says; `nil` for the one in the URL.
+    ///   - isFollower: Whether it leads to replicas.
     /// - Throws: ``PostgreSQLError`` for another scheme, for a password in the URL, and for a name of a schema that cannot be one.
-    package init(_ url: URL, schema given: String? = nil) throws(PostgreSQLError) {
+    package init(_ url: URL, schema given: String? = nil, isFollower: Bool = false) throws(PostgreSQLError) {
+        self.isFollower = isFollower
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             parts.scheme == "postgresql" || parts.scheme == "postgres"
         else { throw PostgreSQLError(.misuse, "the URL of a PostgreSQL store begins with postgresql://") }
@@ -58,13 +64,9 @@ package struct ConnectionTarget: Sendable, Hashable {
         let hosts = (items.last { $0.name == "host" }?.value ?? parts.host ?? "")
             .split(separator: ",").map(String.init)
         hasSeveralHosts = hosts.count > 1
-        let isNear = hosts.allSatisfy { $0.hasPrefix("/") || $0.hasPrefix("@") || Self.loopback.contains($0) }
         let environment = ProcessInfo.processInfo.environment
-        let isSaid =
-            items.contains { ["sslmode", "service"].contains($0.name) } || environment["PGSSLMODE"] != nil
-            || environment["PGSERVICE"] != nil
-        let mayBeFar = !isNear || (hosts.isEmpty && environment["PGHOST"].map { !$0.hasPrefix("/") } ?? false)
-        verifiesServer = mayBeFar && !isSaid
+        saysHowToVerify = items.contains { $0.name == "sslmode" } || environment["PGSSLMODE"] != nil
+        verifiesServer = !hosts.allSatisfy(Self.isNear) && !saysHowToVerify
         parts.queryItems = items.isEmpty ? nil : items
         self.url = parts.string ?? ""
         let user = parts.user.map { "\($0)@" } ?? ""
@@ -77,6 +79,11 @@ package struct ConnectionTarget: Sendable, Hashable {
 
     private static let loopback: Set<String> = ["localhost", "127.0.0.1", "::1", "[::1]"]
 
+    /// Whether a host, or an address, is this machine.
+    static func isNear(_ host: String) -> Bool {
+        host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || loopback.contains(host)
+    }
+
     /// What libpq is given, in its order; later ones count.
     var parameters: [(String, String)] {
         var parameters = [
@@ -85,7 +92,7 @@ package struct ConnectionTarget: Sendable, Hashable {
             ("client_encoding", "UTF8"),
         ]
         // Of several servers all but one are replicas.
-        if hasSeveralHosts { parameters.append(("target_session_attrs", "read-write")) }
+        if hasSeveralHosts { parameters.append(("target_session_attrs", isFollower ? "standby" : "read-write")) }
         if verifiesServer { parameters.append(("sslmode", "verify-full")) }
         parameters.append(("dbname", url))
         return parameters

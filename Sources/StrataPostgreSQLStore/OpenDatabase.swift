@@ -288,6 +288,8 @@ extension Connection {
     ///
     /// - Throws: ``PostgreSQLError`` if the server has rolled back instead, which it does without an error where a statement has failed.
     func commit() throws {
+        cancelsAtDeadline = false
+        defer { cancelsAtDeadline = true }
         let tag = try answer(try post("COMMIT", isKept: false, mayWait: true)).tag
         guard tag == "COMMIT" else { throw PostgreSQLError(.server, "the transaction was rolled back") }
     }

@@ -29,7 +29,8 @@ enum PostgreSQLBoundary {
         let code: CocoaError.Code =
             switch (error.kind, error.sqlState) {
             case (.deadline, _), (_, "55P03"): .persistentStoreTimeout
-            case (.cancelled, _), (_, "57014"): .userCancelled
+            // Not 57014: also who may end a statement of the role, and a time limit of the database, cancel.
+            case (.cancelled, _): .userCancelled
             case (_, "53100"): .fileWriteOutOfSpace
             case (_, "28000"), (_, "28P01"), (_, "42501"):
                 doing == .saving || doing == .migrating ? .fileWriteNoPermission : .fileReadNoPermission

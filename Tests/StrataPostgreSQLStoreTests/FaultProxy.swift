@@ -91,6 +91,8 @@ final class FaultProxy: @unchecked Sendable {
 
     /// How many bytes the server has sent.
     let bytes = Mutex(0)
+    /// Called with that number whenever it has grown.
+    let onBytes = Mutex<(@Sendable (Int) -> Void)?>(nil)
 
     /// For how many microseconds each piece that the server sends is on its way.
     let delay = Mutex<UInt32>(0)
@@ -158,7 +160,11 @@ final class FaultProxy: @unchecked Sendable {
             }
             start { [self] in
                 pass(from: other, to: client) { piece in
-                    bytes.withLock { $0 += piece.count }
+                    let sent = bytes.withLock { bytes in
+                        bytes += piece.count
+                        return bytes
+                    }
+                    onBytes.withLock { $0 }?(sent)
                     usleep(delay.withLock { $0 })
                     answers.withLock { $0 += 1 }
                     waitForRelease()

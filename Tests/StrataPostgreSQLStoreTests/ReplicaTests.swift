@@ -61,6 +61,33 @@ struct ReplicaTests {
         try await expectEqual(Cities.awaited(reader), ["Bern", "Oslo", "Rome"])
     }
 
+    @Test func `a replica that still follows the old primary after a failover is not asked`() async throws {
+        let old = try PrivateServer()
+        let (new, stray) = (try PrivateServer(following: old), try PrivateServer(following: old))
+        try ServerStack(old.url).insert("Rome")
+        try new.catchUp(with: old)
+        try new.promote()
+        while try new.text("SELECT pg_is_in_recovery()::text") != "false" { usleep(1_000) }
+        // The old one goes on by itself, and its log grows beyond that of the new one.
+        let others = try ServerStack(old.url)
+        for _ in 0..<50 { try others.insert("Atlantis") }
+        try stray.catchUp(with: old)
+
+        let stack = try ServerStack(new.url, following(stray.url, wait: 0.2))
+        let reader = stack.context(readsFromReplicas: true)
+        try await expectEqual(Cities.awaited(reader), ["Rome"])
+        try await expectEqual(Cities.looped(reader), ["Rome"])
+        // One that has changed sides is.
+        let replica = try PrivateServer(following: new)
+        let followed = try ServerStack(new.url, following(replica.url))
+        let other = followed.context(readsFromReplicas: true)
+        try await expectEqual(Cities.awaited(other), ["Rome"])
+        try pause(replica)
+        try stack.insert("Oslo")
+        try await expectEqual(Cities.awaited(other), ["Rome"])
+        try replica.connection().command("SELECT pg_wal_replay_resume()")
+    }
+
     @Test func `predicates that SQL cannot say are evaluated with the replica's rows`() async throws {
         let primary = try PrivateServer()
         let replica = try PrivateServer(following: primary)

@@ -131,6 +131,100 @@ struct SharedDatabaseTests {
         expectEqual(told, [1, 2])
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `what others have saved and purged before anybody has looked is noticed`() async throws {
+        let options: [AnyHashable: Any] = [
+            NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
+        ]
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: options)
+        let context = stack.context()
+        try insert("Rome", context)
+        // Now the row is cached.
+        try expectEqual(context.performAndWait { try cities(context) }, ["Rome"])
+        let (told, teller) = AsyncStream.makeStream(of: Void.self)
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: stack.coordinator,
+            queue: nil
+        ) { _ in teller.yield() }
+        defer { NotificationCenter.default.removeObserver(token) }
+        // As somebody does who saves, gives the number, and purges at once.
+        let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
+        let other = try Connection.open(target, timeout: 30)
+        try other.command("SET search_path TO \(target.quotedSchema)")
+        try other.command(
+            "BEGIN; UPDATE city SET name = 'Roma', strata_version = strata_version + 1; UPDATE strata_history SET last = 10; COMMIT"
+        )
+        let reader = stack.context()
+        let id = try require(context.performAndWait { try context.fetch(NSFetchRequest<NSManagedObjectID>.ids("City")).first })
+        // The insertion may be told of first.
+        for await _ in told {
+            let name = try reader.performAndWait {
+                reader.reset()
+                return try reader.existingObject(with: id).value(forKey: "name") as? String
+            }
+            if name == "Roma" { return }
+        }
+    }
+
+    @Test func `a save wakes up whoever listens`() throws {
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
+        let listener = try Server.connection()
+        let uuid = try require(stack.coordinator.persistentStores.first?.identifier)
+        try listener.command("LISTEN \"strata \(uuid)\"")
+        try insert("Rome", stack.context())
+        let start = ContinuousClock.now
+        try listener.waitForNotification(orFor: -1, seconds: 60)
+        expect(.now - start < .seconds(50))
+    }
+
+    @Test func `who is ended by the server, or by its time limit for the role, has not cancelled`() throws {
+        let stack = try Stack(.postgreSQL)
+        try insert("Rome", stack.context())
+        let place = TestDatabase.url(for: stack.storeURL).absoluteString
+        let url = try require(URL(string: place + "&options=-c%20statement_timeout%3D200"))
+        let limited = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try limited.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+        defer { for store in limited.persistentStores { try? limited.remove(store) } }
+        let blocker = try Connection.open(ConnectionTarget(TestDatabase.url(for: stack.storeURL)), timeout: 30)
+        try blocker.command("BEGIN; LOCK TABLE \(ConnectionTarget(url).quotedSchema).city")
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = limited
+        let error = expectThrows(CocoaError.self) { try context.performAndWait { try cities(context) } }
+        expectEqual(error?.code, .persistentStoreOperation)
+        expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "57014")
+        let saving = expectThrows(CocoaError.self) { try insert("Oslo", context) }
+        expectEqual(saving?.code, .persistentStoreSave)
+        try blocker.rollback()
+        try context.performAndWait { try context.save() }
+        try expectEqual(context.performAndWait { try cities(context) }, ["Oslo", "Rome"])
+    }
+
+    @Test func `large values go in several statements, however few rows there are`() throws {
+        let stack = try Stack(.postgreSQL)
+        let context = stack.context()
+        let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
+        let other = try Connection.open(target, timeout: 30)
+        try other.command("SET search_path TO \(target.quotedSchema)")
+        try other.command("CREATE TABLE statements (at bigint)")
+        try other.command(
+            """
+            CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO \(target.quotedSchema).statements VALUES (1); RETURN NULL; END $$;
+            CREATE TRIGGER noted AFTER INSERT ON city FOR EACH STATEMENT EXECUTE FUNCTION note()
+            """
+        )
+        try context.performAndWait {
+            for number in 0..<20 {
+                let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                city.setValue(String(repeating: "\(number) ", count: 3 << 20), forKey: "name")
+            }
+            try context.save()
+        }
+        // 160 MB, of which a statement takes 64, and what ends the last row.
+        try expectEqual(other.query("SELECT count(*) FROM statements").firstInt64, 3)
+    }
+
     @Test func `many threads that count up lose no count`() async throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
         let context = stack.context()
@@ -209,5 +303,14 @@ struct SharedDatabaseTests {
         let error = expectThrows(CocoaError.self) { try insert("a\u{0}b", context) }
         expectEqual(error?.code, .persistentStoreSave)
         expectEqual(error?.localizedDescription.contains("\"name\" of City"), true)
+    }
+}
+
+extension NSFetchRequest where ResultType == NSManagedObjectID {
+    /// The IDs of an entity's objects.
+    fileprivate static func ids(_ entity: String) -> NSFetchRequest {
+        let request = NSFetchRequest(entityName: entity)
+        request.resultType = .managedObjectIDResultType
+        return request
     }
 }

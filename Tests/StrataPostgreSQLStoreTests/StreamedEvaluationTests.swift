@@ -363,6 +363,40 @@ struct StreamedEvaluationTests {
         }
     }
 
+    @Test func `a fetch that is cancelled while its rows are counted ends, and the progress tells no row twice`() throws {
+        try Self.withItems(30_000) { proxy, context in
+            var (plan, store) = try plan(Self.request("name LIKE[c] 'item *7'"), context)
+            let control = FetchControl { read, expected in
+                expect(read <= expected ?? read, "\(read) of \(expected ?? 0)")
+            }
+            plan.control = control
+            let before = proxy.bytes.withLock { $0 }
+            proxy.onBytes.withLock { $0 = { if $0 - before > 1_500_000 { control.cancel() } } }
+            let error = expectThrows(CocoaError.self) { try store.rows.rows(for: plan) }
+            expectEqual(error?.code, .userCancelled)
+            // All rows take 17 MB, to be counted alone.
+            expect(proxy.bytes.withLock { $0 } - before < 8_000_000)
+            proxy.onBytes.withLock { $0 = nil }
+
+            // Once the rows are counted and some of them are told, the session is lost.
+            let told = Mutex([(Int, Int?)]())
+            let isCut = Atomic(false)
+            let followed = FetchControl { read, expected in
+                told.withLock { $0.append((read, expected)) }
+                if read >= 512, !isCut.exchange(true, ordering: .acquiringAndReleasing) {
+                    proxy.setOpen(false)
+                    proxy.setOpen(true)
+                }
+            }
+            plan.control = followed
+            try expectEqual(store.rows.rows(for: plan).count, 3_000)
+            expect(isCut.load(ordering: .acquiring))
+            let last = told.withLock { $0.last }
+            expectEqual(last?.0, 3_000)
+            expectEqual(last?.1, 3_000)
+        }
+    }
+
     @Test func `an evaluation that fails leaves no cursor behind, on a pinned version too`() throws {
         try Self.withItems(3_000) { _, context in
             // Whether a text matches takes for ever; the last of those that do is the first in its order.

@@ -64,6 +64,24 @@ struct ConnectionTargetTests {
         expectEqual(target.parameters.contains { $0 == ("sslmode", "verify-full") }, verifies)
     }
 
+    @Test(arguments: [
+        ("postgresql:///shop?hostaddr=192.0.2.1", "verify-full"), ("postgresql:///shop?hostaddr=127.0.0.1", "prefer"),
+        ("postgresql://localhost/shop?hostaddr=192.0.2.1", "verify-full"),
+        ("postgresql:///shop?host=/tmp/nobody", "prefer"),
+        ("postgresql:///shop?hostaddr=192.0.2.1&sslmode=require", "require"),
+    ])
+    func `an address says where a server is, whatever its name`(_ text: String, _ mode: String) throws {
+        // What the environment says would count.
+        guard ProcessInfo.processInfo.environment["PGSSLMODE"] == nil else { return }
+        try expectEqual(Connection.verification(of: Self.target(text)), mode)
+    }
+
+    @Test func `several replicas of one URL need not be writable`() throws {
+        let url = try require(URL(string: "postgresql:///db?host=a.example,b.example"))
+        let follower = try ConnectionTarget(url, isFollower: true)
+        expectEqual(follower.parameters.first { $0.0 == "target_session_attrs" }?.1, "standby")
+    }
+
     @Test func `of several hosts one is asked after the other, and those last that were silent`() throws {
         func names(_ text: String) throws -> [String] {
             try HostChoices.of(Self.target(text)).map { $0.map { "\($0)=\($1)" }.joined(separator: " ") }

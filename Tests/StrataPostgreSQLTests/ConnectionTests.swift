@@ -63,6 +63,15 @@ struct ConnectionTests {
         let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
         expectEqual(error?.kind, .deadline)
         expect(connection.isBroken)
+        // The server does not go on for nobody.
+        let other = try Server.connection()
+        let end = ContinuousClock.now + .seconds(20)
+        let sleeping = "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1 AND state = 'active'"
+        func isSleeping() throws -> Bool {
+            try other.query(sleeping, [.int8(Int64(connection.serverProcess))]).rowCount > 0
+        }
+        while try isSleeping(), ContinuousClock.now < end { usleep(2_000) }
+        try expect(!isSleeping())
     }
 
     @Test func `a statement ends when another thread cancels it`() throws {

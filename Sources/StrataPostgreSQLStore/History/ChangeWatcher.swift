@@ -98,7 +98,7 @@ final class ChangeWatcher: @unchecked Sendable {
         }
         if timeline != nil, timeline != connection.timeline {
             // The new server may not have the last transactions of the old one, and gives their numbers to others.
-            let newest = try connection.query("SELECT pg_catalog.max(number) FROM strata_transaction").firstInt64
+            let newest = try connection.query("SELECT last FROM strata_history").firstInt64
             last = min(last, newest ?? 0)
             engine()?.noteChangesOfOthers()
         }
@@ -109,17 +109,19 @@ final class ChangeWatcher: @unchecked Sendable {
     private func look(_ connection: Connection) throws {
         guard let engine = engine() else { return stop() }
         try HistoryQueries.number(connection)
+        guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest > last else { return }
         let found = try connection.query(
-            "SELECT number, id FROM strata_transaction WHERE number > $1 ORDER BY number",
-            [.int8(last)]
+            "SELECT number, id FROM strata_transaction WHERE number > $1 AND number <= $2 ORDER BY number",
+            [.int8(last), .int8(newest)]
         )
-        guard let newest = found.rows.map({ $0.int64(0) }).max() else { return }
+        // Each number was given once. So what is not there was purged before anybody has looked.
+        let wasPurged = Int64(found.rowCount) < newest - last
         last = newest
         let identifiers = found.rows.map { $0.uuid(1) }
         let hasOthers = engine.own.withLock { own in
             identifiers.contains { identifier in identifier.map { !own.contains($0) } ?? true }
         }
-        if hasOthers { engine.noteChangesOfOthers() }
+        if hasOthers || wasPurged { engine.noteChangesOfOthers() }
         told.withLock { $0 }?()
     }
 

@@ -66,7 +66,7 @@ struct PostgreSQLReading: RowReading {
         let values = try plan.rows.evaluating {
             try read(plan.rows.control, isSnapshot: true, plan.rows.timeLimit) { source in
                 if let control = plan.rows.control, control.wantsCount {
-                    control.expect(try source.count(for: plan.unfollowed))
+                    control.expect(try control.counting { try source.count(for: plan) })
                 }
                 return try source.values(for: plan)
             }
@@ -123,9 +123,7 @@ struct PostgreSQLReading: RowReading {
             let isSnapshot = follows || statement?.standsAlone == false
             return try read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { source in
                 if follows, let control = plan.control {
-                    var counted = plan
-                    counted.control = nil
-                    control.expect(try source.count(for: counted))
+                    control.expect(try control.counting { try source.count(for: plan) })
                 }
                 return try body(source, statement)
             }
@@ -142,12 +140,17 @@ struct PostgreSQLReading: RowReading {
             try source.limited(to: timeLimit, control) { try body(source) }
         }
         let isSnapshot = isSnapshot || timeLimit != nil
+        let position = control?.position
+        var isRepeated = false
         return try OperationTally.timingStore {
             do {
                 return try PostgreSQLBoundary.run(.reading, database.place) {
                     guard let version else {
                         if let answer = try readReplica(control, limited) { return answer }
                         return try database.pool.reading { connection in
+                            // Another session has told of rows before it was lost.
+                            if isRepeated, let position { control?.goBack(to: position) }
+                            isRepeated = true
                             connection.tellWait()
                             try database.requireSame(connection)
                             return try cancelling(connection, control) {
@@ -166,7 +169,7 @@ struct PostgreSQLReading: RowReading {
                         }
                     }
                 }
-            } catch is CancellationError where control?.isCancelled ?? false {
+            } catch let error where control?.isCancelled ?? false && error.isCancel {
                 throw CocoaError(.userCancelled, userInfo: [NSLocalizedDescriptionKey: "The request was cancelled."])
             }
         }
@@ -197,17 +200,8 @@ extension Connection {
         try command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         let result = try body()
         // With what is left to be sent.
-        try answer(try post("COMMIT", isKept: false))
+        _ = try answer(try post("COMMIT", isKept: false))
         return result
-    }
-}
-
-extension DictionaryPlan {
-    /// The plan without whoever follows it.
-    fileprivate var unfollowed: DictionaryPlan {
-        var plan = self
-        plan.rows.control = nil
-        return plan
     }
 }
 
@@ -260,5 +254,14 @@ extension Connection {
     func tellWait() {
         guard leaseWait > 0, let tally = OperationTally.current else { return }
         tally.pointee.readerWait += Int64(leaseWait * 1e9)
+    }
+}
+
+extension Error {
+    /// Whether a request has ended for the cancel that somebody has asked for.
+    fileprivate var isCancel: Bool {
+        if self is CancellationError { return true }
+        let underlying = (self as? CocoaError)?.userInfo[NSUnderlyingErrorKey] ?? self
+        return (underlying as? PostgreSQLError)?.sqlState == "57014"
     }
 }

@@ -12,8 +12,9 @@ final class Replicas: Sendable {
     /// One server.
     private final class Member: Sendable {
         let pool: ConnectionPool
-        /// Until when it is not asked any more, in seconds of the system's clock; and the metadata that it was last found with, as a hash.
-        let state = Mutex((restsUntil: 0.0, metadata: String?.none))
+        /// Until when it is not asked any more, in seconds of the system's clock; the metadata that it was last found with, as a hash; and the
+        /// timeline of the primary that it was last found to follow.
+        let state = Mutex((restsUntil: 0.0, metadata: String?.none, timeline: Int64?.none))
 
         init(_ pool: ConnectionPool) { self.pool = pool }
     }
@@ -141,7 +142,13 @@ final class Replicas: Sendable {
     private func begin(_ member: Member, _ database: OpenDatabase, _ connection: Connection, _ control: FetchControl?)
         throws -> Bool
     {
-        guard let position = try position(), try waitFor(position, connection, control) else { return false }
+        // Who is reached at all answers this at once.
+        let patience = connection.patience
+        connection.patience = min(patience, Self.openingLimit)
+        defer { connection.patience = patience }
+        guard let position = try position(), try followsPrimary(member, connection),
+            try waitFor(position, connection, control)
+        else { return false }
         try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         // In the snapshot itself: nobody can migrate the store between this and what is read.
         let found = try connection.query(
@@ -161,6 +168,24 @@ final class Replicas: Sendable {
             return false
         }
         member.state.withLock { $0.metadata = hash }
+        return true
+    }
+
+    /// Whether a replica follows the server that is written to now.
+    ///
+    /// After a promotion another replica may still follow the old primary. Its log is of another timeline, so its positions mean nothing here.
+    /// One that has changed sides says so at once to roles that may look at its receiver, and to others with its next checkpoint.
+    private func followsPrimary(_ member: Member, _ connection: Connection) throws -> Bool {
+        guard let timeline = primary.currentTimeline else { return true }
+        if member.state.withLock({ $0.timeline }) == timeline { return true }
+        let found = try connection.query(
+            """
+            SELECT GREATEST(c.timeline_id, (SELECT received_tli FROM pg_catalog.pg_stat_wal_receiver))::bigint
+            FROM pg_catalog.pg_control_checkpoint() AS c
+            """
+        )
+        guard found.firstInt64 == timeline else { return false }
+        member.state.withLock { $0.timeline = timeline }
         return true
     }
 

@@ -146,9 +146,12 @@ final class SaveTransaction {
     }
 
     private func requireStorable(_ row: Row, _ changed: SlotSet?) throws {
+        var byteCount = 0
         for place in row.layout.countedPlaces
-        where place.isString && !row.isNull(place.slot) && changed?.contains(place.slot) != false {
-            guard row.string(place.word).hasZeroByte else { continue }
+        where !row.isNull(place.slot) && changed?.contains(place.slot) != false {
+            byteCount += place.isString ? row.string(place.word).utf8.count : row.data(place.word).count
+            guard byteCount <= Self.mostBytes else { throw tooLarge(row) }
+            guard place.isString, row.string(place.word).hasZeroByte else { continue }
             throw CocoaError(
                 .persistentStoreSave,
                 userInfo: [
@@ -157,6 +160,19 @@ final class SaveTransaction {
                 ]
             ).marked(.request)
         }
+    }
+
+    /// The most bytes that the large values of a row may have: the server takes no message of 1 GiB.
+    private static let mostBytes = 900 << 20
+
+    private func tooLarge(_ row: Row) -> CocoaError {
+        CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "\(row.layout.name) \(row.key > 0 ? "p\(row.key)" : "(new)") cannot be saved: its values have more than \(Self.mostBytes >> 20) MiB together, which PostgreSQL does not take."
+            ]
+        ).marked(.request)
     }
 
     // MARK: - Runs of one statement

@@ -8,6 +8,8 @@ import StrataSQL
 struct ColumnArrays {
     private var arrays: [PostgreSQLArray]
     private(set) var rowCount = 0
+    /// How many bytes of values there are that may be large.
+    private var byteCount = 0
     /// The most rows, and the most bytes, of one statement.
     private static let mostRows = 10_000
     private static let mostBytes = 64 << 20
@@ -52,13 +54,18 @@ struct ColumnArrays {
                 return false
             }
             arrays[place].append(value)
-        case .string: arrays[place].append(row.string(word))
+        case .string:
+            let text = row.string(word)
+            byteCount += text.utf8.count
+            arrays[place].append(text)
         case .foldedString:
             let text = row.string(word)
+            byteCount += text.utf8.count * (1 + column.pointee.folded.count)
             arrays[place].append(text)
             for folded in column.pointee.folded { arrays[folded.value].append(folded.folding.fold(text)) }
         case .other:
             let value = PostgreSQLValue(row, column.pointee.slot)
+            byteCount += value.writtenCount
             arrays[place].append(value)
             return !value.isNull
         }
@@ -70,15 +77,14 @@ struct ColumnArrays {
     /// - Returns: Whether the arrays are full.
     mutating func endRow() -> Bool {
         rowCount += 1
-        if rowCount >= Self.mostRows { return true }
-        return rowCount & 63 == 0 && arrays.reduce(0) { $0 + $1.byteCount } >= Self.mostBytes
+        return rowCount >= Self.mostRows || byteCount >= Self.mostBytes
     }
 
     /// Takes all rows out.
     mutating func take() -> [PostgreSQLValue] {
         defer {
             arrays = arrays.map { PostgreSQLArray($0.element, like: $0) }
-            rowCount = 0
+            (rowCount, byteCount) = (0, 0)
         }
         return arrays.map { .array($0) }
     }

@@ -11,6 +11,7 @@ public final class FetchControl: Sendable {
         var stop: (@Sendable () -> Void)?
         var read = 0
         var expected: Int?
+        var isCounting = false
     }
 
     private let flag = Atomic(false)
@@ -84,11 +85,19 @@ public final class FetchControl: Sendable {
     /// Forgets what was told since, as it is read again.
     package func goBack(to position: Position) {
         guard let report else { return }
-        state.withLock { state in
+        let isTold = state.withLock { state in
             state.read = position.read
             state.expected = position.expected
+            return !state.isCounting
         }
-        report(position.read, position.expected)
+        if isTold { report(position.read, position.expected) }
+    }
+
+    /// Runs `body`, which reads rows only to count them, so that they are not told.
+    package func counting<R>(_ body: () throws -> R) rethrows -> R {
+        state.withLock { $0.isCounting = true }
+        defer { state.withLock { $0.isCounting = false } }
+        return try body()
     }
 
     /// Tells how many rows one store will give.
@@ -104,11 +113,12 @@ public final class FetchControl: Sendable {
     /// Tells that more rows were read.
     package func add(_ count: Int) {
         guard let report, count > 0 else { return }
-        let (read, expected) = state.withLock { state in
+        let told = state.withLock { state -> (Int, Int?)? in
+            guard !state.isCounting else { return nil }
             state.read += count
             return (state.read, state.expected)
         }
-        report(read, expected)
+        if let told { report(told.0, told.1) }
     }
 }
 
