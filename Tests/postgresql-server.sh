@@ -23,7 +23,7 @@
 # that user and root may enter the folder.
 #
 # By default nothing is flushed to the disk, and a commit does not wait until its record is written. What was written outlives the server, though not
-# the machine. So a test that halts the server and looks for its commits afterwards sets synchronous_commit=on; fsync=on is for who measures.
+# the machine. So a test that halts the server and looks for its commits afterwards sets synchronous_commit=on; fsync=on is for whoever measures.
 set -euo pipefail
 
 # The programs are seldom on the path.
