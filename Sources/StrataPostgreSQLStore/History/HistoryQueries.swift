@@ -161,7 +161,8 @@ struct HistoryQueries {
         for (index, key) in row.int64s(4).enumerated() {
             changes.append(
                 HistoryChangeRecord(
-                    id: row.int64(1) + Int64(index),
+                    // A place counts within its transaction.
+                    id: row.int64(0) << 32 + row.int64(1) + Int64(index),
                     kind: kind,
                     layout: entity.layout,
                     key: key,

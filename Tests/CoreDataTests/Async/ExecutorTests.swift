@@ -49,7 +49,7 @@ private actor Importer {
 struct ExecutorTests {
     let stack: Stack
 
-    init() throws { stack = try Stack(.sqlite) }
+    init() throws { stack = try Stack(.database) }
 
     @Test func `an actor that lives on a context uses it without perform (user demand 6)`() async throws {
         let importer = Importer(stack.context("importer"))

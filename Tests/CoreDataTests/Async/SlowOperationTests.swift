@@ -30,7 +30,7 @@ final class SlowOperationTests {
     }
 
     @Test func `the log tells of rows, faults and the store's time (user demand 7)`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities((1...100).map { "City \($0)" })
         let id = try stack.storeCity("Porto")
         let context = stack.context("counting slowly")
@@ -80,7 +80,7 @@ final class SlowOperationTests {
     }
 
     @Test func `a block that is waited for is told of by itself`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities(["Porto", "Faro"])
         let (outer, inner) = (stack.context("outer"), stack.context("inner"))
         listen(.zero)

@@ -41,7 +41,7 @@ struct RowSpoolTests {
 
     @Test(arguments: [0, 1, 100, 20_000])
     func `rows come back as they were made, from memory and from a file that nobody sees`(_ count: Int) throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let before = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path).sorted()
         let objects = (0..<count).map(Self.values)
         let spool = try RowSpool(try insertion(stack, objects), in: stack.folder)
@@ -63,7 +63,7 @@ struct RowSpoolTests {
 
     @Test
     func `a folder that takes no files is an error, and nothing is inserted`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let missing = stack.folder.appendingPathComponent("missing")
         expectThrows(CocoaError.self) {
             try RowSpool(try insertion(stack, (0..<20_000).map(Self.values)), in: missing)

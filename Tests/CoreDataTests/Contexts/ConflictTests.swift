@@ -43,7 +43,7 @@ struct ConflictTests {
     }
 
     @Test func `between the row cache and the store, when another coordinator has written (CS-102)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("old")
         let second = try stack.secondCoordinator()
         let context = stack.context()
@@ -359,10 +359,10 @@ struct ConflictTests {
     // Without a log nobody tells what others have committed.
     @Test func `a row that a save finds to be gone is gone for other contexts, too`() throws {
         let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["journal_mode": "DELETE"]]
-        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
+        let stack = try Stack(.database, model: GuideModel.make(), options: options)
         let id = try stack.storeCity()
         let second = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try second.addPersistentStore(type: .sqlite, configuration: nil, at: stack.storeURL, options: options)
+        try second.addPersistentStore(type: StoreKind.database.type, configuration: nil, at: stack.storeURL, options: options)
         let context = stack.context()
         try context.performAndWait {
             try context.get(id, City.self).name = "mine"

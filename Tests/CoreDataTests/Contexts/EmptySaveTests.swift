@@ -41,11 +41,11 @@ struct EmptySaveTests {
     }
 
     @Test func `a save without changes writes the metadata that was set since`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let store = try require(stack.coordinator.persistentStores.first)
         let context = stack.context()
         func stored() throws -> Int? {
-            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: stack.storeURL)["count"]
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: StoreKind.database.type, at: stack.storeURL)["count"]
                 as? Int
         }
         for count in 1...2 {
@@ -82,10 +82,10 @@ struct EmptySaveTests {
     }
 
     @Test func `nothing is written to a store that may not be written`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(
-            type: .sqlite,
+            type: StoreKind.database.type,
             at: stack.storeURL,
             options: [NSReadOnlyPersistentStoreOption: true]
         )

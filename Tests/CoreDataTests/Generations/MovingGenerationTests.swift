@@ -9,7 +9,7 @@ import Testing
 @Suite("Pinned contexts: moving on")
 struct MovingGenerationTests {
     @Test func `a save moves the context to a version that contains it (CS-181)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
         _ = try stack.storeCity("B")
@@ -26,7 +26,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `the notifications of a save tell the version that contains it (CS-126)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let context = try stack.pinnedContext()
         let told = Mutex<[NSQueryGenerationToken?]>([])
         let names = [
@@ -58,7 +58,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `a save is checked against the newest data, and one that is refused moves nothing`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
         try stack.change(id, City.self) { city, _ in city.population = 2 }
@@ -82,7 +82,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `a save that tries again does so on the newest data`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
         try stack.change(id, City.self) { city, _ in city.population = 2 }
@@ -96,7 +96,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `batch requests do not move the context that runs them (CS-184)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities(["A", "B"])
         let context = try stack.pinnedContext()
         try context.inside { () throws in
@@ -121,7 +121,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `moving on does not change what is realised, until it is refreshed (CS-186)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
         try context.inside { () throws in
@@ -137,7 +137,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `merging what others have saved moves the context to it`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
         let city = try context.inside { () throws in
@@ -181,7 +181,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `a pinned context that follows saves moves with each of them (CS-59)`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
         let city = try context.inside { () throws in
@@ -200,7 +200,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `fetched results stay at the pinned version until a merge moves it`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
         // Without a delegate the controller would not follow.
@@ -230,7 +230,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `a reset context pins anew at its next read`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
         _ = try stack.storeCity("B")
@@ -245,7 +245,7 @@ struct MovingGenerationTests {
     }
 
     @Test func `a context that saves does not take others of its version along`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         _ = try stack.storeCity("A")
         let (first, second) = (try stack.pinnedContext("first"), stack.context("second"))
         try second.inside { () throws in

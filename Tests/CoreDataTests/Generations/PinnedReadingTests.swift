@@ -21,7 +21,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `a pin takes effect at the first read, and faults stay at it like fetches (CS-179)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let porto = try stack.storeCity("Porto", population: 1)
         let reader = stack.context("reader")
         try reader.inside { () throws in try reader.setQueryGenerationFrom(.current) }
@@ -49,7 +49,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `what a pinned context has read counts against the row cache's limit too`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         stack.coordinator.limits.rowCacheBytes = 1 << 20
         let reader = try stack.pinnedContext()
         try reader.inside { () throws in
@@ -61,7 +61,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `an object that somebody else deletes stays readable (CS-185)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let (city, venue) = try stack.storeCityWithVenues()
         let reader = try stack.pinnedContext()
         let held = try reader.inside { () throws in UncheckedBox(try reader.get(venue, Venue.self)) }
@@ -116,7 +116,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `every kind of result is of the pinned version`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let ids = try (1...5).map { try stack.storeCity("City \($0)", population: Int64($0)) }
         let reader = stack.context("reader")
         try reader.inside { () throws in
@@ -159,7 +159,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `asynchronous fetches and row sequences are of the pinned version`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities((1...25).map { String(format: "%02d", $0) })
         let reader = stack.context("reader")
         try await reader.perform {
@@ -183,7 +183,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `relationships are of the pinned version, to-one and to-many, prefetched or not`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let (city, venue) = try stack.storeCityWithVenues()
         let pinned = stack.context("pinned")
         let prefetching = stack.context("prefetching")
@@ -225,7 +225,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `older rows do not reach the cache that others share`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let porto = try stack.storeCity("Porto", population: 1)
         let reader = stack.context("reader")
         try reader.inside { () throws in
@@ -279,7 +279,7 @@ struct PinnedReadingTests {
     }
 
     @Test func `unsaved changes count on top of the pinned version`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let porto = try stack.storeCity("Porto")
         let reader = stack.context("reader")
         try reader.inside { () throws in

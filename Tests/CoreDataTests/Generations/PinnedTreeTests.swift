@@ -8,7 +8,7 @@ import Testing
 @Suite("Pinned contexts: children")
 struct PinnedTreeTests {
     @Test func `a child sees the version of its root, however it reads`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let (city, first) = try stack.storeCityWithVenues()
         let other = try stack.storeCity("Lisbon", population: 5)
         let root = try stack.pinnedContext("root")
@@ -48,7 +48,7 @@ struct PinnedTreeTests {
     }
 
     @Test func `what a child saves into its parent moves nothing, and what the root saves moves all`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A", population: 1)
         let root = try stack.pinnedContext("root")
         let child = NSManagedObjectContext(.privateQueue)
@@ -76,7 +76,7 @@ struct PinnedTreeTests {
     }
 
     @Test func `an asynchronous fetch of a child is of the version of its root`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("A")
         let root = try stack.pinnedContext("root")
         let child = NSManagedObjectContext(.privateQueue)

@@ -27,7 +27,7 @@ struct HistoryBaselineTests {
 
     @Test
     func `a new store's history begins with nothing, and that is kept for good`() throws {
-        let stack = try Stack.recording()
+        let stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         try expectEqual(baseline(stack.coordinator)?["City"], 0)
         try expectEqual(baseline(stack.coordinator)?["Venue"], 0)
         try stack.saveCity()
@@ -67,7 +67,7 @@ struct HistoryBaselineTests {
 
     @Test
     func `a file that does not keep it is checked from the first insertion on`() throws {
-        let stack = try Stack.recording()
+        let stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         try stack.saveCity()
         try stack.saveCity()
         let connection = try Connection(path: stack.storeURL.path, access: .readWrite)
@@ -119,7 +119,7 @@ struct HistoryBaselineTests {
 
     @Test
     func `rows that a batch inserts and changes at once, and rows that come back, are no lost updates`() throws {
-        let stack = try Stack.recording()
+        let stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         let rows: [[String: Any]] = [["email": "a", "age": 1], ["email": "a", "age": 2], ["email": "b"]]
         try stack.execute(NSBatchInsertRequest(entityName: "User", objects: rows), .overwrite)
         try expectEqual(stack.column("SELECT Z_OPT FROM ZUSER ORDER BY Z_PK"), ["1", "1"])

@@ -12,11 +12,13 @@ struct HistoryPortionTests {
     init() throws {
         stack = try Stack.recording()
         try stack.saveCity(author: "b")
+        _ = try stack.transactions()
         try stack.write(author: "a") { context in
             let city = try require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
             city.name = "changed"
             return city
         }
+        _ = try stack.transactions()
         try stack.sql(
             """
             BEGIN;
@@ -28,7 +30,17 @@ struct HistoryPortionTests {
             SELECT I, 16001, 1, (SELECT ZENTITY FROM ACHANGE WHERE Z_PK = 1), 1, I FROM N;
             UPDATE Z_PRIMARYKEY SET Z_MAX = \(Self.count) WHERE Z_ENT IN (16001, 16002);
             COMMIT
-            """
+            """,
+            postgreSQL: """
+                BEGIN;
+                INSERT INTO strata_transaction (id, number, author, time)
+                SELECT gen_random_uuid(), i, CASE WHEN i % 100 = 0 THEN 'a' ELSE 'b' END, i
+                FROM generate_series(3, \(Self.count)) AS i ORDER BY i;
+                INSERT INTO strata_change (seq, place, kind, entity, keys) SELECT t.seq, 1, 1, c.entity, c.keys
+                FROM strata_transaction AS t, strata_change AS c WHERE t.number > 2 AND c.kind = 0;
+                UPDATE strata_history SET last = \(Self.count);
+                COMMIT
+                """
         )
     }
 
@@ -61,6 +73,8 @@ struct HistoryPortionTests {
         let whole = try request(.transactionsAndChanges, NSPersistentHistoryTransaction.fetchRequest, isOfA, limit: 9)
         let found = try require(try stack.coordinator.result(whole) as? [NSPersistentHistoryTransaction])
         expectEqual(found.map(\.transactionNumber), Array(hundreds.prefix(9)))
+        expect(found.allSatisfy { $0.changes?.count == 1 && $0.changes?.first?.transaction == $0 })
+        guard stack.kind == .sqlite else { return }
         expect(found.allSatisfy { $0.changes?.map(\.changeID) == [$0.transactionNumber] })
         let changes = try request(
             .changesOnly,
@@ -90,7 +104,10 @@ struct HistoryPortionTests {
 
     @Test
     func `changes are read only if the predicate or the answer is about them`() throws {
-        try stack.sql("ALTER TABLE ACHANGE RENAME TO HIDDEN")
+        try stack.sql(
+            "ALTER TABLE ACHANGE RENAME TO HIDDEN",
+            postgreSQL: "ALTER TABLE strata_change RENAME TO hidden"
+        )
         let fetch = NSPersistentHistoryTransaction.fetchRequest
         let isOfA = NSPredicate(format: "author IN {'a', 'c'} AND NOT transactionNumber > 250 AND TRUEPREDICATE")
         try expectEqual(numbers(request(.transactionsOnly, fetch, isOfA)), [2, 100, 200])

@@ -75,7 +75,8 @@ struct HistoryPredicateTests {
         try expectEqual(changes("transaction.author == %@", "a").count, 3)
         try expectEqual(changes("changedEntity == %@", city.entity).count, 4)
         try expectEqual(changes("'name' IN updatedProperties").map(\.changedObjectID), [city])
-        try expectEqual(changes("changeID == 1").map(\.transaction?.transactionNumber), [1])
+        let first = try require(stack.changes().first?.changeID)
+        try expectEqual(changes("changeID == %@", first).map(\.transaction?.transactionNumber), [1])
     }
 
     @Test
@@ -104,7 +105,8 @@ struct HistoryPredicateTests {
         limited.fetchRequest?.predicate = NSPredicate(format: "author == %@", "a")
         limited.fetchRequest?.fetchLimit = 1
         limited.resultType = .changesOnly
-        expectEqual((try stack.coordinator.result(limited) as? [NSPersistentHistoryChange])?.map(\.changeID), [1])
+        let changes = try require(try stack.coordinator.result(limited) as? [NSPersistentHistoryChange])
+        try expectEqual(changes.map(\.changeID), stack.changes().prefix(1).map(\.changeID))
     }
 
     @Test

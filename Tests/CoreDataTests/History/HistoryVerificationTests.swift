@@ -9,7 +9,7 @@ struct HistoryVerificationTests {
 
     /// Venues of a city that come, change and go.
     init() throws {
-        stack = try Stack.recording()
+        stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         let city = try stack.saveCity()
         var venues: [NSManagedObjectID] = []
         for index in 0..<4 {

@@ -10,7 +10,7 @@ struct SavedTokenTests {
     }
 
     @Test func `did-save has the token after what was saved`() throws {
-        let stack = try Stack.recording()
+        let stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         let context = stack.context()
         let log = NotificationLog(
             [.NSManagedObjectContextDidSave, .NSManagedObjectContextDidSaveObjectIDs],
@@ -31,7 +31,7 @@ struct SavedTokenTests {
     }
 
     @Test func `the token names the stores that were not written as well`() throws {
-        let stack = try Stack.recording()
+        let stack = try Stack.recording(HistoryModels.guide(), .sqlite)
         try stack.saveCity()
         let other = try stack.coordinator.addPersistentStore(
             type: .sqlite,
@@ -51,7 +51,7 @@ struct SavedTokenTests {
     }
 
     @Test func `there is none where nothing was recorded`() throws {
-        let (plain, recording) = (try Stack(.sqlite), try Stack.recording())
+        let (plain, recording) = (try Stack(.sqlite), try Stack.recording(HistoryModels.guide(), .sqlite))
         let context = plain.context()
         let empty = recording.context()
         let logs = [context, empty].map { NotificationLog([.NSManagedObjectContextDidSave], of: $0) }

@@ -33,7 +33,7 @@ struct AutomaticMergeTests {
     }
 
     @Test func `what another coordinator saves is not merged by itself (CS-58)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("old")
         let context = stack.context()
         context.automaticallyMergesChangesFromParent = true

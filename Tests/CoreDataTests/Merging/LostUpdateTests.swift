@@ -38,7 +38,7 @@ struct LostUpdateTests {
     }
 
     @Test func `contexts on two coordinators of one file that add to one number (CS-97)`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("counter", population: 0)
         let coordinators = [stack.coordinator, try stack.secondCoordinator()]
         let rounds = 40

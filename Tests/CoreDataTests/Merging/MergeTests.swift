@@ -251,7 +251,7 @@ struct MergeTests {
         _ form: Form,
         _ usesObjectKeys: Bool
     ) throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
         let second = try stack.secondCoordinator()
         let contexts = [stack.context("first"), stack.context("second")]
@@ -315,7 +315,7 @@ struct MergeTests {
     }
 
     @Test func `a did-save of another coordinator on the same file is merged, by ID`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("old")
         let second = try stack.secondCoordinator()
         let context = stack.context()

@@ -102,7 +102,7 @@ struct SaveVariantTests {
     }
 
     @Test func `a context of another coordinator on the same file merges too`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("old")
         let second = try stack.secondCoordinator()
         let view = NSManagedObjectContext(.privateQueue)

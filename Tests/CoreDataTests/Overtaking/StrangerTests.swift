@@ -12,7 +12,7 @@ struct StrangerTests {
     // MARK: - Whose store is open here too
 
     @Test func `a permanent one stands for the same row here`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("Porto")
         let second = try stack.secondCoordinator()
         let context = NSManagedObjectContext(.privateQueue)
@@ -27,7 +27,7 @@ struct StrangerTests {
     }
 
     @Test func `predicates take it for the same row too`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let (id, other) = (try stack.storeCity("Porto"), try stack.storeCity("Faro"))
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = try stack.secondCoordinator()
@@ -47,7 +47,7 @@ struct StrangerTests {
 
     @Test(arguments: [false, true])
     func `a temporary one becomes the row that it is saved as elsewhere`(inTree: Bool) throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let elsewhere = stack.context("elsewhere")
         let root = NSManagedObjectContext(.privateQueue)
         root.persistentStoreCoordinator = try stack.secondCoordinator(model: stack.coordinator.managedObjectModel)

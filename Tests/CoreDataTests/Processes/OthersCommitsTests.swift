@@ -7,7 +7,7 @@ import Testing
 
 /// What contexts see of commits that they are not told of: of other processes, and of other coordinators of this one.
 ///
-/// There are such commits in files of SQLite only.
+/// A file of SQLite tells of them. A database does once it keeps a history, and a moment later.
 @Suite("Commits of others")
 struct OthersCommitsTests {
     private let stack: Stack

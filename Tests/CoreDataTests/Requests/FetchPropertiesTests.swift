@@ -129,7 +129,7 @@ struct FetchPropertiesTests {
     }
 
     @Test func `affected stores are the stores that a request searches`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeVenues(2)
         let first = try require(stack.coordinator.persistentStores.first)
         let second = try stack.coordinator.addPersistentStore(

@@ -54,7 +54,7 @@ struct TreeFaultTests {
     }
 
     @Test func `a to-many relationship of a child holds what the parent added and removed`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let venueID = try stack.store(Venue.self) { venue, context in
             for title in ["a", "b"] {
                 let tag = Tag(context: context)

@@ -83,7 +83,7 @@ struct TreeFetchTests {
     }
 
     @Test func `a grandchild sees the unsaved changes of every level`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("Porto")
         let (root, middle, leaf) = stack.chain()
         try root.edit(id, City.self) { $0.population = 5 }

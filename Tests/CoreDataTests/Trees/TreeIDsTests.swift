@@ -180,7 +180,7 @@ struct TreeIDsTests {
     }
 
     @Test func `one object for one row, however it was met`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let (root, middle, leaf) = stack.chain()
         let (cityID, venueID) = root.performAndWait {
             let city = City(context: root)

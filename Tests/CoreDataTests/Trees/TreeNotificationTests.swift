@@ -191,7 +191,7 @@ struct TreeNotificationTests {
     }
 
     @Test func `of a parent and a child that are listed together the parent merges first (CS-134)`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let id = try stack.storeCity("before")
         let (parent, child) = stack.pair()
         let cities: [City] = try [parent, child].map { context in

@@ -387,7 +387,7 @@ struct TreeSaveTests {
     }
 
     @Test func `many-to-many and ordered additions of siblings come together`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let venueID = try stack.store(Venue.self) { venue, context in
             let photo = Photo(context: context)
             photo.title = "0"

@@ -1,4 +1,8 @@
 import CoreData
+
+#if canImport(CoreDataPostgreSQL)
+import CoreDataPostgreSQL
+#endif
 import StrataSQLiteStore
 import StrataStoreChecks
 
@@ -57,10 +61,16 @@ extension Stack {
         }
     }
 
-    /// What is wrong with the file; nothing for a store in memory.
-    package func problems() throws -> [String] {
+    /// What is wrong with the store; nothing for one in memory.
+    package func problems() throws -> [String] { try problems(of: coordinator.managedObjectModel) }
+
+    /// What is wrong with the store if it has a model; nothing for one in memory.
+    package func problems(of model: NSManagedObjectModel) throws -> [String] {
+        #if canImport(CoreDataPostgreSQL)
+        if kind == .postgreSQL { return try PostgreSQLStore.problems(at: TestDatabase.url(for: storeURL), model) }
+        #endif
         guard kind == .sqlite else { return [] }
-        return try StoreVerifier(storeURL: storeURL, model: coordinator.managedObjectModel).problems()
+        return try StoreVerifier(storeURL: storeURL, model: model).problems()
     }
 }
 

@@ -24,15 +24,18 @@ package enum HistoryModels {
 extension Stack {
     package static var tracking: [AnyHashable: Any] { [NSPersistentHistoryTrackingKey: true] }
 
-    /// A stack on a SQLite store that records.
-    package static func recording(_ model: NSManagedObjectModel = HistoryModels.guide()) throws -> Stack {
-        try Stack(.sqlite, model: model, options: tracking)
+    /// A stack on a database that records.
+    package static func recording(
+        _ model: NSManagedObjectModel = HistoryModels.guide(),
+        _ kind: StoreKind = .database
+    ) throws -> Stack {
+        try Stack(kind, model: model, options: tracking)
     }
 
     /// A second coordinator on the same file, as another process has one.
     package func secondStack(_ options: [AnyHashable: Any]? = Stack.tracking) throws -> NSPersistentStoreCoordinator {
         let second = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
-        try second.addPersistentStore(type: .sqlite, at: storeURL, options: options)
+        try second.addPersistentStore(type: kind.type, at: storeURL, options: options)
         return second
     }
 
@@ -88,17 +91,23 @@ extension Stack {
         }
     }
 
-    /// What a check of the file finds wrong.
-    package func verificationProblems() throws -> [String] {
-        try StoreVerifier(storeURL: storeURL, model: HistoryModels.guide()).problems()
+    /// What a check of the store finds wrong.
+    package func verificationProblems() throws -> [String] { try problems(of: HistoryModels.guide()) }
+
+    /// Runs SQL on the file, beside the framework; or on the database, where it may read otherwise.
+    package func sql(_ text: String, postgreSQL: String? = nil) throws {
+        #if canImport(CoreDataPostgreSQL)
+        if kind == .postgreSQL { return try TestDatabase.run(postgreSQL ?? text, in: storeURL) }
+        #endif
+        try Connection(path: storeURL.path, access: .readWrite).execute(text)
     }
 
-    /// Runs SQL on the file, beside the framework.
-    package func sql(_ text: String) throws { try Connection(path: storeURL.path, access: .readWrite).execute(text) }
-
-    /// The first column of all rows of a query.
-    package func column(_ query: String) throws -> [String] {
-        try Connection(path: storeURL.path, access: .readOnly).strings(SQL(query))
+    /// The first column of all rows of a query, which may read otherwise on PostgreSQL: texts.
+    package func column(_ query: String, postgreSQL: String? = nil) throws -> [String] {
+        #if canImport(CoreDataPostgreSQL)
+        if kind == .postgreSQL { return try TestDatabase.texts(postgreSQL ?? query, in: storeURL) }
+        #endif
+        return try Connection(path: storeURL.path, access: .readOnly).strings(SQL(query))
     }
 }
 

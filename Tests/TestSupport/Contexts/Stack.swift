@@ -9,6 +9,9 @@ package enum StoreKind: String, CaseIterable, Sendable {
     /// The stores of this run: with a server in the environment (see `make test-postgresql`) PostgreSQL, and else the others.
     package static let allCases: [StoreKind] = isPostgreSQL ? [.postgreSQL] : [.sqlite, .memory]
 
+    /// The database of this run, for what stores in memory do not do: a file of SQLite, or PostgreSQL.
+    package static var database: StoreKind { isPostgreSQL ? .postgreSQL : .sqlite }
+
     /// Those that compile requests to SQL.
     package static let databases: [StoreKind] = allCases.filter { $0 != .memory }
 
@@ -78,7 +81,7 @@ package final class Stack: Sendable {
         return context
     }
 
-    /// A second coordinator on the same SQLite file, with a model of its own.
+    /// A second coordinator on the same store, with a model of its own.
     package func secondCoordinator(model: NSManagedObjectModel = GuideModel.make()) throws
         -> NSPersistentStoreCoordinator
     {

@@ -28,6 +28,22 @@ package enum TestDatabase {
         try? PostgreSQLEngine.destroy(at: url(for: file), timeout: 30)
     }
 
+    /// A session that sees the schema that stands for a file.
+    private static func session(_ file: URL) throws -> Connection {
+        let target = try ConnectionTarget(url(for: file))
+        let connection = try Connection.open(target, timeout: 30)
+        try connection.command("SET search_path TO \(target.quotedSchema)")
+        return connection
+    }
+
+    /// Runs SQL in the schema that stands for a file.
+    package static func run(_ sql: String, in file: URL) throws { try session(file).command(sql) }
+
+    /// The first column, of texts, of what SQL answers in the schema that stands for a file.
+    package static func texts(_ sql: String, in file: URL) throws -> [String] {
+        try session(file).query(sql).rows.map { $0.string(0) }
+    }
+
     /// The type of the tests' stores: each lies in a schema of its own of the server's database, under the URL of a file.
     ///
     /// So tests of all stores need not know which one they are about.

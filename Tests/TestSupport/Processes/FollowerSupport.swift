@@ -10,7 +10,7 @@ extension Stack {
 
     /// A stack that keeps a history, with a city that is registered in a context with a long memory.
     package static func followedWithCity() throws -> (stack: Stack, context: NSManagedObjectContext) {
-        let stack = try Stack(.sqlite, model: GuideModel.make(), options: following)
+        let stack = try Stack(.database, model: GuideModel.make(), options: following)
         let context = stack.context("reader")
         try context.performAndWait {
             context.retainsRegisteredObjects = true
@@ -24,7 +24,7 @@ extension Stack {
     /// A context on another coordinator of the same file, as another process has it.
     package func elsewhere() throws -> NSManagedObjectContext {
         let other = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try other.addPersistentStore(type: .sqlite, at: storeURL, options: Stack.following)
+        try other.addPersistentStore(type: kind.type, at: storeURL, options: Stack.following)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = other
         return context
