@@ -118,12 +118,15 @@ extension Connection {
         guard let handle = PQconnectStartParams(keywords, values, 1) else {
             throw PostgreSQLError(.connection, "there is no memory for a connection")
         }
+        // With the SQLSTATE, which tells a server that starts from one that refuses.
+        PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         return handle
     }
 
     private static func finish(_ handle: OpaquePointer, timeout: Double) throws(PostgreSQLError) {
         let end = ContinuousClock.now + .seconds(timeout)
         var state = PGRES_POLLING_WRITING
+        var hasSpoken = false
         while PQstatus(handle) != CONNECTION_BAD {
             if state == PGRES_POLLING_OK { return }
             if state == PGRES_POLLING_FAILED { break }
@@ -135,8 +138,18 @@ extension Connection {
                     seconds: rest
                 )
             else { throw PostgreSQLError(.deadline, "the server has not answered for \(timeout) s") }
+            hasSpoken = hasSpoken || state == PGRES_POLLING_READING
             state = PQconnectPoll(handle)
         }
-        throw PostgreSQLError(.connection, text(PQerrorMessage(handle), else: "the server cannot be reached"))
+        let message = text(PQerrorMessage(handle), else: "the server cannot be reached")
+        guard let found = message.firstMatch(of: #/:  ([0-9A-Z]{5}): /#) else {
+            // Who takes a connection, and closes it without a word, is about to stop or to start again.
+            throw PostgreSQLError(.connection, sqlState: hasSpoken ? PostgreSQLError.cutOff : "", message)
+        }
+        throw PostgreSQLError(
+            .connection,
+            sqlState: String(found.1),
+            message.replacingCharacters(in: found.range, with: ": ")
+        )
     }
 }

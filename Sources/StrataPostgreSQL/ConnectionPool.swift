@@ -128,7 +128,8 @@ package final class ConnectionPool: Sendable {
 
     /// A connection that does not belong to the pool, for those who listen or ask about another one.
     ///
-    /// Where the URL names several hosts, and one of them has let somebody in before, it waits for another one to take its place.
+    /// Where the URL names several hosts, and one of them has let somebody in before, it waits for another one to take its place. A server that
+    /// starts, or has no room, is waited for.
     package func open(timeout: Double? = nil) throws -> Connection {
         let limit = min(timeout ?? self.timeout, openingTimeout)
         let end = ContinuousClock.now + .seconds(limit)
@@ -145,9 +146,10 @@ package final class ConnectionPool: Sendable {
                 hasConnected.store(true, ordering: .relaxed)
                 return connection
             } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline {
-                guard target.hasSeveralHosts, hasConnected.load(ordering: .relaxed), ContinuousClock.now < end,
-                    !isClosed.load(ordering: .acquiring)
-                else { throw error }
+                let isKnown = hasConnected.load(ordering: .relaxed)
+                let mayCome =
+                    error.isBusy || (isKnown && (target.hasSeveralHosts || error.sqlState == PostgreSQLError.cutOff))
+                guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else { throw error }
                 usleep(100_000)
             }
         }

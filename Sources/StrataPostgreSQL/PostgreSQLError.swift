@@ -38,6 +38,12 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the transaction is gone for certain, and may be made once more.
     package var isTransient: Bool { sqlState == "40001" || sqlState == "40P01" }
 
+    /// Whether the server lets nobody in for now: it starts, recovers, stops, or has no room for one more.
+    package var isBusy: Bool { kind == .connection && ["57P03", "53300"].contains(sqlState) }
+
+    /// The SQLSTATE of a connection that was closed before the server has said anything.
+    static let cutOff = "08006"
+
     /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
     package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" }
 

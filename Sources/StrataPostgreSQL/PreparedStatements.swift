@@ -57,7 +57,9 @@ struct PreparedStatements {
     /// The names of the statements that the server should drop, which it is taken to do.
     mutating func takeSuperfluous() -> [String] {
         if statements.count > Self.most {
-            let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(statements.count - Self.most / 2)
+            let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(
+                statements.count - Self.most / 2
+            )
             for (key, statement) in oldest {
                 statements[key] = nil
                 unused.append(statement.name)

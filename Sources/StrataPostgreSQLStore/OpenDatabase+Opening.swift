@@ -11,7 +11,9 @@ extension OpenDatabase {
         let followers: [ConnectionTarget]
         do {
             target = try ConnectionTarget(request.url)
-            followers = try request.replicas.urls.map { try ConnectionTarget($0, schema: target.schema, isFollower: true) }
+            followers = try request.replicas.urls.map {
+                try ConnectionTarget($0, schema: target.schema, isFollower: true)
+            }
         } catch let error as PostgreSQLError {
             throw PostgreSQLBoundary.cocoaError(error, .opening, "")
         }

@@ -75,6 +75,7 @@ final class OpenDatabase: Sendable {
     let keys: KeyBlocks
     let shapes: WriteShapes
     let places: PlacesByEntity
+    let versions: HeldVersions
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?
     /// The metadata that was found, or made.
@@ -115,6 +116,7 @@ final class OpenDatabase: Sendable {
         keys = KeyBlocks(mapping, pool)
         shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
+        versions = HeldVersions(most: request.pinnedVersions.most)
         derived = DerivedPlan(mapping)
         pool.onFailover { [weak keys, weak replicas] in
             // What the old server had given out last, the new one may not know of.
@@ -140,7 +142,27 @@ final class OpenDatabase: Sendable {
             } else {
                 try connection.query("SELECT \(settings.sql(isLocal: false))", settings.values)
             }
+            connection.serverRun = try serverRun(connection)
             return try timeline(connection)
+        }
+    }
+
+    /// What tells one run of a server from others: the number of its cluster, and the processes that it has for itself, all of which end when one
+    /// of its processes crashes. Any role may see their numbers.
+    ///
+    /// They may also change without a crash. Then one has to look closer, as after one.
+    private static func serverRun(_ connection: Connection) throws -> String? {
+        do {
+            let told = try connection.query(
+                """
+                SELECT (SELECT system_identifier::text FROM pg_catalog.pg_control_system()) || ' ' ||
+                (SELECT pg_catalog.string_agg(pid::text, ' ' ORDER BY pid) FROM pg_catalog.pg_stat_activity
+                WHERE datid IS NULL AND usesysid IS NULL)
+                """
+            )
+            return told.rowCount == 1 ? told[0].optionalString(0) : nil
+        } catch let error as PostgreSQLError where error.kind == .server {
+            return nil
         }
     }
 

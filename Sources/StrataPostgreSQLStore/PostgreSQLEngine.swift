@@ -61,7 +61,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             defer { database = nil }
             return database
         }
-        for version in versions.withLock({ $0.held.compactMap(\.version) }) { version.end() }
+        database?.versions.endAll()
         database?.close()
     }
 
@@ -155,49 +155,15 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Versions that contexts are pinned to
 
-    private struct Versions {
-        var held: [WeakVersion] = []
-        /// How many are about to be held.
-        var coming = 0
-    }
-
-    private struct WeakVersion {
-        weak var version: PostgreSQLVersion?
-    }
-
-    private let versions = Mutex(Versions())
-
     package var keepsVersions: Bool { true }
 
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? {
         let database = try openDatabase()
-        let limits = database.request.pinnedVersions
-        let isAllowed = versions.withLock { versions in
-            versions.held.removeAll { $0.version == nil }
-            guard versions.held.count + versions.coming < limits.most else { return false }
-            versions.coming += 1
-            return true
-        }
-        guard isAllowed else {
-            throw CocoaError(
-                .persistentStoreOperation,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store \(place) holds \(limits.most) versions already, each on a connection of its own. Unpin contexts, let go of their query generation tokens, or allow more with NSPostgreSQLPinnedVersionsOption."
-                ]
-            )
-        }
-        let version = Result {
-            try PostgreSQLBoundary.run(.reading, place) {
-                try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limits.age)
-            }
-        }
-        // At once, so that nobody counts it twice.
-        versions.withLock { versions in
-            versions.coming -= 1
-            if case .success(let version) = version { versions.held.append(WeakVersion(version: version)) }
-        }
-        return try version.get()
+        return try database.versions.hold(
+            database,
+            mayBeReplica: mayBeReplica,
+            ageLimit: database.request.pinnedVersions.age
+        )
     }
 
     // MARK: - Writing
@@ -234,7 +200,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     }
                     let isRecorded = transaction.history?.isWritten == true
                     if isRecorded { own.withLock { $0.note(identifier) } }
-                    return .written([], transaction.result, isRecorded: isRecorded)
+                    return .written([], transaction.result, isRecorded: isRecorded, witness: transaction.witness)
                 } commit: { commit in
                     try requireNotRetired()
                     try writingMetadata(connection, commit)
@@ -273,7 +239,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     let work = BatchWork(batch, database, connection)
                     let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
                     if isRecorded { own.withLock { $0.note(identifier) } }
-                    return .written((), work.changes, isRecorded: isRecorded)
+                    return .written((), work.changes, isRecorded: isRecorded, witness: nil)
                 } commit: { commit in
                     try requireNotRetired()
                     try commit()

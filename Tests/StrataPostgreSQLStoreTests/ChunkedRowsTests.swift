@@ -14,14 +14,19 @@ struct ChunkedRowsTests {
 
     @Test func `answers are the same`() throws {
         let script = try require(ProcessInfo.processInfo.environment["STRATA_POSTGRESQL_SCRIPT"])
-        let source = URL(fileURLWithPath: script).deletingLastPathComponent().appendingPathComponent("postgresql-chunks.c")
+        let source = URL(fileURLWithPath: script).deletingLastPathComponent().appendingPathComponent(
+            "postgresql-chunks.c"
+        )
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-chunks-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let library = folder.appendingPathComponent("chunks.so").path
         let count = folder.appendingPathComponent("count")
         let built = try run(
-            ["sh", "-c", "cc -O1 -shared -fPIC -o \"$1\" \"$2\" $(pkg-config --cflags --libs libpq) -ldl", "sh", library, source.path]
+            [
+                "sh", "-c", "cc -O1 -shared -fPIC -o \"$1\" \"$2\" $(pkg-config --cflags --libs libpq) -ldl", "sh",
+                library, source.path,
+            ]
         )
         try require(built.hasSucceeded, "\(built.text)")
 
@@ -34,9 +39,12 @@ struct ChunkedRowsTests {
         expect(try require(Int(told.trimmingCharacters(in: .whitespacesAndNewlines))) > 0)
     }
 
-    private func run(_ words: [String], _ environment: [String: String] = [:]) throws -> (text: String, hasSucceeded: Bool) {
+    private func run(_ words: [String], _ environment: [String: String] = [:]) throws -> (
+        text: String, hasSucceeded: Bool
+    ) {
         let process = Process()
-        let program = words[0] == "/proc/self/exe" ? URL(fileURLWithPath: words[0]).resolvingSymlinksInPath().path : words[0]
+        let program =
+            words[0] == "/proc/self/exe" ? URL(fileURLWithPath: words[0]).resolvingSymlinksInPath().path : words[0]
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [program] + words.dropFirst()
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }

@@ -132,6 +132,63 @@ struct FaultTests {
         }
     }
 
+    @Test func `who saves while the server recovers from a crash of one of its processes waits for it`() throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(server.url)
+        for number in 0..<5 {
+            var victim: Connection?
+            // It may be busy with the last crash.
+            while victim == nil { victim = try? server.connection() }
+            let process = try require(victim).serverProcess
+            kill(process, SIGKILL)
+            // The server ends all sessions, and lets nobody in until it has read its log.
+            try stack.insert("\(number)")
+        }
+        try expectEqual(Cities.fetched(stack.context()), ["0", "1", "2", "3", "4"])
+    }
+
+    @Test func `a role that may only read opens a store with a history, and reads what others have numbered`() throws {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url, history: true)
+        let start = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        try stack.insert("Rome")
+        // It is numbered by whoever reads.
+        let session = try server.connection()
+        try session.command(
+            "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA shop TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA shop TO reader"
+        )
+        try session.command("INSERT INTO strata_transaction (id, time) VALUES (gen_random_uuid(), 0)")
+        let url = try require(
+            URL(string: server.url.absoluteString.replacing("user=strata", with: "user=reader"))
+        )
+        let reader = try ServerStack(url, history: true, [NSReadOnlyPersistentStoreOption: true])
+        try expectEqual(Cities.fetched(reader.context()), ["Rome"])
+        func count(_ stack: ServerStack) throws -> Int {
+            let context = stack.context()
+            return try context.performAndWait {
+                let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
+                let result = try context.execute(request) as? NSPersistentHistoryResult
+                return (result?.result as? [NSPersistentHistoryTransaction])?.count ?? 0
+            }
+        }
+        expect(try count(reader) <= 2)
+        try expectEqual(count(stack), 2)
+        try expectEqual(count(reader), 2)
+        let error = expectThrows(CocoaError.self) { try reader.insert("Oslo") }
+        expectEqual(error?.code, .persistentStoreSave)
+    }
+
+    @Test func `a server that only follows can be opened to read, with its history`() throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, history: true)
+        try stack.insert("Rome")
+        try primary.connection().command("INSERT INTO strata_transaction (id, time) VALUES (gen_random_uuid(), 0)")
+        try replica.catchUp(with: primary)
+        let reader = try ServerStack(replica.url, history: true, [NSReadOnlyPersistentStoreOption: true])
+        try expectEqual(Cities.fetched(reader.context()), ["Rome"])
+    }
+
     @Test func `a session that stands still is given up at the time-out, and the next one serves`() throws {
         let stack = try FaultyStack(timeout: 1)
         stack.insert("Rome")

@@ -120,6 +120,41 @@ struct FetchIndexTests {
         )
     }
 
+    @Test func `truth values, decimals and unique values are found, and sorted, by their indexes`() throws {
+        let store = ReopenedStore()
+        let place = StoreModels.entity("Place")
+        place.properties = [
+            StoreModels.attribute("open", .boolean), StoreModels.attribute("fee", .decimal),
+            StoreModels.attribute("code", .string),
+        ]
+        place.indexes = ["open", "fee"].map { name in
+            let property = StoreModels.attribute(name, .string)
+            let element = NSFetchIndexElementDescription(property: property, collationType: .binary)
+            return NSFetchIndexDescription(name: name, elements: [element])
+        }
+        place.uniquenessConstraints = [["code"]]
+        try store.with(StoreModels.model(place)) { context in
+            for number in 0..<3000 {
+                let place = NSEntityDescription.insertNewObject(forEntityName: "Place", into: context)
+                place.setValue(number % 500 == 0, forKey: "open")
+                place.setValue(NSDecimalNumber(value: number), forKey: "fee")
+                place.setValue("code \(number)", forKey: "code")
+            }
+            try context.save()
+            try expectEqual(count("open == YES", context), 6)
+            try expectEqual(indexes("open == YES", context, store), ["place_open_index"])
+            try expectEqual(count("fee < 10", context), 10)
+            try expectEqual(indexes("fee < 10", context, store), ["place_fee_index"])
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
+            request.fetchLimit = 3
+            for isAscending in [true, false] {
+                request.sortDescriptors = [NSSortDescriptor(key: "code", ascending: isAscending)]
+                let explained = try context.explain(request)
+                expectEqual(explained.answers.flatMap(\.indexes), ["strata_unique_place_code"], "\(explained)")
+            }
+        }
+    }
+
     @Test func `points are found by rectangles`() throws {
         let store = ReopenedStore()
         let model = Self.model(["position": ([Self.element("x", .rTree), Self.element("y", .rTree)], nil)])

@@ -48,6 +48,28 @@ struct GivenNameTests {
         try context.save()
     }
 
+    @Test func `attributes may be called as columns that each table has of itself, but columns may not`() throws {
+        let store = ReopenedStore()
+        let names = ["xmin", "ctid", "tableoid", "xmax"]
+        func model() -> NSManagedObjectModel {
+            StoreModels.model(StoreModels.entity("Thing", names.map { StoreModels.attribute($0, .string) }))
+        }
+        try store.with(model()) { context in
+            let thing = NSEntityDescription.insertNewObject(forEntityName: "Thing", into: context)
+            for name in names { thing.setValue(name, forKey: name) }
+            try context.save()
+            context.reset()
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Thing")
+            request.predicate = NSPredicate(format: "xmin == 'xmin' AND tableoid == 'tableoid'")
+            let found = try context.fetch(request)
+            expectEqual(found.map { $0.value(forKey: "ctid") as? String }, ["ctid"])
+        }
+        let refused = model()
+        refused.entitiesByName["Thing"]?.attributesByName["xmax"]?.userInfo = ["postgresql.column": "cmin"]
+        let error = expectThrows(CocoaError.self) { try ReopenedStore().with(refused) { _ in () } }
+        expectEqual(error?.code, .persistentStoreIncompatibleSchema)
+    }
+
     /// What all of ``fill(_:)`` looks like, by questions that go through every name.
     private static func check(_ context: NSManagedObjectContext) throws {
         func names(_ entity: String, _ format: String) throws -> [String] {

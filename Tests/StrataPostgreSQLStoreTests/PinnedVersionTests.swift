@@ -2,6 +2,7 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
+import StrataRows
 import TestSupport
 import Testing
 
@@ -318,6 +319,26 @@ struct PinnedVersionTests {
         try pin(contexts[2])
     }
 
+    @Test func `loops over rows hold versions as well`() async throws {
+        let pinned = try PinnedStack([NSPostgreSQLPinnedVersionsOption: 1])
+        for _ in 0..<3 { try pinned.stack.insert("Rome") }
+        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+        var isFirst = true
+        for try await _ in pinned.stack.context().rows(for: request, batchSize: 1) where isFirst {
+            isFirst = false
+            let other = pinned.stack.context()
+            do {
+                for try await _ in other.rows(for: request, batchSize: 1) { expect(false, "there are two loops") }
+            } catch let error as CocoaError {
+                expectEqual(error.code, .persistentStoreOperation)
+                expect(error.localizedDescription.contains("holds 1 versions already"))
+            }
+        }
+        expect(!isFirst)
+        // The first has ended.
+        try await expectEqual(Cities.looped(pinned.stack.context()).count, 3)
+    }
+
     @Test func `versions that others are about to hold count as well`() throws {
         let pinned = try PinnedStack([NSPostgreSQLPinnedVersionsOption: 1, NSPersistentStoreTimeoutOption: 10.0])
         let contexts = (0..<2).map { _ in pinned.stack.context() }
@@ -338,6 +359,42 @@ struct PinnedVersionTests {
         try first.join()
         try contexts[0].performAndWait { try contexts[0].setQueryGenerationFrom(nil) }
         try pin(contexts[1])
+    }
+
+    // MARK: - Commits in doubt
+
+    /// What a commit of a transaction that has written a city is found to be after the server was started again.
+    @Test(arguments: ["there", "gone", "somebody else's", "yet to come", "the same run"])
+    func `after a crash a number alone proves no commit, as another transaction may have it`(_ fate: String) throws {
+        let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 1.0])
+        let session = try pinned.database.pool.open()
+        try session.command("BEGIN")
+        var begun = try session.query("SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()")
+        if fate != "gone", fate != "the same run" {
+            try session.command(
+                "INSERT INTO city (strata_id, strata_entity, strata_version, name) SELECT 7, 1, 1, 'Rome'"
+            )
+        }
+        try session.command("COMMIT")
+        if fate == "somebody else's" { try session.command("UPDATE city SET strata_version = 2") }
+        if fate == "yet to come" {
+            begun = try session.query(
+                "SELECT (pg_catalog.pg_current_xact_id()::text::bigint + 1000000)::text, pg_catalog.pg_backend_pid()"
+            )
+        }
+        let city = try require(pinned.database.mapping.entities.first { $0.layout.name == "City" })
+        let witness = WrittenRow(table: city.table, naming: pinned.database.naming, key: 7, isNew: true)
+        if fate != "the same run" { session.serverRun = "another one" }
+        let mark = CommitMark(begun, session, UUID(), isRecorded: false, witness)
+        let lost = PostgreSQLError(.connection, "the answer did not come")
+        switch fate {
+        case "there", "the same run": try mark.settle(pinned.database, lost)
+        case "somebody else's": expectThrows(SaveInDoubt.self) { try mark.settle(pinned.database, lost) }
+        default:
+            // It is made again.
+            let error = expectThrows(PostgreSQLError.self) { try mark.settle(pinned.database, lost) }
+            expectEqual(error?.sqlState, "40003")
+        }
     }
 
     // MARK: - Replicas

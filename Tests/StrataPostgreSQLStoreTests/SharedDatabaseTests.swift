@@ -156,7 +156,9 @@ struct SharedDatabaseTests {
             "BEGIN; UPDATE city SET name = 'Roma', strata_version = strata_version + 1; UPDATE strata_history SET last = 10; COMMIT"
         )
         let reader = stack.context()
-        let id = try require(context.performAndWait { try context.fetch(NSFetchRequest<NSManagedObjectID>.ids("City")).first })
+        let id = try require(
+            context.performAndWait { try context.fetch(NSFetchRequest<NSManagedObjectID>.ids("City")).first }
+        )
         // The insertion may be told of first.
         for await _ in told {
             let name = try reader.performAndWait {

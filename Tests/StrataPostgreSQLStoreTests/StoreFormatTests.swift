@@ -38,7 +38,7 @@ struct StoreFormatTests {
                     let names = (change.updatedProperties ?? []).map(\.name).sorted().joined(separator: "+")
                     let kept = change.tombstone?["name"] as? String ?? ""
                     return
-                        "\(change.changeID) \(change.changeType.rawValue) \(change.changedObjectID.uriRepresentation().lastPathComponent) \(names)\(kept)"
+                        "\(change.changeID & 0xFFFF_FFFF) \(change.changeType.rawValue) \(change.changedObjectID.uriRepresentation().lastPathComponent) \(names)\(kept)"
                 }.joined(separator: ", ")
             }
         }

@@ -363,7 +363,8 @@ struct StreamedEvaluationTests {
         }
     }
 
-    @Test func `a fetch that is cancelled while its rows are counted ends, and the progress tells no row twice`() throws {
+    @Test func `a fetch that is cancelled while its rows are counted ends, and the progress tells no row twice`() throws
+    {
         try Self.withItems(30_000) { proxy, context in
             var (plan, store) = try plan(Self.request("name LIKE[c] 'item *7'"), context)
             let control = FetchControl { read, expected in

@@ -94,7 +94,11 @@ final class ChangeWatcher: @unchecked Sendable {
         if !connection.isPooled {
             try connection.command("SET synchronous_commit = off")
             // First to listen, then to look: what comes in between is not lost.
-            try connection.command("LISTEN \"\(channel)\"")
+            do { try connection.command("LISTEN \"\(channel)\"") } catch let error as PostgreSQLError
+                where error.sqlState == "25006" && !connection.isBroken
+            {
+                // A server that only follows tells nobody. It is looked at.
+            }
         }
         if timeline != nil, timeline != connection.timeline {
             // The new server may not have the last transactions of the old one, and gives their numbers to others.
@@ -109,7 +113,9 @@ final class ChangeWatcher: @unchecked Sendable {
     private func look(_ connection: Connection) throws {
         guard let engine = engine() else { return stop() }
         try HistoryQueries.number(connection)
-        guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest > last else { return }
+        guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest > last else {
+            return
+        }
         let found = try connection.query(
             "SELECT number, id FROM strata_transaction WHERE number > $1 AND number <= $2 ORDER BY number",
             [.int8(last), .int8(newest)]

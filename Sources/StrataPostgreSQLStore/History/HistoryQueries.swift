@@ -19,6 +19,15 @@ struct HistoryQueries {
         // Mostly there is nothing to do.
         let waiting = try connection.query("SELECT 1 FROM strata_transaction WHERE number IS NULL LIMIT 1")
         guard waiting.rowCount > 0 else { return }
+        do { try numberAll(connection) } catch let error as PostgreSQLError
+            where ["42501", "25006"].contains(error.sqlState) && !connection.isBroken
+        {
+            // A role that may only read, or a server that only follows: what is numbered can be read, and whoever may write numbers the rest.
+            try connection.rollback()
+        }
+    }
+
+    private static func numberAll(_ connection: Connection) throws {
         try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
         try connection.command("SET LOCAL synchronous_commit = on")
         try connection.query(

@@ -25,7 +25,8 @@ extension PostgreSQLEngine: HistoryStore {
     }
 
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {
-        try writeHistory { connection, _ in try Self.purge(before: bound, connection) }
+        let end = try writeHistory { connection, _ in try Self.end(of: bound, connection) }
+        return try purge(to: end)
     }
 
     package func historyConsumers() throws -> [HistoryConsumerRecord] {
@@ -63,16 +64,39 @@ extension PostgreSQLEngine: HistoryStore {
     }
 
     package func purgeHistory(consumersLiveSince time: Double) throws -> Int {
-        try writeHistory { connection, _ in
+        let end = try writeHistory { connection, _ -> Int64? in
             try connection.query("DELETE FROM strata_consumer WHERE seen < $1", [.float8(time)])
             guard let number = try connection.query("SELECT pg_catalog.min(number) FROM strata_consumer").firstInt64
-            else { return 0 }
-            return try Self.purge(before: .number(number), connection)
+            else { return nil }
+            return try Self.end(of: .number(number), connection)
+        }
+        return try end.map(purge) ?? 0
+    }
+
+    /// How many transactions go at a time: whoever numbers others waits for that long.
+    private static let pieceOfPurge: Int64 = 1000
+
+    /// Removes the transactions before a number, the oldest first, and their changes; the numbers are not given again.
+    private func purge(to end: Int64) throws -> Int {
+        var count = 0
+        while true {
+            let piece = try writeHistory { connection, _ -> Int in
+                let oldest = try connection.query("SELECT pg_catalog.min(number) FROM strata_transaction").firstInt64
+                guard let oldest, oldest < end else { return 0 }
+                let bound = PostgreSQLValue.int8(min(end, oldest + Self.pieceOfPurge))
+                try connection.query(
+                    "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE number < $1)",
+                    [bound]
+                )
+                return try connection.query("DELETE FROM strata_transaction WHERE number < $1", [bound]).changeCount
+            }
+            guard piece > 0 else { return count }
+            count += piece
         }
     }
 
-    /// Removes the transactions before a bound, and their changes; the numbers are not given again.
-    private static func purge(before bound: HistoryBound, _ connection: Connection) throws -> Int {
+    /// The number of the first transaction that a purge leaves.
+    private static func end(of bound: HistoryBound, _ connection: Connection) throws -> Int64 {
         let (column, value): (String, PostgreSQLValue) =
             switch bound {
             case .number(let number): ("number", .int8(number))
@@ -83,12 +107,9 @@ extension PostgreSQLEngine: HistoryStore {
             "SELECT pg_catalog.min(number) FROM strata_transaction WHERE NOT \(column) < $1",
             [value]
         )
-        let end = first.firstInt64 ?? .max
-        try connection.query(
-            "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE number < $1)",
-            [.int8(end)]
-        )
-        return try connection.query("DELETE FROM strata_transaction WHERE number < $1", [.int8(end)]).changeCount
+        if let number = first.firstInt64 { return number }
+        // All go that are there now.
+        return try connection.query("SELECT last + 1 FROM strata_history").firstInt64 ?? 0
     }
 
     // MARK: - Transactions

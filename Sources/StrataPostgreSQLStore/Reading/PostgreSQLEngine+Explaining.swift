@@ -61,6 +61,7 @@ extension ExplainedStatement {
             let level = number == 0 ? 0 : (indent - 2) / 6 + 1
             plan.append(String(repeating: "  ", count: level) + step)
             if let name = Self.name(in: step, after: "Scan using ")
+                ?? Self.name(in: step, after: "Scan Backward using ")
                 ?? Self.name(in: step, after: "Bitmap Index Scan on ")
             {
                 if !indexes.contains(name) { indexes.append(name) }

@@ -54,10 +54,7 @@ struct PostgreSQLReading: RowReading {
     private func newestCursor(for plan: FetchPlan, mayBeReplica: Bool) throws -> PostgreSQLCursor {
         // The rows are of the moment at which they are listed.
         let version =
-            try version
-            ?? PostgreSQLBoundary.run(.reading, database.place) {
-                try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica)
-            }
+            try version ?? database.versions.hold(database, mayBeReplica: mayBeReplica, ageLimit: nil)
         let reading = PostgreSQLReading(database, at: version)
         return PostgreSQLCursor(try reading.references(for: plan), plan.layout, reading)
     }

@@ -279,7 +279,7 @@ extension RowQueries {
                     limit: plan.limit > 0 ? plan.end : 0,
                     offset: 0
                 )
-                let found = try sifted(
+                let found: [Void] = try sifted(
                     counted,
                     entity,
                     statement,

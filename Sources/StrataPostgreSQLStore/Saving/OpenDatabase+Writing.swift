@@ -2,6 +2,7 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQL
 import StrataRows
+import StrataSQL
 
 #if FaultPoints
 import StrataLocks
@@ -12,7 +13,16 @@ enum TransactionEnd<Answer, Result> {
     /// Nothing may be written.
     case refused(Answer)
     /// Everything is written; `isRecorded` says whether the history has the transaction's identifier.
-    case written(Answer, Result, isRecorded: Bool)
+    case written(Answer, Result, isRecorded: Bool, witness: WrittenRow?)
+}
+
+/// A row that a transaction has written, which tells afterwards whether it was committed.
+struct WrittenRow {
+    let table: SQLName
+    let naming: SQLNaming
+    let key: Int64
+    /// Whether the row is new: if it is not there, it was not committed.
+    let isNew: Bool
 }
 
 extension OpenDatabase {
@@ -143,7 +153,7 @@ extension OpenDatabase {
                 case .refused(let answer):
                     try connection.rollback()
                     return answer
-                case .written(let answer, let result, let isRecorded):
+                case .written(let answer, let result, let isRecorded, let witness):
                     // Before COMMIT is sent one has to know what to ask for if the connection breaks.
                     let begun = try connection.answer(begun)
                     if !recordsHistory, begun.rowCount > 0, begun[0].int64(begun.columnCount - 1) != 0 {
@@ -151,7 +161,7 @@ extension OpenDatabase {
                         try connection.rollback()
                         continue
                     }
-                    let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded)
+                    let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded, witness)
                     try commit {
                         do {
                             #if FaultPoints
@@ -202,20 +212,31 @@ extension PostgreSQLError {
 }
 
 /// What tells afterwards whether a transaction was committed.
-private struct CommitMark {
+struct CommitMark {
     private let transaction: String
     private let serverProcess: Int64
     private let timeline: Int64?
     private let identifier: UUID
     private let isRecorded: Bool
+    private let serverRun: String?
+    private let witness: WrittenRow?
 
     /// - Parameters:
     ///   - begun: The number of the transaction, and of the server's process, as they were told when it began.
     ///   - connection: What writes.
     ///   - identifier: What the history knows the transaction by.
     ///   - isRecorded: Whether it does.
-    init(_ begun: QueryResult, _ connection: Connection, _ identifier: UUID, isRecorded: Bool) {
+    ///   - witness: A row that it has written; `nil` if it has only deleted, or is a batch.
+    init(
+        _ begun: QueryResult,
+        _ connection: Connection,
+        _ identifier: UUID,
+        isRecorded: Bool,
+        _ witness: WrittenRow?
+    ) {
         self.isRecorded = isRecorded
+        self.witness = witness
+        serverRun = connection.serverRun
         transaction = begun.rowCount > 0 ? begun[0].string(0) : ""
         serverProcess = begun.rowCount > 0 ? begun[0].int64(1) : 0
         timeline = connection.timeline
@@ -260,8 +281,12 @@ private struct CommitMark {
             let found = try connection.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)])
             return found.rowCount > 0
         }
+        guard isSameServer else {
+            throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
+        }
+        let isSameRun = serverRun != nil && connection.serverRun == serverRun
         switch status {
-        case "committed"?: return true
+        case "committed"?: return try isSameRun || isWitnessed(connection)
         case "aborted"?: return false
         case "in progress"?:
             // The server still waits in the old session, which nobody can reach any more.
@@ -273,17 +298,42 @@ private struct CommitMark {
                 [.int8(serverProcess), .text(transaction)]
             )
             return nil
+        // The server was started again, and has lost the transaction with its last moments.
+        case Self.yetToCome?: return false
         default: throw PostgreSQLError(.server, "the server does not know the transaction any more")
         }
     }
-    /// What the server says of the transaction; `nil` if it does not know it.
+
+    /// Whether a transaction was committed whose number was, by a server that may have crashed since.
+    ///
+    /// A transaction whose commit did not reach the disk is gone, and its number may be somebody else's by now. So the number proves nothing,
+    /// only a row that has it.
+    private func isWitnessed(_ connection: Connection) throws -> Bool {
+        if let witness {
+            let found = try connection.query(
+                "SELECT xmin::text FROM \(witness.table) WHERE \(witness.naming.key) = $1",
+                [.int8(witness.key)]
+            )
+            let low = Int64(transaction).map { String($0 & 0xFFFF_FFFF) }
+            if found.rowCount == 1, found[0].optionalString(0) == low { return true }
+            if found.rowCount == 0, witness.isNew { return false }
+        }
+        throw PostgreSQLError(
+            .server,
+            "the server was started again, and has given the number of the transaction to another"
+        )
+    }
+
+    /// What stands for the status of a transaction whose number the server has not given yet.
+    private static let yetToCome = "yet to come"
+
+    /// What the server says of the transaction; `nil` if it has forgotten it.
     private func status(_ connection: Connection) throws -> String? {
         do {
             let result = try connection.query("SELECT pg_catalog.pg_xact_status($1::text::xid8)", [.text(transaction)])
             return result.rowCount > 0 ? result[0].optionalString(0) : nil
         } catch let error as PostgreSQLError where error.sqlState == "22023" {
-            // Its number is yet to come: another server, or one that has lost its last moments.
-            return nil
+            return Self.yetToCome
         }
     }
 }

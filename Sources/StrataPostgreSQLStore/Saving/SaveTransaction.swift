@@ -120,6 +120,15 @@ final class SaveTransaction {
             && derived == nil && look.findsNoHolders && !connection.isPooled
     }
 
+    /// A row that tells afterwards whether the transaction was committed; `nil` if it only deletes.
+    var witness: WrittenRow? {
+        let new = changes.inserted.first
+        guard let row = new ?? changes.updated.first?.row, let key = storedKey(row.key),
+            let entity = mapping.entity(row.layout)
+        else { return nil }
+        return WrittenRow(table: entity.table, naming: naming, key: key, isNew: new != nil)
+    }
+
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }
 
     /// The key as it is stored; `nil` for a temporary one of a row that is not saved with the rest.

@@ -53,6 +53,7 @@ extension Dialect {
             column: "postgresql.column",
             folded: "postgresql.folded",
             reservedPrefix: "strata_",
+            reservedColumns: SQLNaming.systemColumns,
             longestName: 63
         )
     )
@@ -93,11 +94,14 @@ extension Dialect {
 
 extension SQLNaming {
     /// Readable names: `firstName` becomes `first_name`; what the store adds begins with `strata_`.
+    fileprivate static let systemColumns: Set<String> = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"]
+
     static let postgresql = SQLNaming(
         key: name("strata_id"),
         entity: name("strata_entity"),
         version: name("strata_version"),
         reserved: ["STRATA_STORE", "STRATA_TRANSACTION", "STRATA_CHANGE", "STRATA_CONSUMER", "STRATA_HISTORY"],
+        reservedColumns: systemColumns,
         name: name,
         table: { PostgreSQLName.limited(PostgreSQLName.folded($0)) },
         attribute: { PostgreSQLName.limited(PostgreSQLName.folded($0)) },

@@ -49,10 +49,15 @@ struct FetchIndexes {
         return Definition(name: name, text: "(\(columns.joined(separator: ", ")))\(condition)")
     }
 
-    /// The column of a property; `nil` for bytes, which may be too long for an index.
+    /// The column of a property, in the form that conditions compare; `nil` for bytes, which may be too long for an index.
     private func column(_ name: String) -> String? {
         guard let slot = entity.layout.slot(named: name), slot.kind != .data else { return nil }
-        return entity.columns[slot.index].name?.description
+        guard let name = entity.columns[slot.index].name?.description else { return nil }
+        return switch slot.type {
+        case .boolean: "(\(mapping.dialect.forms.attribute(name, .bool)))"
+        case .decimal: "(\(mapping.dialect.forms.attribute(name, .decimal)))"
+        default: name
+        }
     }
 
     // MARK: - Expressions and conditions

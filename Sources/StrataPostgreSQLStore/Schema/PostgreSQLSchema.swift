@@ -122,7 +122,7 @@ package struct PostgreSQLSchema {
                 for index in FetchIndexes(entity, mapping).definitions { add(index.name, entity.table, index.text) }
             }
             for constraint in table.constraints {
-                let columns = constraint.columns.map(\.description).joined(separator: ", ")
+                let columns = constraint.columns.map { "\($0) NULLS FIRST" }.joined(separator: ", ")
                 indexes.append(
                     Index(
                         name: constraint.index,

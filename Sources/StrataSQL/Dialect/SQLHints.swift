@@ -13,14 +13,24 @@ package struct SQLHints: Sendable {
     package let folded: String
     /// How names begin that are the store's own.
     package let reservedPrefix: String
+    /// Columns that each table has of itself.
+    package let reservedColumns: Set<String>
     /// The longest name, in bytes.
     package let longestName: Int
 
-    package init(table: String, column: String, folded: String, reservedPrefix: String, longestName: Int) {
+    package init(
+        table: String,
+        column: String,
+        folded: String,
+        reservedPrefix: String,
+        reservedColumns: Set<String>,
+        longestName: Int
+    ) {
         self.table = table
         self.column = column
         self.folded = folded
         self.reservedPrefix = reservedPrefix
+        self.reservedColumns = reservedColumns
         self.longestName = longestName
     }
 
@@ -43,6 +53,8 @@ package struct SQLHints: Sendable {
             reason = "is longer than \(longestName) bytes"
         } else if name.lowercased().hasPrefix(reservedPrefix) {
             reason = "begins with \(reservedPrefix), as names of the store itself do"
+        } else if key == \.column, reservedColumns.contains(name) {
+            reason = "is the name of a column that each table has of itself"
         } else {
             return name
         }

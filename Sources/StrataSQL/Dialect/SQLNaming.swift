@@ -11,6 +11,8 @@ package struct SQLNaming: Sendable {
     package let version: SQLName
     /// The tables in which a store keeps its books, in upper case.
     package let reserved: Set<String>
+    /// Columns that each table has of itself.
+    package let reservedColumns: Set<String>
     /// A name as statements write it.
     package let name: @Sendable (String) -> SQLName
     /// The table of a hierarchy, by the name of its root entity.
@@ -56,6 +58,7 @@ package struct SQLNaming: Sendable {
         entity: SQLName,
         version: SQLName,
         reserved: Set<String>,
+        reservedColumns: Set<String> = [],
         name: @escaping @Sendable (String) -> SQLName,
         table: @escaping @Sendable (String) -> String,
         attribute: @escaping @Sendable (String) -> String,
@@ -73,6 +76,7 @@ package struct SQLNaming: Sendable {
         self.entity = entity
         self.version = version
         self.reserved = reserved
+        self.reservedColumns = reservedColumns
         self.name = name
         self.table = table
         self.attribute = attribute

@@ -69,7 +69,8 @@ package struct MappingBuilder {
                 table: table(of: root),
                 entities: entities,
                 names: UniqueNames(
-                    taken: [naming.key.raw, naming.entity.raw, naming.version.raw] + (try givenColumns(entities)),
+                    taken: [naming.key.raw, naming.entity.raw, naming.version.raw] + naming.reservedColumns.sorted()
+                        + (try givenColumns(entities)),
                     naming: naming.name
                 )
             )

@@ -362,7 +362,12 @@ struct ConflictTests {
         let stack = try Stack(.database, model: GuideModel.make(), options: options)
         let id = try stack.storeCity()
         let second = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try second.addPersistentStore(type: StoreKind.database.type, configuration: nil, at: stack.storeURL, options: options)
+        try second.addPersistentStore(
+            type: StoreKind.database.type,
+            configuration: nil,
+            at: stack.storeURL,
+            options: options
+        )
         let context = stack.context()
         try context.performAndWait {
             try context.get(id, City.self).name = "mine"

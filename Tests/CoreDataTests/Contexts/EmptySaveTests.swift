@@ -45,7 +45,10 @@ struct EmptySaveTests {
         let store = try require(stack.coordinator.persistentStores.first)
         let context = stack.context()
         func stored() throws -> Int? {
-            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: StoreKind.database.type, at: stack.storeURL)["count"]
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(
+                type: StoreKind.database.type,
+                at: stack.storeURL
+            )["count"]
                 as? Int
         }
         for count in 1...2 {

@@ -88,7 +88,8 @@ struct HistoryFetchTests {
         try expectEqual(stack.transactions().map(\.transactionNumber), [3, 4])
         let left = try stack.column(
             "SELECT DISTINCT ZTRANSACTIONID FROM ACHANGE ORDER BY 1",
-            postgreSQL: "SELECT DISTINCT t.number::text FROM strata_change AS c LEFT JOIN strata_transaction AS t USING (seq) ORDER BY 1"
+            postgreSQL:
+                "SELECT DISTINCT t.number::text FROM strata_change AS c LEFT JOIN strata_transaction AS t USING (seq) ORDER BY 1"
         )
         expectEqual(left, ["3", "4"])
         if stack.kind == .sqlite {
@@ -150,7 +151,8 @@ struct HistoryFetchTests {
         _ = try stack.transactions()
         try stack.sql(
             "UPDATE ATRANSACTION SET ZTIMESTAMP = CASE Z_PK WHEN 2 THEN 900 WHEN 3 THEN 100 ELSE Z_PK END",
-            postgreSQL: "UPDATE strata_transaction SET time = CASE number WHEN 2 THEN 900 WHEN 3 THEN 100 ELSE number END"
+            postgreSQL:
+                "UPDATE strata_transaction SET time = CASE number WHEN 2 THEN 900 WHEN 3 THEN 100 ELSE number END"
         )
         _ = try stack.coordinator.result(.deleteHistory(before: Date(timeIntervalSinceReferenceDate: 500)))
         try expectEqual(stack.transactions().map(\.transactionNumber), [2, 3, 4])
@@ -188,7 +190,11 @@ struct HistoryFetchTests {
         expectEqual(used.count, 3)
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
         try stack.coordinator.remove(stack.store)
-        try stack.coordinator.addPersistentStore(type: StoreKind.database.type, at: stack.storeURL, options: Stack.tracking)
+        try stack.coordinator.addPersistentStore(
+            type: StoreKind.database.type,
+            at: stack.storeURL,
+            options: Stack.tracking
+        )
         try stack.saveCity()
         let transactions = try stack.transactions()
         expectEqual(transactions.map(\.transactionNumber), [4])

@@ -278,7 +278,11 @@ struct HistoryRecordingTests {
         let stack = try Stack(.database, model: HistoryModels.guide())
         let id = try stack.saveCity()
         try stack.coordinator.remove(stack.store)
-        try stack.coordinator.addPersistentStore(type: StoreKind.database.type, at: stack.storeURL, options: Stack.tracking)
+        try stack.coordinator.addPersistentStore(
+            type: StoreKind.database.type,
+            at: stack.storeURL,
+            options: Stack.tracking
+        )
         try expectEqual(stack.currentToken.transactionNumbers.values.map { $0 }, [0])
         let key = id.uriRepresentation()
         let found = try require(stack.coordinator.managedObjectID(forURIRepresentation: key))

@@ -204,7 +204,11 @@ struct BatchedResultsTests {
         let stack = try Stack(.database)
         try stack.storeVenues(12)
         let second = stack.folder.appendingPathComponent("second.sqlite")
-        let store = try stack.coordinator.addPersistentStore(type: StoreKind.database.type, configuration: nil, at: second)
+        let store = try stack.coordinator.addPersistentStore(
+            type: StoreKind.database.type,
+            configuration: nil,
+            at: second
+        )
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             for number in 0..<9 {

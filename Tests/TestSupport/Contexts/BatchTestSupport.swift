@@ -1,10 +1,10 @@
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 
 #if canImport(CoreDataPostgreSQL)
 import CoreDataPostgreSQL
 #endif
-import StrataSQLiteStore
-import StrataStoreChecks
 
 extension Stack {
     /// Saves venues named `v0`, `v1` … whose price is their number, and gives their IDs.
