@@ -51,8 +51,9 @@ package final class Connection: @unchecked Sendable {
     package var isPooled = false
     /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
     package internal(set) var timeline: Int64?
-    /// Which run of the server the session is of: another one has lost what was not in the log yet, and gives the numbers of those transactions to
-    /// others. `nil` if the server does not tell.
+    /// Which run of the server the session is of; `nil` if the server does not tell.
+    ///
+    /// Another one has lost what was not in the log yet, and gives the numbers of those transactions to others.
     package var serverRun: String?
     /// Which plans its statements have: see ``ConnectionPool/outdatePlans()``.
     var planAge = 0

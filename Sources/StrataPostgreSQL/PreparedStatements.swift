@@ -13,7 +13,9 @@ struct PreparedStatements {
         var lastUse: Int
     }
 
-    /// The most statements that stay prepared. Half of them go when there are more, so that this happens seldom.
+    /// The most statements that stay prepared.
+    ///
+    /// Half of them go when there are more, so that this happens seldom.
     static let most = 300
 
     private var statements: [Key: Statement] = [:]
