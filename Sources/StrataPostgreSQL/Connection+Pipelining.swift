@@ -100,6 +100,7 @@ extension Connection {
     /// Has the server send the answers to all that was posted so far, while it goes on with what is posted next.
     ///
     /// - Parameter atOnce: Whether it begins with what was posted now, or together with what comes next.
+    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
     package func requestAnswers(atOnce: Bool) throws {
         guard requested < posted.count else { return }
         try requireUsable()

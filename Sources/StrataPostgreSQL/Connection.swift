@@ -29,7 +29,9 @@ package final class Connection: @unchecked Sendable {
     /// How many of them, from the first on, the server has been told to answer at once.
     var requested = 0
     var unsent = 0
-    /// Whether the server is asked to stop when it has not answered in time. It must not be while it commits.
+    /// Whether the server is asked to stop when it has not answered in time.
+    ///
+    /// It must not be while it commits.
     package var cancelsAtDeadline = true
     /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
     var hasSlowAnswer = false
@@ -118,8 +120,11 @@ package final class Connection: @unchecked Sendable {
 
     /// Waits for a cancel that is under way, so that it does not hit a later statement.
     package func settleCancel() {
-        if !canceller.settle(timeout: patience) { isBroken = true }
+        if !canceller.settle(timeout: min(patience, Self.cancelPatience)) { isBroken = true }
     }
+
+    /// For how many seconds a server may take to stop a statement that was cancelled, before it is given up.
+    private static let cancelPatience = 5.0
 
     private func run(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
         try requireUsable()
@@ -238,17 +243,34 @@ package final class Connection: @unchecked Sendable {
     private func wait(_ events: Int32) throws(PostgreSQLError) {
         waitReason = nil
         if let explanation, explanation.after < patience {
-            if try Self.wait(for: PQsocket(handle), events, seconds: explanation.after) { return }
+            if try waitUnlessCancelled(events, seconds: explanation.after) { return }
             let end = ContinuousClock.now + .seconds(patience - explanation.after)
             waitReason = explanation.ask(self)
-            if try Self.wait(for: PQsocket(handle), events, seconds: (end - .now) / .seconds(1)) { return }
-        } else if try Self.wait(for: PQsocket(handle), events, seconds: patience) {
+            if try waitUnlessCancelled(events, seconds: (end - .now) / .seconds(1)) { return }
+        } else if try waitUnlessCancelled(events, seconds: patience) {
             return
         }
         isBroken = true
         // Else it goes on for nobody, and keeps its locks.
         if cancelsAtDeadline { canceller.cancel() }
         throw PostgreSQLError(.deadline, explained("the server has not answered for \(patience) s"))
+    }
+
+    /// Waits for the server; false if the time is over.
+    ///
+    /// - Throws: ``PostgreSQLError`` with `.cancelled` if the server does not stop after a cancel: it may stand still.
+    private func waitUnlessCancelled(_ events: Int32, seconds: Double) throws(PostgreSQLError) -> Bool {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let rest = (end - .now) / .seconds(1)
+            if try Self.wait(for: PQsocket(handle), events, seconds: max(0, min(rest, 1))) { return true }
+            if rest <= 1 { return false }
+            guard let cancelled = canceller.requestTime, .now - cancelled > .seconds(Self.cancelPatience) else {
+                continue
+            }
+            isBroken = true
+            throw PostgreSQLError(.cancelled, "the request was cancelled, and the server has not stopped it")
+        }
     }
 
     /// A text, with the reason of the last wait if that was told.
@@ -357,6 +379,7 @@ package final class QueryCanceller: Sendable {
     // The handle is freed once nobody can use it.
     private nonisolated(unsafe) let cancel_: OpaquePointer?
     private let underway = DispatchGroup()
+    private let requested = Mutex<ContinuousClock.Instant?>(nil)
 
     init(_ handle: OpaquePointer) { cancel_ = PQgetCancel(handle) }
 
@@ -364,6 +387,7 @@ package final class QueryCanceller: Sendable {
 
     /// Asks the server to stop what the connection does; returns at once.
     package func cancel() {
+        requested.withLock { $0 = .now }
         // libpq waits for the server, which may have stopped.
         DispatchQueue.global().async(group: underway) { [self] in
             var text = [CChar](repeating: 0, count: 256)
@@ -371,6 +395,13 @@ package final class QueryCanceller: Sendable {
         }
     }
 
+    /// When the statement that is under way was cancelled; `nil` if it was not.
+    var requestTime: ContinuousClock.Instant? { requested.withLock { $0 } }
+
     /// Waits for cancels that are under way; false if one does not end.
-    func settle(timeout: Double) -> Bool { underway.wait(timeout: .now() + timeout) == .success }
+    func settle(timeout: Double) -> Bool {
+        guard underway.wait(timeout: .now() + timeout) == .success else { return false }
+        requested.withLock { $0 = nil }
+        return true
+    }
 }

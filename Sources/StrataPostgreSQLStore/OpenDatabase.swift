@@ -147,10 +147,10 @@ final class OpenDatabase: Sendable {
         }
     }
 
-    /// What tells one run of a server from others: the number of its cluster, and the processes that it has for itself, all of which end when one
-    /// of its processes crashes. Any role may see their numbers.
+    /// What tells one run of a server from others.
     ///
-    /// They may also change without a crash. Then one has to look closer, as after one.
+    /// That is the number of its cluster, and the processes that it has for itself, all of which end when one of its processes crashes. Any role
+    /// may see their numbers. They may also change without a crash. Then one has to look closer, as after one.
     private static func serverRun(_ connection: Connection) throws -> String? {
         do {
             let told = try connection.query(

@@ -74,6 +74,23 @@ struct ConnectionTests {
         try expect(!isSleeping())
     }
 
+    @Test func `who cancels on a server that stands still does not wait for the time-out`() throws {
+        let connection = try Server.connection()
+        connection.patience = 120
+        let process = connection.serverProcess
+        let canceller = connection.canceller
+        try connection.query("SELECT 1")
+        kill(process, SIGSTOP)
+        defer { kill(process, SIGCONT) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
+        let start = ContinuousClock.now
+        let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT 1") }
+        expectEqual(error?.kind, .cancelled)
+        connection.settleCancel()
+        expect(.now - start < .seconds(60))
+        expect(connection.isBroken)
+    }
+
     @Test func `a statement ends when another thread cancels it`() throws {
         let connection = try Server.connection()
         let canceller = connection.canceller
