@@ -142,14 +142,15 @@ extension Connection {
             state = PQconnectPoll(handle)
         }
         let message = text(PQerrorMessage(handle), else: "the server cannot be reached")
-        guard let found = message.firstMatch(of: #/:  ([0-9A-Z]{5}): /#) else {
+        let whole = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
+        guard let found = whole.firstMatch(of: #/:  ([0-9A-Z]{5}): /#) else {
             // Who takes a connection, and closes it without a word, is about to stop or to start again.
             throw PostgreSQLError(.connection, sqlState: hasSpoken ? PostgreSQLError.cutOff : "", message)
         }
         throw PostgreSQLError(
             .connection,
             sqlState: String(found.1),
-            message.replacingCharacters(in: found.range, with: ": ")
+            message.replacing(":  \(found.1): ", with: ": ")
         )
     }
 }

@@ -56,7 +56,9 @@ package final class Connection: @unchecked Sendable {
     /// Which run of the server the session is of; `nil` if the server does not tell.
     ///
     /// Another one has lost what was not in the log yet, and gives the numbers of those transactions to others.
-    package var serverRun: String?
+    package var serverRun: ServerRun?
+    /// The timeline of the primary that the server was found to follow; `nil` if nobody has looked.
+    package var followedTimeline: Int64?
     /// Which plans its statements have: see ``ConnectionPool/outdatePlans()``.
     var planAge = 0
     let openedAt = Date().timeIntervalSinceReferenceDate
@@ -120,6 +122,7 @@ package final class Connection: @unchecked Sendable {
 
     /// Waits for a cancel that is under way, so that it does not hit a later statement.
     package func settleCancel() {
+        guard !isBroken else { return }
         if !canceller.settle(timeout: min(patience, Self.cancelPatience)) { isBroken = true }
     }
 

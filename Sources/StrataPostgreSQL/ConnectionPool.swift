@@ -148,7 +148,8 @@ package final class ConnectionPool: Sendable {
             } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline {
                 let isKnown = hasConnected.load(ordering: .relaxed)
                 let mayCome =
-                    error.isBusy || (isKnown && (target.hasSeveralHosts || error.sqlState == PostgreSQLError.cutOff))
+                    (error.isBusy && openingTimeout == .infinity)
+                    || (isKnown && (target.hasSeveralHosts || error.sqlState == PostgreSQLError.cutOff))
                 guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else { throw error }
                 usleep(100_000)
             }

@@ -130,7 +130,7 @@ extension OpenDatabase {
             ]
         )
         try connection.commit()
-        wasMade = true
+        wasMade = exists.rowCount == 0
         return metadata
     }
 
@@ -153,10 +153,22 @@ extension OpenDatabase {
     private static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
         if try connection.query("SELECT 1 FROM strata_history").rowCount > 0 { return true }
         guard request.tracksHistory, !request.isReadOnly else { return false }
-        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-        try connection.command("LOCK TABLE strata_history IN ACCESS EXCLUSIVE MODE")
-        try connection.query("INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING")
-        try connection.commit()
-        return true
+        let end = ContinuousClock.now + .seconds(request.timeout)
+        while true {
+            do {
+                // Savers wait behind who waits for the lock, so nobody waits for long.
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                try connection.command("SET LOCAL lock_timeout = 1000")
+                try connection.command("LOCK TABLE strata_history IN ACCESS EXCLUSIVE MODE")
+                try connection.query("INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING")
+                try connection.commit()
+                return true
+            } catch let error as PostgreSQLError
+                where (error.sqlState == "55P03" || error.isTransient) && !connection.isBroken && .now < end
+            {
+                try connection.rollback()
+                usleep(50_000)
+            }
+        }
     }
 }

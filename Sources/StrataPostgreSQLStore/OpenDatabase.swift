@@ -149,18 +149,18 @@ final class OpenDatabase: Sendable {
 
     /// What tells one run of a server from others.
     ///
-    /// That is the number of its cluster, and the processes that it has for itself, all of which end when one of its processes crashes. Any role
-    /// may see their numbers. They may also change without a crash. Then one has to look closer, as after one.
-    private static func serverRun(_ connection: Connection) throws -> String? {
+    /// That is when it was started, and the processes that it has for itself, all of which end when one of its processes crashes. Any role may see
+    /// their numbers.
+    private static func serverRun(_ connection: Connection) throws -> ServerRun? {
         do {
             let told = try connection.query(
                 """
-                SELECT (SELECT system_identifier::text FROM pg_catalog.pg_control_system()) || ' ' ||
-                (SELECT pg_catalog.string_agg(pid::text, ' ' ORDER BY pid) FROM pg_catalog.pg_stat_activity
-                WHERE datid IS NULL AND usesysid IS NULL)
+                SELECT pid::bigint, EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text FROM pg_catalog.pg_stat_activity
+                WHERE datid IS NULL AND usesysid IS NULL
                 """
             )
-            return told.rowCount == 1 ? told[0].optionalString(0) : nil
+            guard told.rowCount > 0 else { return nil }
+            return ServerRun(start: told[0].string(1), processes: Set(told.rows.map { $0.int64(0) }))
         } catch let error as PostgreSQLError where error.kind == .server {
             return nil
         }
@@ -274,19 +274,20 @@ final class OpenDatabase: Sendable {
     }
 
     /// Waits until nobody writes to the store, and lets nobody begin until the transaction ends, in which this is the first statement.
+    ///
+    /// Transactions may still get their numbers.
     func lockOutWriters(_ connection: Connection) throws {
         var attempt = 0
         while true {
             attempt += 1
             do {
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-                let tables = try connection.query(
-                    """
-                    SELECT pg_catalog.string_agg(pg_catalog.quote_ident(relname), ', ' ORDER BY relname) FROM pg_catalog.pg_class
-                    WHERE relnamespace = pg_catalog.current_schema()::pg_catalog.regnamespace AND relkind = 'r'
-                    """
+                // It has nothing to do while others copy.
+                try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
+                let tables = (mapping.tables.map(\.name) + mapping.joinTables.map(\.name)).map(\.description)
+                try connection.command(
+                    "LOCK TABLE \((["strata_store"] + tables).joined(separator: ", ")) IN SHARE MODE"
                 )
-                try connection.command("LOCK TABLE \(tables[0].string(0)) IN SHARE MODE")
                 return
             } catch let error as PostgreSQLError where error.isTransient && attempt < 10 && !connection.isBroken {
                 // A save has taken its tables in another order.

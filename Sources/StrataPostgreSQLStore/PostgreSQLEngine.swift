@@ -69,17 +69,31 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     package func retire(_ body: () throws -> Void) throws {
         let database = try openDatabase()
-        // One that the pool does not count: the body reads by those that it does.
-        let connection = try PostgreSQLBoundary.run(.reading, place) {
-            let connection = try database.pool.open()
-            try database.requireSame(connection)
-            try database.lockOutWriters(connection)
-            return connection
+        try gate.alone(timeout: database.pool.timeout) {
+            // One that the pool does not count: the body reads by those that it does. Who may not write has nothing to lock with.
+            let connection =
+                try isReadOnly
+                ? nil
+                : PostgreSQLBoundary.run(.reading, place) {
+                    let connection = try database.pool.open()
+                    try database.requireSame(connection)
+                    try database.lockOutWriters(connection)
+                    return connection
+                }
+            try body()
+            // A writer that has waited looks at this before it begins.
+            isRetired.store(true, ordering: .releasing)
+            try? connection?.rollback()
         }
-        try body()
-        // A save that has waited looks at this before it commits.
-        isRetired.store(true, ordering: .releasing)
-        try? connection.rollback()
+    }
+
+    private let gate = WriterGate()
+
+    /// Runs `body`, which writes, unless another store takes this one's place.
+    private func writing<R>(_ database: OpenDatabase, _ body: () throws -> R) throws -> R {
+        try gate.writing(timeout: database.pool.timeout) {
+            try PostgreSQLBoundary.run(.saving, database.place, body)
+        }
     }
 
     private func requireNotRetired() throws {
@@ -112,7 +126,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     package func saveMetadata() throws {
         guard metadataState.withLock({ $0.isNew }) else { return }
         let database = try openDatabase()
-        try PostgreSQLBoundary.run(.saving, database.place) {
+        try writing(database) {
             try database.pool.withConnection { connection in
                 try requireNotRetired()
                 try database.requireSame(connection)
@@ -186,7 +200,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
         defer { followHistory(of: database) }
-        return try PostgreSQLBoundary.run(.saving, database.place) {
+        return try writing(database) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
                 let keys = try database.keys(for: changes.inserted, connection)
@@ -202,7 +216,6 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     if isRecorded { own.withLock { $0.note(identifier) } }
                     return .written([], transaction.result, isRecorded: isRecorded, witness: transaction.witness)
                 } commit: { commit in
-                    try requireNotRetired()
                     try writingMetadata(connection, commit)
                 } didCommit: { result in
                     didCommit(result)
@@ -230,7 +243,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
         defer { followHistory(of: database) }
-        try PostgreSQLBoundary.run(.saving, database.place) {
+        try writing(database) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
                 try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
@@ -241,7 +254,6 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     if isRecorded { own.withLock { $0.note(identifier) } }
                     return .written((), work.changes, isRecorded: isRecorded, witness: nil)
                 } commit: { commit in
-                    try requireNotRetired()
                     try commit()
                 } didCommit: { changes in
                     didCommit(changes)

@@ -46,13 +46,20 @@ struct MovingTests {
         try expectEqual(cities(source.coordinator), ["Porto"])
     }
 
-    @Test func `a store moves to a database and back to a file`() throws {
-        let stack = try Stack(.sqlite)
+    @Test(arguments: [false, true])
+    func `a store moves to a database and back to a file`(_ history: Bool) throws {
+        let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: history]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         try insert("Porto", stack.context())
         let place = stack.folder.appendingPathComponent("moved")
         defer { TestDatabase.drop(place) }
         let first = try require(stack.coordinator.persistentStores.first)
-        let moved = try stack.coordinator.migratePersistentStore(first, to: place, type: .postgreSQL)
+        let moved = try stack.coordinator.migratePersistentStore(
+            first,
+            to: place,
+            options: options,
+            type: .postgreSQL
+        )
         try insert("Rome", stack.context())
         try expectEqual(cities(stack.coordinator), ["Porto", "Rome"])
         let file = stack.folder.appendingPathComponent("back.sqlite")

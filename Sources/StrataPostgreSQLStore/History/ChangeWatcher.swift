@@ -163,7 +163,10 @@ extension PostgreSQLEngine {
     /// Watches for changes from now on if a save has found that somebody has begun a history.
     func followHistory(of database: OpenDatabase) {
         guard database.recordsHistory, watcher.withLock({ $0 == nil }) else { return }
+        // What others have saved before is not told.
+        noteChangesOfOthers()
         try? watchForChanges()
+        if (try? openDatabase()) == nil { watcher.withLock { $0 }?.stop() }
     }
 
     /// Calls a function whenever the history has grown, by this process or another.

@@ -26,7 +26,7 @@ extension PostgreSQLEngine: HistoryStore {
 
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {
         let end = try writeHistory { connection, _ in try Self.end(of: bound, connection) }
-        return try purge(to: end)
+        return try purge { _ in end }
     }
 
     package func historyConsumers() throws -> [HistoryConsumerRecord] {
@@ -64,24 +64,26 @@ extension PostgreSQLEngine: HistoryStore {
     }
 
     package func purgeHistory(consumersLiveSince time: Double) throws -> Int {
-        let end = try writeHistory { connection, _ -> Int64? in
-            try connection.query("DELETE FROM strata_consumer WHERE seen < $1", [.float8(time)])
-            guard let number = try connection.query("SELECT pg_catalog.min(number) FROM strata_consumer").firstInt64
-            else { return nil }
-            return try Self.end(of: .number(number), connection)
+        try writeHistory { connection, _ in
+            _ = try connection.query("DELETE FROM strata_consumer WHERE seen < $1", [.float8(time)])
         }
-        return try end.map(purge) ?? 0
+        // A consumer may come between two pieces.
+        return try purge { connection in
+            try connection.query("SELECT pg_catalog.min(number) FROM strata_consumer").firstInt64 ?? 0
+        }
     }
 
     /// How many transactions go at a time: whoever numbers others waits for that long.
     private static let pieceOfPurge: Int64 = 1000
 
-    /// Removes the transactions before a number, the oldest first, and their changes; the numbers are not given again.
-    private func purge(to end: Int64) throws -> Int {
+    /// Removes the transactions before a number, which is asked for each piece, the oldest first, and their changes; the numbers are not given
+    /// again.
+    private func purge(before end: (Connection) throws -> Int64) throws -> Int {
         var count = 0
         while true {
             let piece = try writeHistory { connection, _ -> Int in
                 let oldest = try connection.query("SELECT pg_catalog.min(number) FROM strata_transaction").firstInt64
+                let end = try end(connection)
                 guard let oldest, oldest < end else { return 0 }
                 let bound = PostgreSQLValue.int8(min(end, oldest + Self.pieceOfPurge))
                 try connection.query(

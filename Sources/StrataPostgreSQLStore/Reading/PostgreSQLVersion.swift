@@ -126,7 +126,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     ///
     /// - Returns: What `body` returns; `nil` if no connection was free at once, or none could be had that sees the version, or it was lost.
     private func readBeside<R>(_ body: (Connection) throws -> R) throws -> R? {
-        guard let (pool, snapshot) = others, let connection = try? pool.take(waiting: 0) else { return nil }
+        guard let (pool, snapshot) = others, let connection = try? pool.take(waiting: 0, opening: 1) else { return nil }
         defer { pool.give(back: connection) }
         guard (try? begin(snapshot, connection)) == true else { return nil }
         do {

@@ -12,9 +12,8 @@ final class Replicas: Sendable {
     /// One server.
     private final class Member: Sendable {
         let pool: ConnectionPool
-        /// Until when it is not asked any more, in seconds of the system's clock; the metadata that it was last found with, as a hash; and the
-        /// timeline of the primary that it was last found to follow.
-        let state = Mutex((restsUntil: 0.0, metadata: String?.none, timeline: Int64?.none))
+        /// Until when it is not asked any more, in seconds of the system's clock; and the metadata that it was last found with, as a hash.
+        let state = Mutex((restsUntil: 0.0, metadata: String?.none))
 
         init(_ pool: ConnectionPool) { self.pool = pool }
     }
@@ -146,7 +145,7 @@ final class Replicas: Sendable {
         let patience = connection.patience
         connection.patience = min(patience, Self.openingLimit)
         defer { connection.patience = patience }
-        guard let position = try position(), try followsPrimary(member, connection),
+        guard let position = try position(), try followsPrimary(connection),
             try waitFor(position, connection, control)
         else { return false }
         try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -175,9 +174,9 @@ final class Replicas: Sendable {
     ///
     /// After a promotion another replica may still follow the old primary. Its log is of another timeline, so its positions mean nothing here.
     /// One that has changed sides says so at once to roles that may look at its receiver, and to others with its next checkpoint.
-    private func followsPrimary(_ member: Member, _ connection: Connection) throws -> Bool {
+    private func followsPrimary(_ connection: Connection) throws -> Bool {
         guard let timeline = primary.currentTimeline else { return true }
-        if member.state.withLock({ $0.timeline }) == timeline { return true }
+        if connection.followedTimeline == timeline { return true }
         let found = try connection.query(
             """
             SELECT GREATEST(c.timeline_id, (SELECT received_tli FROM pg_catalog.pg_stat_wal_receiver))::bigint
@@ -185,7 +184,7 @@ final class Replicas: Sendable {
             """
         )
         guard found.firstInt64 == timeline else { return false }
-        member.state.withLock { $0.timeline = timeline }
+        connection.followedTimeline = timeline
         return true
     }
 

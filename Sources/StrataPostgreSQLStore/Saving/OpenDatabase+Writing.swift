@@ -21,8 +21,6 @@ struct WrittenRow {
     let table: SQLName
     let naming: SQLNaming
     let key: Int64
-    /// Whether the row is new: if it is not there, it was not committed.
-    let isNew: Bool
 }
 
 extension OpenDatabase {
@@ -171,7 +169,8 @@ extension OpenDatabase {
                             #if FaultPoints
                             try connection.cut(at: .commitAnswered)
                             #endif
-                        } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline
+                        } catch let error as PostgreSQLError
+                            where [.connection, .deadline, .cancelled].contains(error.kind)
                         {
                             try mark.settle(self, error)
                         }
@@ -218,7 +217,7 @@ struct CommitMark {
     private let timeline: Int64?
     private let identifier: UUID
     private let isRecorded: Bool
-    private let serverRun: String?
+    private let serverRun: ServerRun?
     private let witness: WrittenRow?
 
     /// - Parameters:
@@ -276,6 +275,8 @@ struct CommitMark {
         // Another server has given the transaction's number to somebody else, or will.
         let isSameServer = connection.timeline == timeline
         let status = isSameServer ? try status(connection) : nil
+        let isSameRun = serverRun.map { connection.serverRun?.isSame(as: $0) ?? false } ?? false
+        if isSameServer, isSameRun, status == "committed" { return true }
         if isRecorded, status != "in progress" {
             // The proof that holds after a failover as well: another server gives the numbers of transactions to others.
             let found = try connection.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)])
@@ -284,9 +285,8 @@ struct CommitMark {
         guard isSameServer else {
             throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
         }
-        let isSameRun = serverRun != nil && connection.serverRun == serverRun
         switch status {
-        case "committed"?: return try isSameRun || isWitnessed(connection)
+        case "committed"?: return try isWitnessed(connection)
         case "aborted"?: return false
         case "in progress"?:
             // The server still waits in the old session, which nobody can reach any more.
@@ -316,7 +316,6 @@ struct CommitMark {
             )
             let low = Int64(transaction).map { String($0 & 0xFFFF_FFFF) }
             if found.rowCount == 1, found[0].optionalString(0) == low { return true }
-            if found.rowCount == 0, witness.isNew { return false }
         }
         throw PostgreSQLError(
             .server,

@@ -122,11 +122,10 @@ final class SaveTransaction {
 
     /// A row that tells afterwards whether the transaction was committed; `nil` if it only deletes.
     var witness: WrittenRow? {
-        let new = changes.inserted.first
-        guard let row = new ?? changes.updated.first?.row, let key = storedKey(row.key),
+        guard let row = changes.inserted.first ?? changes.updated.first?.row, let key = storedKey(row.key),
             let entity = mapping.entity(row.layout)
         else { return nil }
-        return WrittenRow(table: entity.table, naming: naming, key: key, isNew: new != nil)
+        return WrittenRow(table: entity.table, naming: naming, key: key)
     }
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }

@@ -46,7 +46,8 @@ public final class FetchControl: Sendable {
     /// The second call does nothing.
     package func cancel() {
         guard !flag.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        state.withLock { $0.stop }?()
+        // Under the lock, so that it does not stop what somebody else does there afterwards. It returns at once.
+        state.withLock { $0.stop?() }
     }
 
     /// Runs `body`, which `stop` can end from another thread.

@@ -91,7 +91,10 @@ struct HistoryConsumerTests {
         let all = try stack.transactions()
         try stack.coordinator.setPersistentHistoryToken(all[0].token, forConsumer: "dead")
         try stack.coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "live")
-        try stack.sql("UPDATE ASTRATACONSUMER SET ZTIMESTAMP = 0 WHERE ZNAME = 'dead'")
+        try stack.sql(
+            "UPDATE ASTRATACONSUMER SET ZTIMESTAMP = 0 WHERE ZNAME = 'dead'",
+            postgreSQL: "UPDATE strata_consumer SET seen = 0 WHERE name = 'dead'"
+        )
         let limit = Date(timeIntervalSinceReferenceDate: 1000)
         try expectEqual(stack.coordinator.purgePersistentHistory(consumersLiveSince: limit), 2)
         try expectEqual(stack.coordinator.persistentHistoryToken(forConsumer: "dead"), nil)
