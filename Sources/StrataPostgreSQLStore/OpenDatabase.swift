@@ -89,7 +89,7 @@ final class OpenDatabase: Sendable {
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
 
-    /// Whether the store was made when it was opened: there was none before.
+    /// Whether the store was made when it was opened, and its schema with it.
     let wasMade: Bool
 
     var place: String { pool.target.place }

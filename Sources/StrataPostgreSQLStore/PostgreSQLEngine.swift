@@ -21,10 +21,13 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     private let readOnly: Atomic<Bool>
     /// Whether another store has taken this one's place.
     private let isRetired = Atomic(false)
+    /// Keeps the writers of this process out while that happens.
+    let gate = WriterGate()
     /// The transactions of the history that this engine has written.
     let own = Mutex(OwnTransactions())
     private let changesOfOthers = Atomic<UInt64>(0)
     let watcher = Mutex<ChangeWatcher?>(nil)
+    /// Whom the watcher tells of changes, which may begin later than the store is opened.
     let toldOfChanges = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Opens a store, or makes it if there is none.
@@ -86,8 +89,6 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             try? connection?.rollback()
         }
     }
-
-    private let gate = WriterGate()
 
     /// Runs `body`, which writes, unless another store takes this one's place.
     private func writing<R>(_ database: OpenDatabase, _ body: () throws -> R) throws -> R {
@@ -201,8 +202,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let identifier = UUID.random()
         defer { followHistory(of: database) }
         return try writing(database) {
-            try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
-                connection in
+            try database.writing(requireNotRetired) { connection in
                 let keys = try database.keys(for: changes.inserted, connection)
                 return try database.transaction(connection, identifier, looksUpKeys: true, isLarge: changes.isLarge) {
                     connection -> TransactionEnd<[StoreConflict], StoreSaveResult> in
@@ -244,8 +244,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let identifier = UUID.random()
         defer { followHistory(of: database) }
         try writing(database) {
-            try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
-                connection in
+            try database.writing(requireNotRetired) { connection in
                 try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
                     connection -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.

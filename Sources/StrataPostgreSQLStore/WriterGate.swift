@@ -13,6 +13,9 @@ final class WriterGate: Sendable {
 
     private let state = Mutex(State())
 
+    /// Whether somebody is alone with the store, or waits to be.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Runs `body` as a writer, once nobody is alone with the store.
     ///
     /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than a number of seconds.

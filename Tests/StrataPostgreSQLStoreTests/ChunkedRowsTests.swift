@@ -30,8 +30,9 @@ struct ChunkedRowsTests {
         )
         try require(built.hasSucceeded, "\(built.text)")
 
+        let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
         let tested = try run(
-            ["/proc/self/exe", "--testing-library", "swift-testing", "--filter", Self.suites, "--skip", Self.left],
+            [program, "--testing-library", "swift-testing", "--filter", Self.suites, "--skip", Self.left],
             ["LD_PRELOAD": library, "STRATA_CHUNKS": count.path]
         )
         expect(tested.hasSucceeded, "\(tested.text.suffix(4_000))")
@@ -43,10 +44,8 @@ struct ChunkedRowsTests {
         text: String, hasSucceeded: Bool
     ) {
         let process = Process()
-        let program =
-            words[0] == "/proc/self/exe" ? URL(fileURLWithPath: words[0]).resolvingSymlinksInPath().path : words[0]
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [program] + words.dropFirst()
+        process.arguments = words
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let output = Pipe()
         process.standardOutput = output

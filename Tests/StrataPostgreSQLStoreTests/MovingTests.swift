@@ -6,6 +6,8 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
+@testable import StrataPostgreSQLStore
+
 @Suite("Stores that move to PostgreSQL, and from there", .enabled(if: Server.isThere))
 struct MovingTests {
     private func insert(_ name: String, _ context: NSManagedObjectContext) throws {
@@ -23,14 +25,6 @@ struct MovingTests {
             let request = NSFetchRequest<NSManagedObject>(entityName: "City")
             return try context.fetch(request).compactMap { $0.value(forKey: "name") as? String }.sorted()
         }
-    }
-
-    /// A session of somebody else, in the schema of a stack.
-    private func session(_ stack: Stack) throws -> Connection {
-        let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
-        let connection = try Connection.open(target, timeout: 30)
-        try connection.command("SET search_path TO \(target.quotedSchema)")
-        return connection
     }
 
     @Test func `a store with objects is not moved to, and stays as it is`() throws {
@@ -70,7 +64,7 @@ struct MovingTests {
     @Test func `what somebody commits while a store moves away is moved as well`() throws {
         let stack = try Stack(.postgreSQL)
         try insert("Rome", stack.context())
-        let other = try session(stack)
+        let other = try TestDatabase.session(stack.storeURL)
         try other.command("BEGIN")
         // What a save of another machine would write, which commits later.
         let written = try other.query(
@@ -79,7 +73,7 @@ struct MovingTests {
         expectEqual(written.changeCount, 1)
         let store = try require(stack.coordinator.persistentStores.first)
         let file = stack.folder.appendingPathComponent("moved.sqlite")
-        let watching = try session(stack)
+        let watching = try TestDatabase.session(stack.storeURL)
         let moving = onThread { try stack.coordinator.migratePersistentStore(store, to: file, type: .sqlite) }
         let waiting = """
             SELECT 1 FROM pg_catalog.pg_locks WHERE relation = 'city'::pg_catalog.regclass AND mode = 'ShareLock' AND NOT granted
@@ -90,6 +84,45 @@ struct MovingTests {
         try other.command("COMMIT")
         _ = try moving.join()
         try expectEqual(cities(stack.coordinator), ["Porto", "Rome"])
+    }
+
+    @Test func `a save that is under way when a store moves away is moved as well`()
+        throws
+    {
+        let stack = try Stack(.postgreSQL)
+        try insert("Rome", stack.context())
+        let store = try require(stack.coordinator.persistentStores.first as? PostgreSQLStore)
+        let gate = try require(store.engine as? PostgreSQLEngine).gate
+        // It has a lock that the save waits for.
+        let (other, watching) = (try TestDatabase.session(stack.storeURL), try TestDatabase.session(stack.storeURL))
+        try other.command("BEGIN; SELECT 1 FROM city FOR UPDATE")
+        let context = stack.context()
+        let saving = onThread {
+            try context.performAndWait {
+                let city = try require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+                city.setValue("Roma", forKey: "name")
+                try context.save()
+            }
+        }
+        func wait(_ seconds: Double, _ condition: () throws -> Bool) rethrows -> Bool {
+            let end = ContinuousClock.now + .seconds(seconds)
+            while ContinuousClock.now < end {
+                if try condition() { return true }
+                usleep(2_000)
+            }
+            return false
+        }
+        let locks = "SELECT 1 FROM pg_catalog.pg_locks WHERE relation = 'city'::pg_catalog.regclass AND granted"
+        try expect(wait(120) { try watching.query("\(locks) AND mode = 'RowShareLock'").rowCount > 1 })
+        let file = stack.folder.appendingPathComponent("moved.sqlite")
+        let moving = onThread { try stack.coordinator.migratePersistentStore(store, to: file, type: .sqlite) }
+        expect(wait(120) { gate.isClosed })
+        // Nothing is copied before the save has ended.
+        try expect(!wait(1) { try watching.query("\(locks) AND mode = 'ShareLock'").rowCount > 0 })
+        try other.rollback()
+        try saving.join()
+        _ = try moving.join()
+        try expectEqual(cities(stack.coordinator), ["Roma"])
     }
 
     @Test func `a store that is destroyed is gone for whoever has it open, who writes nothing into the next one`()
@@ -112,7 +145,7 @@ struct MovingTests {
         let stack = try Stack(.postgreSQL)
         let store = try require(stack.coordinator.persistentStores.first)
         let hashes = store.metadata[NSStoreModelVersionHashesKey] as? [String: Data]
-        let somebody = try session(stack)
+        let somebody = try TestDatabase.session(stack.storeURL)
         func note(_ values: [String: Any]) throws {
             var all = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .postgreSQL, at: stack.storeURL)
             all.merge(values) { $1 }

@@ -149,9 +149,7 @@ struct SharedDatabaseTests {
         ) { _ in teller.yield() }
         defer { NotificationCenter.default.removeObserver(token) }
         // As somebody does who saves, gives the number, and purges at once.
-        let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
-        let other = try Connection.open(target, timeout: 30)
-        try other.command("SET search_path TO \(target.quotedSchema)")
+        let other = try TestDatabase.session(stack.storeURL)
         try other.command(
             "BEGIN; UPDATE city SET name = 'Roma', strata_version = strata_version + 1; UPDATE strata_history SET last = 10; COMMIT"
         )
@@ -206,8 +204,7 @@ struct SharedDatabaseTests {
         let stack = try Stack(.postgreSQL)
         let context = stack.context()
         let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
-        let other = try Connection.open(target, timeout: 30)
-        try other.command("SET search_path TO \(target.quotedSchema)")
+        let other = try TestDatabase.session(stack.storeURL)
         try other.command("CREATE TABLE statements (at bigint)")
         try other.command(
             """

@@ -161,11 +161,14 @@ extension PostgreSQLEngine {
     }
 
     /// Watches for changes from now on if a save has found that somebody has begun a history.
+    ///
+    /// If that fails, the next save tries again.
     func followHistory(of database: OpenDatabase) {
         guard database.recordsHistory, watcher.withLock({ $0 == nil }) else { return }
         // What others have saved before is not told.
         noteChangesOfOthers()
         try? watchForChanges()
+        // The store may have been closed meanwhile.
         if (try? openDatabase()) == nil { watcher.withLock { $0 }?.stop() }
     }
 

@@ -19,7 +19,7 @@ enum TransactionEnd<Answer, Result> {
 /// A row that a transaction has written, which tells afterwards whether it was committed.
 struct WrittenRow {
     let table: SQLName
-    let naming: SQLNaming
+    let keyColumn: SQLName
     let key: Int64
 }
 
@@ -29,22 +29,28 @@ extension OpenDatabase {
 
     /// Runs `body` with a connection that writes, once more with another one if its transaction is gone for certain: the connection was lost
     /// before COMMIT was sent, or the server knows that it did not come.
-    func writing<R>(isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
+    ///
+    /// - Parameters:
+    ///   - requireWritable: Refuses a store that may not be written any more, by the time that there is a connection.
+    ///   - body: Writes.
+    /// - Returns: What `body` returns.
+    /// - Throws: What both of them throw; ``PostgreSQLError``.
+    func writing<R>(_ requireWritable: () throws -> Void, _ body: (Connection) throws -> R) throws -> R {
         do {
-            return try writingOnce(isRetired, body)
+            return try writingOnce(requireWritable, body)
         } catch let error as PostgreSQLError
             where error.kind == .connection || error.sqlState == "40003" || error.sqlState == "25006"
         {
             // 25006: the server is a replica now.
             pool.closeIdle()
-            return try writingOnce(isRetired, body)
+            return try writingOnce(requireWritable, body)
         }
     }
 
-    private func writingOnce<R>(_ isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
+    private func writingOnce<R>(_ requireWritable: () throws -> Void, _ body: (Connection) throws -> R) throws -> R {
         try pool.withConnection { connection in
             connection.tellWait()
-            if let error = isRetired() { throw error }
+            try requireWritable()
             try requireSame(connection)
             return try body(connection)
         }
@@ -103,13 +109,12 @@ extension OpenDatabase {
         /// Whether somebody has begun a history since the store was opened.
         private static let history = ", EXISTS (SELECT FROM strata_history)"
 
-        private static let recorded = plain
         private static let unrecorded = plain + history
         private static let recordedLookUps = plain + lookUps
         private static let unrecordedLookUps = plain + lookUps + history
 
         static func statement(looksUpKeys: Bool, recordsHistory: Bool) -> String {
-            if recordsHistory { return looksUpKeys ? recordedLookUps : recorded }
+            if recordsHistory { return looksUpKeys ? recordedLookUps : plain }
             return looksUpKeys ? unrecordedLookUps : unrecorded
         }
     }
@@ -311,7 +316,7 @@ struct CommitMark {
     private func isWitnessed(_ connection: Connection) throws -> Bool {
         if let witness {
             let found = try connection.query(
-                "SELECT xmin::text FROM \(witness.table) WHERE \(witness.naming.key) = $1",
+                "SELECT xmin::text FROM \(witness.table) WHERE \(witness.keyColumn) = $1",
                 [.int8(witness.key)]
             )
             let low = Int64(transaction).map { String($0 & 0xFFFF_FFFF) }

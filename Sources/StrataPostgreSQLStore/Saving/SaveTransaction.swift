@@ -125,7 +125,7 @@ final class SaveTransaction {
         guard let row = changes.inserted.first ?? changes.updated.first?.row, let key = storedKey(row.key),
             let entity = mapping.entity(row.layout)
         else { return nil }
-        return WrittenRow(table: entity.table, naming: naming, key: key)
+        return WrittenRow(table: entity.table, keyColumn: naming.key, key: key)
     }
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }

@@ -93,9 +93,10 @@ extension Dialect {
 }
 
 extension SQLNaming {
-    /// Readable names: `firstName` becomes `first_name`; what the store adds begins with `strata_`.
+    /// The columns that each table of the server has of itself.
     fileprivate static let systemColumns: Set<String> = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"]
 
+    /// Readable names: `firstName` becomes `first_name`; what the store adds begins with `strata_`.
     static let postgresql = SQLNaming(
         key: name("strata_id"),
         entity: name("strata_entity"),

@@ -10,8 +10,8 @@ package protocol RowStore: RowSource {
     /// Where the rows are, for messages: a path, or a URL without secrets.
     var place: String { get }
 
-    /// Whether the store was made when it was opened, in a database that had none; `nil`, the default, for one that is a file: whether there is
-    /// one shows before.
+    /// Whether all of the store was made when it was opened, so that nothing of others is lost with it; `nil`, the default, for one that is a
+    /// file: whether there is one shows before.
     var wasMade: Bool? { get }
 
     /// Whether the store can hold on to a version of its rows while others write.

@@ -29,7 +29,7 @@ package enum TestDatabase {
     }
 
     /// A session that sees the schema that stands for a file.
-    private static func session(_ file: URL) throws -> Connection {
+    package static func session(_ file: URL) throws -> Connection {
         let target = try ConnectionTarget(url(for: file))
         let connection = try Connection.open(target, timeout: 30)
         try connection.command("SET search_path TO \(target.quotedSchema)")
