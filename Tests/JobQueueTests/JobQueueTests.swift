@@ -278,7 +278,7 @@ struct JobQueueTests {
         expect(table.first == "  waiting             3" && table.last == "  worker-2            5")
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(20)))
     func `the monitor's table follows what another process commits, drawn over the last one`() async throws {
         let folder = try QueueFolder()
         let path = folder.url.path
@@ -321,7 +321,7 @@ struct JobQueueTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(20)))
     func `who waits for the doorbell does not miss that it rang between look and wait`() async {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
         let doorbell = Doorbell(coordinator)
