@@ -55,6 +55,8 @@ extension Dialect {
         forms: SQLForms(
             truth: { $0 ? "1" : "0" },
             equalityOfNulls: "IS",
+            // Its parser nests a hundred parentheses at most.
+            negatesInside: false,
             direction: { $0 ? "" : " DESC" },
             hasUUIDs: false,
             attribute: { column, _ in column },

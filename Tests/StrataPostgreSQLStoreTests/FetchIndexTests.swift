@@ -120,6 +120,29 @@ struct FetchIndexTests {
         )
     }
 
+    @Test(arguments: [
+        ("NOT price < 2990", 11, ["price"]), ("NOT price >= 10", 11, ["price"]),
+        ("NOT (price > 5 OR name == nil)", 7, ["price"]),
+        ("NOT (price <= 2995 AND name != nil)", 5, ["name", "price"]),
+        ("NOT price BETWEEN {3, 2995}", 8, ["price"]), ("large != nil", 1, ["large"]),
+        ("NOT large == nil", 1, ["large"]),
+        ("price == nil", 1, ["price"]),
+    ])
+    func `what is negated is found by its index`(format: String, count: Int, names: [String]) throws {
+        let store = ReopenedStore()
+        let all = ["name", "price", "large"].map { ($0, ([Self.element($0)], String?.none)) }
+        try store.with(Self.model(Dictionary(uniqueKeysWithValues: all))) { context in
+            try Self.insert(3000, context)
+            let place = NSEntityDescription.insertNewObject(forEntityName: "Place", into: context)
+            place.setValue("none", forKey: "name")
+            place.setValue(nil, forKey: "price")
+            place.setValue(1, forKey: "large")
+            try context.save()
+            try expectEqual(self.count(format, context), count)
+            try expectEqual(Set(indexes(format, context, store)), Set(names.map { "place_\($0)_index" }))
+        }
+    }
+
     @Test func `truth values, decimals and unique values are found, and sorted, by their indexes`() throws {
         let store = ReopenedStore()
         let place = StoreModels.entity("Place")

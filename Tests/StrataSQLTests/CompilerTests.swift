@@ -49,6 +49,8 @@ struct CompilerTests {
         ("name == 'a'", "t0.ZNAME = ?"),
         ("name != 'a'", "(t0.ZNAME = ?) IS NOT TRUE"),
         ("name == nil", "t0.ZNAME IS NULL"),
+        ("name != nil", "t0.ZNAME IS NOT NULL"),
+        ("NOT (name == nil OR small > 1)", "((t0.ZNAME IS NULL OR t0.ZSMALL > ?)) IS NOT TRUE"),
         ("name == nick", "t0.ZNAME IS t0.ZNICK"),
         ("name ==[cd] 'a'", "t0.ZNAME COLLATE StrataFoldCaseAndDiacritics = ?"),
         ("name BEGINSWITH 'ab'", "(t0.ZNAME >= ? AND t0.ZNAME < ?)"),
@@ -69,6 +71,14 @@ struct CompilerTests {
         (
             "ANY items.price > 2",
             "EXISTS (SELECT 1 FROM ZITEM v1 WHERE v1.ZOWNER = t0.Z_PK AND v1.ZPRICE > ?)"
+        ),
+        (
+            "NONE items.price > 2",
+            "NOT EXISTS (SELECT 1 FROM ZITEM v1 WHERE v1.ZOWNER = t0.Z_PK AND v1.ZPRICE > ?)"
+        ),
+        (
+            "ALL items.price > 2",
+            "NOT EXISTS (SELECT 1 FROM ZITEM v1 WHERE v1.ZOWNER = t0.Z_PK AND (v1.ZPRICE > ?) IS NOT TRUE)"
         ),
         (
             "TERNARY(flag == YES, small, TERNARY(flag == NO, middle, 0)) > 1",

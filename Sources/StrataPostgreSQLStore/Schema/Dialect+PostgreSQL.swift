@@ -20,6 +20,7 @@ extension Dialect {
         forms: SQLForms(
             truth: { $0 ? "TRUE" : "FALSE" },
             equalityOfNulls: "IS NOT DISTINCT FROM",
+            negatesInside: true,
             direction: { $0 ? " NULLS FIRST" : " DESC NULLS LAST" },
             hasUUIDs: true,
             attribute: { column, type in

@@ -11,10 +11,7 @@ extension QueryCompiler {
             write("(")
             try write(ordered(operands)[...], joinedBy: " OR ")
             write(")")
-        case .not(let operand):
-            write("(")
-            try write(operand)
-            write(") IS NOT TRUE")
+        case .not(let operand): try writeNegation(of: operand)
         case .isNull(let operand): try writeNullTest(operand)
         case .comparison(let comparison): try write(comparison)
         case .between(let operand, let lower, let upper, let folding):
@@ -78,9 +75,49 @@ extension QueryCompiler {
         }
     }
 
+    // MARK: - Negations
+
+    /// Writes that a condition is not TRUE, with nothing around it that would keep an index or a plan from serving it.
+    private mutating func writeNegation(of condition: ResolvedCondition) throws {
+        switch condition {
+        case .constant(let value): return write(!value)
+        case .not(let operand): return try write(operand)
+        case .isNull(let operand): return try writeNullTest(operand, negated: true)
+        case .exists(let collection, let test):
+            // Never NULL, and a database may look for the rows of both sides at once.
+            write("NOT ")
+            return try writeExists(collection, test)
+        case .and(let operands) where forms.negatesInside: return try write(.or(operands.map(\.negated)))
+        case .or(let operands) where forms.negatesInside:
+            write("(")
+            try write(.and(operands.map(\.negated)))
+            return write(")")
+        case .comparison(let comparison) where forms.negatesInside:
+            if let opposite = comparison.opposite {
+                return try write(opposite, orNullIn: [comparison.left, comparison.right])
+            }
+        case .between(let operand, let lower, let upper, let folding) where forms.negatesInside:
+            let comparisons = [(ResolvedComparison.Operator.less, lower), (.greater, upper)].map {
+                ResolvedComparison(left: operand, operator: $0.0, right: $0.1, folding: folding)
+            }
+            if comparisons.allSatisfy(\.isOfPlainValues) {
+                return try write(.or(comparisons.map { .comparison($0) }), orNullIn: [operand, lower, upper])
+            }
+        case .comparison, .between, .and, .or, .member, .string: break
+        }
+        write("(")
+        try write(condition)
+        write(") IS NOT TRUE")
+    }
+
+    /// Writes that a condition holds, or that one of the columns in it is NULL.
+    private mutating func write(_ condition: ResolvedCondition, orNullIn operands: [ResolvedExpression]) throws {
+        try write(.any([condition] + operands.filter(\.isColumn).map { .isNull($0) }))
+    }
+
     // MARK: - nil
 
-    private mutating func writeNullTest(_ operand: ResolvedExpression) throws {
+    private mutating func writeNullTest(_ operand: ResolvedExpression, negated: Bool = false) throws {
         switch operand.withoutHints {
         case .attribute(let path, let attribute) where attribute.type != .entity:
             // Any column may be asked whether it is NULL, whatever it holds otherwise.
@@ -91,16 +128,16 @@ extension QueryCompiler {
             }
         case .constant(let value, .reference):
             // An object of another store is none of the keys here, and yet it is one.
-            return write(value.isNull)
+            return write(value.isNull != negated)
         case .conditional(let test, let first, let second) where operand.type == .reference:
             return try writeChoice(test) {
-                try $0.writeNullTest(first)
+                try $0.writeNullTest(first, negated: negated)
             } otherwise: {
-                try $0.writeNullTest(second)
+                try $0.writeNullTest(second, negated: negated)
             }
         default: try write(operand, for: .comparison)
         }
-        write(" IS NULL")
+        write(negated ? " IS NOT NULL" : " IS NULL")
     }
 
     // MARK: - Comparisons
@@ -296,5 +333,32 @@ extension ResolvedExpression {
         case .aggregate(let aggregate): aggregate.function != .count
         default: true
         }
+    }
+}
+
+extension ResolvedComparison {
+    /// Whether both sides are written as the name of a column or as a value that is not NULL.
+    fileprivate var isOfPlainValues: Bool {
+        [left, right].allSatisfy { $0.isColumn || $0.constantValue?.isNull == false }
+    }
+
+    /// The condition that holds for exactly those values, none of them nil, for which the comparison does not; `nil` if no index would
+    /// serve it.
+    fileprivate var opposite: ResolvedCondition? {
+        guard isOfPlainValues else { return nil }
+        let sign: Operator
+        switch self.operator {
+        case .less: sign = .greaterOrEqual
+        case .lessOrEqual: sign = .greater
+        case .greater: sign = .lessOrEqual
+        case .greaterOrEqual: sign = .less
+        case .equal:
+            guard left.type == .bool, case .int(let truth)? = right.constantValue, truth == 0 || truth == 1 else {
+                return nil
+            }
+            let other = ResolvedExpression.constant(.int(1 - truth))
+            return .comparison(ResolvedComparison(left: left, operator: .equal, right: other, folding: []))
+        }
+        return .comparison(ResolvedComparison(left: left, operator: sign, right: right, folding: folding))
     }
 }

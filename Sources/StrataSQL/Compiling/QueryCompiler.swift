@@ -8,8 +8,8 @@ import StrataRows
 /// ## Truth
 /// SQL has a third truth value. The text of a condition is TRUE exactly for the rows that fulfil it, and for the others
 /// either FALSE or NULL: `AND`, `OR`, `EXISTS`, `CASE WHEN` and `WHERE` itself make no difference between these two. Only
-/// `NOT` would, so a negation is written `(…) IS NOT TRUE`, which is never NULL. Comparisons stay as plain as an index
-/// wants them.
+/// `NOT` would, so a negation is written `(…) IS NOT TRUE`, which is never NULL, or as the opposite comparison with the columns that
+/// may be NULL. Comparisons stay as plain as an index wants them.
 ///
 /// ## Values
 /// A value in SQL is of the storage class that the in-memory evaluator's value has: whole numbers INTEGER, other numbers

@@ -6,6 +6,8 @@ package struct SQLForms: Sendable {
     package let truth: @Sendable (Bool) -> String
     /// The operator that compares two values and finds two NULLs equal.
     package let equalityOfNulls: String
+    /// Whether a negation is written as the opposite comparison, or NULL, which an index can serve; else around the condition.
+    package let negatesInside: Bool
     /// What follows a term of an order, with a blank in front.
     ///
     /// NULL comes first if the order ascends, and last if it descends.
@@ -40,6 +42,7 @@ package struct SQLForms: Sendable {
     package init(
         truth: @escaping @Sendable (Bool) -> String,
         equalityOfNulls: String,
+        negatesInside: Bool,
         direction: @escaping @Sendable (_ ascending: Bool) -> String,
         hasUUIDs: Bool,
         attribute: @escaping @Sendable (_ column: String, _ type: PredicateAttributeType) -> String,
@@ -55,6 +58,7 @@ package struct SQLForms: Sendable {
     ) {
         self.truth = truth
         self.equalityOfNulls = equalityOfNulls
+        self.negatesInside = negatesInside
         self.direction = direction
         self.hasUUIDs = hasUUIDs
         self.attribute = attribute
