@@ -135,16 +135,20 @@ extension Connection {
     ///
     /// - Throws: What the first of them that failed has failed with.
     package func settle() throws {
-        guard !posted.isEmpty else { return }
-        let statements = posted[...]
-        posted = []
-        requested = 0
+        guard hasPosted else { return }
+        let statements = takePosted()
         try requireUsable()
         guard PQpipelineSync(handle) == 1 else { throw lost() }
         let failure = try take(statements)
         try leavePipeline(failure)
         try reviewPosted(failure)
         if let failure { throw failure }
+    }
+
+    /// What was posted, whose answers the caller takes.
+    func takePosted() -> ArraySlice<PostedStatement> {
+        defer { (posted, requested) = ([], 0) }
+        return posted[...]
     }
 
     /// Takes what ends the pipeline, after the answers to all that was sent.
@@ -160,7 +164,7 @@ extension Connection {
     /// Takes the answers to statements.
     ///
     /// - Returns: What the first of them that failed has failed with.
-    private func take(_ statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
+    func take(_ statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
         var failure: PostgreSQLError?
         for statement in statements {
             if let key = statement.preparing, try take(&failure) == nil { forget(key) }

@@ -24,7 +24,8 @@ extension Connection {
             for row in result.rows { guard try body(row) else { break } }
             return
         }
-        try settle()
+        // Else it goes together with what was posted.
+        if unreviewed != nil { try settle() }
         guard !needsPrelude else {
             try command("BEGIN")
             do { try each(sql, parameters, body) } catch {
@@ -50,7 +51,7 @@ extension Connection {
 
     /// Sends a statement, and hands out its rows as they come.
     ///
-    /// What is new to the session is prepared in the same round trip.
+    /// What was posted goes first, and what is new to the session is prepared, in the same round trip.
     ///
     /// - Parameters:
     ///   - sql: The statement.
@@ -64,8 +65,9 @@ extension Connection {
         _ hasRows: inout Bool,
         _ body: (ResultRow) throws -> Bool
     ) throws {
-        let isPiped = isNew(sql, parameters)
-        if isPiped {
+        let earlier = takePosted()
+        let isPiped = !earlier.isEmpty || isNew(sql, parameters)
+        if isPiped, earlier.isEmpty {
             try dropSuperfluous()
             guard PQenterPipelineMode(handle) == 1 else { throw lost() }
         }
@@ -73,6 +75,7 @@ extension Connection {
         var refusal: PostgreSQLError?
         if isPiped {
             guard PQpipelineSync(handle) == 1 else { throw lost() }
+            refusal = try take(earlier)
             if let preparing, try take(&refusal) == nil { forget(preparing) }
         }
         var failure: (any Error)? = refusal

@@ -179,9 +179,14 @@ struct PinnedVersionTests {
                 try end(held.serverProcess)
                 // The name of the snapshot goes with the session.
                 other.note(
-                    onThread { expectGone("the server has ended its transaction") { try version.read { _ in } } }
+                    onThread {
+                        expectGone("the server has ended its transaction") {
+                            try version.read { _ = try $0.query("SELECT 1") }
+                        }
+                    }
                 )
                 try wait { version.waiterCount == 1 }
+                try held.query("SELECT 1")
             }
         }
         try require(other.noted).join()

@@ -148,6 +148,7 @@ struct PipeliningTests {
 
     /// Runs `body` with a proxy and a coordinator whose store is behind it.
     private func withStore(
+        options: [AnyHashable: Any]? = nil,
         _ body: (FaultProxy, _ schema: String, NSPersistentStoreCoordinator) throws -> Void
     ) throws {
         let proxy = try FaultProxy()
@@ -155,7 +156,7 @@ struct PipeliningTests {
         let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: options)
         defer {
             for store in coordinator.persistentStores { try? coordinator.remove(store) }
             _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
@@ -205,6 +206,65 @@ struct PipeliningTests {
                 let url = try require(store.url)
                 try coordinator.remove(store)
                 try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+            }
+        }
+    }
+
+    @Test(arguments: [nil, 600])
+    func `a read of a pinned version takes one round trip`(age: Int?) throws {
+        let options: [AnyHashable: Any]? = age.map { [NSPostgreSQLPinnedVersionAgeOption: $0 as NSNumber] }
+        try withStore(options: options) { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                for name in ["Lagos", "Rome"] { City(context: context).name = name }
+                try context.save()
+                try context.setQueryGenerationFrom(.current)
+                func trips(_ body: () throws -> Void) rethrows -> Int {
+                    let before = proxy.answers.withLock { $0 }
+                    try body()
+                    return proxy.answers.withLock { $0 } - before
+                }
+                for _ in 0..<2 {
+                    context.reset()
+                    // The first read pins the context.
+                    try expectEqual(context.count(for: NSFetchRequest<Venue>(entityName: "Venue")), 0)
+                    var cities: [City] = []
+                    try expectEqual(trips { cities = try context.fetch(NSFetchRequest<City>(entityName: "City")) }, 1)
+                    expectEqual(trips { expectEqual(cities.first?.venues.count, 0) }, 1)
+                    let sum = NSFetchRequest<NSDictionary>(entityName: "City")
+                    sum.resultType = .dictionaryResultType
+                    sum.propertiesToFetch = ["name"]
+                    sum.returnsDistinctResults = true
+                    try expectEqual(trips { try expectEqual(context.fetch(sum).count, 2) }, 1)
+                }
+            }
+        }
+    }
+
+    @Test func `dictionaries that one statement gives take one round trip, and what takes several statements one for COMMIT`()
+        throws
+    {
+        try withStore { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                for name in ["Lagos", "Rome", "Rome"] { City(context: context).name = name }
+                try context.save()
+                func trips(_ body: () throws -> Void) rethrows -> Int {
+                    let before = proxy.answers.withLock { $0 }
+                    try body()
+                    return proxy.answers.withLock { $0 } - before
+                }
+                let groups = NSFetchRequest<NSDictionary>(entityName: "City")
+                groups.resultType = .dictionaryResultType
+                groups.propertiesToFetch = ["name"]
+                groups.propertiesToGroupBy = ["name"]
+                try expectEqual(trips { try expectEqual(context.fetch(groups).count, 2) }, 1)
+                try expectEqual(trips { try expectEqual(context.count(for: groups), 2) }, 1)
+                groups.predicate = NSPredicate(format: "venues.@sum.visits < 3")
+                try expectEqual(trips { try expectEqual(context.fetch(groups).count, 2) }, 2)
+                let matching = NSFetchRequest<City>(entityName: "City")
+                matching.predicate = NSPredicate(format: "name LIKE[c] 'r*'")
+                try expectEqual(trips { try expectEqual(context.fetch(matching).count, 2) }, 2)
             }
         }
     }

@@ -24,14 +24,15 @@ struct HeldSnapshot: Sendable {
         age = limit.map(VersionAge.init)
         // The server's own limit is meant for transactions that write.
         let idle = PostgreSQLValue.text(String(age?.restInMilliseconds ?? 0))
-        guard !connection.isPooled else {
-            try connection.query("SELECT \(Self.idling)", [idle])
-            exported = nil
-            return
-        }
-        let told = try connection.query("SELECT \(Self.idling), \(ExportedSnapshot.columns)", [idle])
-        exported = told.rowCount == 1 ? ExportedSnapshot(told[0], from: 1) : nil
+        let columns = connection.isPooled ? "" : ", \(ExportedSnapshot.columns)"
+        let asked = try connection.post("SELECT \(Self.idling)\(columns)", [idle])
+        try connection.post("SAVEPOINT \(Self.savepoint)", isKept: false)
+        let told = try connection.answer(asked)
+        exported = told.rowCount == 1 && !connection.isPooled ? ExportedSnapshot(told[0], from: 1) : nil
     }
+
+    /// What to go back to if a read fails or is cancelled, which must not end the transaction. One is enough for all reads.
+    static let savepoint = "strata"
 
     private static let idling = "pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 }

@@ -61,8 +61,10 @@ struct PostgreSQLReading: RowReading {
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
         let values = try plan.rows.evaluating {
-            try read(plan.rows.control, isSnapshot: true, plan.rows.timeLimit) { source in
-                if let control = plan.rows.control, control.wantsCount {
+            let follows = plan.rows.control?.wantsCount ?? false
+            let isSnapshot = follows || !database.queries.standsAlone(plan)
+            return try read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) { source in
+                if follows, let control = plan.rows.control {
                     control.expect(try control.counting { try source.count(for: plan) })
                 }
                 return try source.values(for: plan)
@@ -73,8 +75,11 @@ struct PostgreSQLReading: RowReading {
     }
 
     func count(for plan: DictionaryPlan) throws -> Int {
-        try plan.rows.evaluating {
-            try read(plan.rows.control, isSnapshot: true, plan.rows.timeLimit) { try $0.count(for: plan) }
+        // Without groups there is one result for each row.
+        guard plan.grouping != nil else { return try count(for: plan.rows) }
+        return try plan.rows.evaluating {
+            let isSnapshot = !database.queries.standsAlone(plan)
+            return try read(plan.rows.control, isSnapshot: isSnapshot, plan.rows.timeLimit) { try $0.count(for: plan) }
         }
     }
 
@@ -194,7 +199,8 @@ struct PostgreSQLReading: RowReading {
 extension Connection {
     /// Runs `body` in a transaction that sees one moment, and changes nothing.
     func inSnapshot<R>(_ body: () throws -> R) throws -> R {
-        try command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        // Sent with the first statement.
+        try post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isKept: false)
         let result = try body()
         // With what is left to be sent.
         _ = try answer(try post("COMMIT", isKept: false))

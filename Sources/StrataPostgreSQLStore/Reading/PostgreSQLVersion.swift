@@ -106,15 +106,16 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         try requireReadable()
         guard let held, !held.isBroken, !held.isIdle else { throw gone(ending, nil) }
         do {
-            // A statement that fails, or is cancelled, must not end the transaction, and with it the version.
-            try held.command("SAVEPOINT strata")
             do {
-                let result = try body(held)
-                try held.command("RELEASE SAVEPOINT strata\(idling)")
-                return result
+                // Sent with the first statement.
+                if let idling { try held.post(idling, isKept: false) }
+                return try body(held)
             } catch {
                 held.settleCancel()
-                if !held.isBroken { try held.command("ROLLBACK TO SAVEPOINT strata\(idling)") }
+                if !held.isBroken {
+                    let back = "ROLLBACK TO SAVEPOINT \(HeldSnapshot.savepoint)"
+                    try held.command([back, idling].compactMap(\.self).joined(separator: "; "))
+                }
                 throw error
             }
         } catch let error as PostgreSQLError where error.kind == .connection || held.isBroken {
@@ -150,9 +151,9 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
 
     private var isOver: Bool { age?.isOver == true || isEnded.withLock { $0 } }
 
-    /// What tells the server how long it may wait for the next read, which would begin anew otherwise; nothing if there is no limit.
-    private var idling: String {
-        age.map { "; SET LOCAL idle_in_transaction_session_timeout = \($0.restInMilliseconds)" } ?? ""
+    /// What tells the server how long it may wait for the next read, which would begin anew otherwise; `nil` if there is no limit.
+    private var idling: String? {
+        age.map { "SET LOCAL idle_in_transaction_session_timeout = \($0.restInMilliseconds)" }
     }
 
     private func requireReadable() throws {

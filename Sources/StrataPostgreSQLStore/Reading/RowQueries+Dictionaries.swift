@@ -6,6 +6,22 @@ import StrataSQL
 
 /// Results of fetches for dictionaries that PostgreSQL computes; ``SQLReach`` says which.
 extension RowQueries {
+    /// The plan as PostgreSQL computes it, and the mapping of its entity; `nil` if the process has to.
+    func said(_ plan: DictionaryPlan) -> (plan: DictionaryPlan, entity: EntityMapping)? {
+        var said = plan
+        said.rows = plan.rows.with(
+            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout, mapping) },
+            sort: plan.rows.sort,
+            limit: plan.rows.limit,
+            offset: plan.rows.offset
+        )
+        guard let entity = mapping.entity(plan.rows.layout), SQLReach.all.says(said) else { return nil }
+        return (said, entity)
+    }
+
+    /// Whether one statement gives the results, so that no transaction is needed.
+    func standsAlone(_ plan: DictionaryPlan) -> Bool { said(plan).map { !$0.plan.mayOverflow } ?? false }
+
     /// The dictionary results that a fetch asks for.
     func values(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> FetchedValues {
         let query = try compile(plan, entity, isOrdered: true)

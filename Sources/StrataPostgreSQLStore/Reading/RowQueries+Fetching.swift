@@ -150,10 +150,11 @@ extension RowQueries {
 
     /// Runs what fails if a sum is too large, and then what takes its place, in the transaction that is open.
     func attempt<R>(_ connection: Connection, _ body: () throws -> R, otherwise: () throws -> R) throws -> R {
-        try connection.command("SAVEPOINT strata_sum")
+        // Each sent with the statement that follows.
+        try connection.post("SAVEPOINT strata_sum", isKept: false)
         do {
             let result = try body()
-            try connection.command("RELEASE SAVEPOINT strata_sum")
+            try connection.post("RELEASE SAVEPOINT strata_sum", isKept: false)
             return result
         } catch let error as PostgreSQLError where error.sqlState == "22003" {
             try connection.command("ROLLBACK TO SAVEPOINT strata_sum; RELEASE SAVEPOINT strata_sum")

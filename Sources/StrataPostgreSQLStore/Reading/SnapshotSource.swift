@@ -23,7 +23,9 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         guard let seconds else { return try body() }
         let start = ContinuousClock.now
         do {
-            try connection.command("SET LOCAL statement_timeout = \(Int(max(1, min(seconds * 1000, 2e9))))")
+            // Sent with the first statement.
+            let milliseconds = Int(max(1, min(seconds * 1000, 2e9)))
+            try connection.post("SET LOCAL statement_timeout = \(milliseconds)", isKept: false)
             let result = try body()
             // With what is left to be sent.
             _ = try connection.answer(try connection.post("SET LOCAL statement_timeout TO DEFAULT", isKept: false))
@@ -81,16 +83,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         _ body: (DictionaryPlan, EntityMapping) throws -> R,
         otherwise: () throws -> R
     ) throws -> R {
-        var said = plan
-        said.rows = plan.rows.with(
-            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout, queries.mapping) },
-            sort: plan.rows.sort,
-            limit: plan.rows.limit,
-            offset: plan.rows.offset
-        )
-        guard let entity = queries.mapping.entity(plan.rows.layout), SQLReach.all.says(said) else {
-            return try otherwise()
-        }
+        guard let (said, entity) = queries.said(plan) else { return try otherwise() }
         guard said.mayOverflow else { return try body(said, entity) }
         return try queries.attempt(connection, { try body(said, entity) }, otherwise: otherwise)
     }
