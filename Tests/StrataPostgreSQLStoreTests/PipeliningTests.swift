@@ -241,7 +241,8 @@ struct PipeliningTests {
         }
     }
 
-    @Test func `dictionaries that one statement gives take one round trip, and what takes several statements one for COMMIT`()
+    @Test
+    func `dictionaries that one statement gives take one round trip, and what takes several statements one for COMMIT`()
         throws
     {
         try withStore { proxy, _, coordinator in

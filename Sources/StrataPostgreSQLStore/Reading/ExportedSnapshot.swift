@@ -28,19 +28,18 @@ struct ExportedSnapshot: Sendable {
         self.start = start
     }
 
-    /// Begins a transaction that sees the same, in one round trip.
+    /// Begins a transaction that sees the same, together with the first statement in it.
     ///
     /// - Parameter connection: Another connection.
-    /// - Returns: Whether it does; if not, what it sees may be anything.
-    /// - Throws: ``PostgreSQLError``: the session is gone, or of another server.
-    func begin(on connection: Connection) throws -> Bool {
+    /// - Returns: What has a row if it does; if not, what it sees may be anything. There is no answer if the session is gone, or of another server.
+    /// - Throws: ``PostgreSQLError``.
+    func begin(on connection: Connection) throws -> PostedStatement {
         try connection.post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         // The name cannot be a parameter.
         try connection.post("SET TRANSACTION SNAPSHOT \(connection.literal(name))", isKept: false)
-        let found = try connection.post(
+        return try connection.post(
             "SELECT 1 FROM pg_catalog.pg_stat_get_activity($1::int) WHERE \(Self.begun) = $2",
             [.int8(process), .int8(start)]
         )
-        return try connection.answer(found).rowCount > 0
     }
 }

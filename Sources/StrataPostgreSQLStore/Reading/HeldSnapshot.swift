@@ -31,7 +31,9 @@ struct HeldSnapshot: Sendable {
         exported = told.rowCount == 1 && !connection.isPooled ? ExportedSnapshot(told[0], from: 1) : nil
     }
 
-    /// What to go back to if a read fails or is cancelled, which must not end the transaction. One is enough for all reads.
+    /// What to go back to if a read fails or is cancelled, which must not end the transaction.
+    ///
+    /// One is enough for all reads.
     static let savepoint = "strata"
 
     private static let idling = "pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"

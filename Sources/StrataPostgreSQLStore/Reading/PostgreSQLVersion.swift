@@ -129,10 +129,14 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     private func readBeside<R>(_ body: (Connection) throws -> R) throws -> R? {
         guard let (pool, snapshot) = others, let connection = try? pool.take(waiting: 0, opening: 1) else { return nil }
         defer { pool.give(back: connection) }
-        guard (try? begin(snapshot, connection)) == true else { return nil }
+        guard let begun = try? begin(snapshot, connection) else { return nil }
+        let outcome = Result { try body(connection) }
+        // Before anybody sees it.
+        guard let seen = try? connection.answer(begun), seen.rowCount > 0 else { return nil }
         do {
-            let result = try body(connection)
-            try connection.command("COMMIT")
+            let result = try outcome.get()
+            // With what is left to be sent.
+            _ = try connection.answer(try connection.post("COMMIT", isKept: false))
             return result
         } catch let error as PostgreSQLError where error.kind == .connection || error.isTransient {
             // Lost, or thrown out by a replica: the connection of the version tells whether that is gone as well.
@@ -141,7 +145,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     }
 
     /// Lets a connection of the pool see the version.
-    private func begin(_ snapshot: ExportedSnapshot, _ connection: Connection) throws -> Bool {
+    private func begin(_ snapshot: ExportedSnapshot, _ connection: Connection) throws -> PostedStatement {
         // The session joins those that a migration ends. A replica has none: there the version itself has the metadata that was looked at.
         if !isOfReplica { try database.requireSame(connection) }
         return try snapshot.begin(on: connection)
