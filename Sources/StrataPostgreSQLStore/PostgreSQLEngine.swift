@@ -25,7 +25,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     let gate = WriterGate()
     /// The transactions of the history that this engine has written.
     let own = Mutex(OwnTransactions())
-    private let changesOfOthers = Atomic<UInt64>(0)
+    private let changesOfOthers = ChangesOfOthers()
     let watcher = Mutex<ChangeWatcher?>(nil)
     /// Whom the watcher tells of changes, which may begin later than the store is opened.
     let toldOfChanges = Mutex<(@Sendable () -> Void)?>(nil)
@@ -155,12 +155,16 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Reading
 
-    package var commitsOfOthers: UInt64 { changesOfOthers.load(ordering: .acquiring) }
+    package var commitsOfOthers: UInt64 { changesOfOthers.number }
 
-    /// Notes that somebody else has changed rows, so that what is cached is read again.
-    func noteChangesOfOthers() {
+    package func rowsChangedByOthers(since commits: UInt64) -> ChangedRows? { changesOfOthers.rows(since: commits) }
+
+    /// Notes that somebody else has changed rows, so that what is cached of them is read again.
+    ///
+    /// - Parameter rows: The rows, if it is known which they are; else all are read again.
+    func noteChangesOfOthers(_ rows: ChangedRows? = nil) {
         database.withLock { $0 }?.noteCommit()
-        changesOfOthers.add(1, ordering: .acquiringAndReleasing)
+        changesOfOthers.note(rows)
     }
 
     /// Reads the database as it is when asked.
@@ -209,7 +213,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     let transaction = SaveTransaction(changes, keys: keys, database, connection, identifier: identifier)
                     let conflicts = try transaction.run()
                     guard conflicts.isEmpty else {
-                        noteChangesOfOthers()
+                        // The rows themselves are read again anyway. A history tells, a little later, what else there is.
+                        noteChangesOfOthers(database.recordsHistory ? ChangedRows() : nil)
                         return .refused(conflicts)
                     }
                     let isRecorded = transaction.history?.isWritten == true

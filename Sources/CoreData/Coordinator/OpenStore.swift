@@ -45,8 +45,9 @@ package final class OpenStore: Sendable {
     @inline(__always)
     func forgetRowsOverwrittenByOthers() {
         let commits = newest == nil ? rows.commitsOfOthers : 0
-        guard commits != seenCommitsOfOthers.load(ordering: .acquiring) else { return }
-        cache.removeAll()
+        let seen = seenCommitsOfOthers.load(ordering: .acquiring)
+        guard commits != seen else { return }
+        if let rows = rows.rowsChangedByOthers(since: seen) { cache.invalidate(rows) } else { cache.removeAll() }
         // Only now, so that whoever finds the number finds no older row.
         seenCommitsOfOthers.store(commits, ordering: .releasing)
     }

@@ -117,17 +117,22 @@ final class ChangeWatcher: @unchecked Sendable {
             return
         }
         let found = try connection.query(
-            "SELECT number, id FROM strata_transaction WHERE number > $1 AND number <= $2 ORDER BY number",
+            "SELECT seq, id FROM strata_transaction WHERE number > $1 AND number <= $2 ORDER BY number",
             [.int8(last), .int8(newest)]
         )
         // Each number was given once. So what is not there was purged before anybody has looked.
         let wasPurged = Int64(found.rowCount) < newest - last
-        last = newest
-        let identifiers = found.rows.map { $0.uuid(1) }
-        let hasOthers = engine.own.withLock { own in
-            identifiers.contains { identifier in identifier.map { !own.contains($0) } ?? true }
+        let transactions = found.rows.map { (place: $0.int64(0), identifier: $0.uuid(1)) }
+        let others = engine.own.withLock { own in
+            transactions.filter { $0.identifier.map { !own.contains($0) } ?? true }.map(\.place)
         }
-        if hasOthers || wasPurged { engine.noteChangesOfOthers() }
+        if wasPurged {
+            engine.noteChangesOfOthers()
+        } else if !others.isEmpty {
+            engine.noteChangesOfOthers(try HistoryQueries.changedRows(of: others, database, connection))
+        }
+        // Only now: if something fails it is looked at again.
+        last = newest
         told.withLock { $0 }?()
     }
 

@@ -138,6 +138,40 @@ struct HistoryQueries {
 
     // MARK: - Changes
 
+    /// The rows that transactions have changed or deleted; `nil` if they are many, or some were purged meanwhile.
+    ///
+    /// - Parameters:
+    ///   - transactions: The transactions, by their places in the sequence.
+    ///   - database: The store.
+    ///   - connection: What reads.
+    /// - Returns: The rows, of hierarchies that the store holds.
+    /// - Throws: ``PostgreSQLError``.
+    static func changedRows(of transactions: [Int64], _ database: OpenDatabase, _ connection: Connection) throws
+        -> ChangedRows?
+    {
+        guard transactions.count <= mostTransactions else { return nil }
+        let places: [PostgreSQLValue] = [.array(PostgreSQLArray(transactions))]
+        let found = try connection.query(
+            "SELECT entity, keys, kind FROM strata_change WHERE seq = ANY($1) LIMIT \(mostChanges + 1)",
+            places
+        )
+        // Looked at afterwards: a purge takes a transaction together with its changes.
+        let left = try connection.query(
+            "SELECT pg_catalog.count(*) FROM strata_transaction WHERE seq = ANY($1)",
+            places
+        )
+        guard found.rowCount <= mostChanges, left.firstInt64 == Int64(transactions.count) else { return nil }
+        var rows = ChangedRows()
+        for row in found.rows where row.int64(2) != Int64(HistoryChangeKind.insert.rawValue) {
+            guard let entity = database.mapping.entity(storeNumber: row.int64(0)) else { continue }
+            rows.add(row.int64s(1), root: entity.layout.rootNumber)
+        }
+        return rows.count > ChangesOfOthers.mostKeys ? nil : rows
+    }
+
+    /// As many transactions, and rows of the table of changes, as are looked at one by one.
+    private static let (mostTransactions, mostChanges) = (1000, 2000)
+
     /// Reads the changes of transactions that are in the order of their numbers.
     private func readChanges(_ records: inout [HistoryRecord]) throws {
         guard !records.isEmpty else { return }

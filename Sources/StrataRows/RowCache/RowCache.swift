@@ -228,18 +228,22 @@ package final class RowCache: Sendable {
     package func invalidate(_ keys: some Sequence<Int64>, root: Int) {
         state.withLock { state in
             state.commit += 1
-            let readsAreUnderWay = !state.readsSince.isEmpty
             var isEmpty = true
             for key in keys {
                 isEmpty = false
-                if state.tables[root]?.remove(key) != nil { state.noteRemoval() }
-                // Which version that was only the store can tell.
-                if readsAreUnderWay { state.remember(key, root, .max) }
+                state.invalidate(key, root)
             }
-            if !isEmpty {
-                state.hasLostRows = true
-                removalCount.wrappingAdd(1, ordering: .releasing)
-            }
+            if !isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// Forgets rows of several hierarchies, as ``invalidate(_:root:)`` does those of one.
+    package func invalidate(_ rows: ChangedRows) {
+        state.withLock { state in
+            state.commit += 1
+            for (root, keys) in rows.keys { for key in keys { state.invalidate(key, root) } }
+            if rows.count > 0 { removalCount.wrappingAdd(1, ordering: .releasing) }
             commitCount.store(state.commit, ordering: .releasing)
         }
     }
@@ -304,6 +308,13 @@ extension RowCache.State {
         }
         count += table.count - before
         bytes += (table.count - before) * meanSize
+    }
+
+    fileprivate mutating func invalidate(_ key: Int64, _ root: Int) {
+        if tables[root]?.remove(key) != nil { noteRemoval() }
+        // Which version that was only the store can tell.
+        if !readsSince.isEmpty { remember(key, root, .max) }
+        hasLostRows = true
     }
 
     fileprivate mutating func table(_ root: Int) -> ObjectTable<RowBuffer> {

@@ -69,6 +69,11 @@ package protocol RowStore: RowSource {
     /// counted. A store that nobody else writes to, or that cannot tell, leaves it to the default, which is 0.
     var commitsOfOthers: UInt64 { get }
 
+    /// The rows that others have changed or deleted since ``commitsOfOthers`` was a number; `nil` if they may be any, as by default.
+    ///
+    /// Rows that others have added need not be among them.
+    func rowsChangedByOthers(since commits: UInt64) -> ChangedRows?
+
     /// Reads something small, to see whether the store answers.
     ///
     /// - Parameter timeout: The most seconds to wait for a connection and for locks.
@@ -105,6 +110,8 @@ extension RowStore {
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? { nil }
 
     package var commitsOfOthers: UInt64 { 0 }
+
+    package func rowsChangedByOthers(since commits: UInt64) -> ChangedRows? { nil }
 
     package func retire(_ body: () throws -> Void) throws { try body() }
 

@@ -1,0 +1,60 @@
+import StrataRows
+import Synchronization
+
+/// What others were found to have changed in a store, for who has cached its rows.
+///
+/// Each finding has a number. Who has seen one asks for the rows of those that came later. Any thread may use it.
+final class ChangesOfOthers: Sendable {
+    private struct State {
+        /// By their numbers, which follow one another.
+        var findings: [(number: UInt64, rows: ChangedRows)] = []
+        var keyCount = 0
+        /// The number of the last finding whose rows are not known, or no more.
+        var unknown: UInt64 = 0
+    }
+
+    /// As many keys as are remembered: to forget all rows costs less than to look for more.
+    static let mostKeys = 100_000
+
+    private let count = Atomic<UInt64>(0)
+    private let state = Mutex(State())
+
+    /// The number of the last finding.
+    var number: UInt64 { count.load(ordering: .acquiring) }
+
+    /// Notes that others have changed rows; `nil` stands for any.
+    func note(_ rows: ChangedRows?) {
+        state.withLock { state in
+            let number = count.load(ordering: .relaxed) + 1
+            if let rows {
+                state.findings.append((number, rows))
+                state.keyCount += rows.count
+            } else {
+                state.findings = []
+                state.keyCount = 0
+                state.unknown = number
+            }
+            while state.keyCount > Self.mostKeys || state.findings.count > Self.mostFindings {
+                let oldest = state.findings.removeFirst()
+                state.keyCount -= oldest.rows.count
+                state.unknown = oldest.number
+            }
+            count.store(number, ordering: .releasing)
+        }
+    }
+
+    private static let mostFindings = 1000
+
+    /// The rows of all findings after one; `nil` if they may be any.
+    func rows(since number: UInt64) -> ChangedRows? {
+        state.withLock { state in
+            guard number >= state.unknown else { return nil }
+            var rows = ChangedRows()
+            for finding in state.findings.reversed() {
+                guard finding.number > number else { break }
+                rows.formUnion(finding.rows)
+            }
+            return rows
+        }
+    }
+}

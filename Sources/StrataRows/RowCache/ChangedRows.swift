@@ -1,0 +1,16 @@
+/// Rows that may have changed, by the number of their root entity.
+package struct ChangedRows: Sendable {
+    package private(set) var keys: [Int: Set<Int64>] = [:]
+    /// How many keys there are, each counted once for its hierarchy.
+    package var count: Int { keys.values.reduce(0) { $0 + $1.count } }
+
+    package init() {}
+
+    package mutating func add(_ keys: some Sequence<Int64>, root: Int) {
+        self.keys[root, default: []].formUnion(keys)
+    }
+
+    package mutating func formUnion(_ other: ChangedRows) {
+        keys.merge(other.keys) { $0.union($1) }
+    }
+}
