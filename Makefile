@@ -236,8 +236,15 @@ DOCS = $(CURDIR)/.build/docs
 docs: system-packages
 	rm -rf $(DOCS) && mkdir -p $(DOCS)/symbols
 	$(SWIFT) build --target CoreData
-	@modules=$$($(SWIFT) build --show-bin-path)/Modules; for module in CoreData StrataPredicates StrataKeys; do \
+	@# Without libpq there is no such target, and the site does without its names.
+	@modules=$$($(SWIFT) build --show-bin-path)/Modules; names="CoreData StrataPredicates StrataKeys"; \
+	if [ "$$STRATA_POSTGRESQL" != 0 ] && pkg-config --exists libpq; then \
+		$(SWIFT) build --target CoreDataPostgreSQL || exit 1; \
+		names="$$names CoreDataPostgreSQL"; \
+	fi; \
+	for module in $$names; do \
 		swift-symbolgraph-extract -module-name $$module -target $$(uname -m)-unknown-linux-gnu -I $$modules -I Sources/CStrataSQLite \
+			-I Sources/CStrataPostgreSQL $$(pkg-config --cflags-only-I libpq 2> /dev/null) \
 			-output-dir $(DOCS)/symbols -skip-synthesized-members -skip-inherited-docs -minimum-access-level public || exit 1; \
 	done
 	Docs/site.sh $(DOCS)/CoreData.docc

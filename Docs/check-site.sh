@@ -39,5 +39,10 @@ check coredata/coredatainstrument "Who is told what a coordinator"
 check coredata/nspersistentstorecoordinator "Stands between contexts and stores"
 check coredata/followingchanges "Every change once"
 check coredata/trees "A child for work"
-[ $faults -eq 0 ] && echo "Eleven pages were opened, and say what they should."
+pages=Eleven
+if [ -e "$site/data/documentation/coredatapostgresql.json" ]; then
+    check coredatapostgresql/nspostgresqlreplicasoption "one for each replica"
+    pages=Twelve
+fi
+[ $faults -eq 0 ] && echo "$pages pages were opened, and say what they should."
 exit $faults

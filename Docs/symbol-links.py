@@ -4,7 +4,8 @@
     Docs/symbol-links.py SYMBOL-GRAPHS CATALOGUE
 
 `NSFetchRequest` leads to the class, `context.results(for:)` to the method of a context, `coordinator.backUp(to:)` and
-`container.newBackgroundContext()` likewise. Names that several symbols share, and code, stay as they are.
+`container.newBackgroundContext()` likewise, and `NSPostgreSQLReplicasOption` to the option in its module. Names that several
+symbols share, and code, stay as they are.
 """
 import collections
 import json
@@ -18,7 +19,7 @@ owners = {
     "coordinator": "NSPersistentStoreCoordinator",
     "container": "NSPersistentContainer",
 }
-types, members = set(), collections.Counter()
+types, members, others = set(), collections.Counter(), {}
 for graph in graphs.glob("CoreData*.symbols.json"):
     for symbol in json.loads(graph.read_text())["symbols"]:
         path = symbol["pathComponents"]
@@ -26,6 +27,8 @@ for graph in graphs.glob("CoreData*.symbols.json"):
             types.add(path[0])
         elif len(path) == 2:
             members["/".join(path)] += 1
+        elif graph.name == "CoreDataPostgreSQL.symbols.json":
+            others[path[0]] = f"``/CoreDataPostgreSQL/{path[0]}``"
 # A class and a macro of one name, or types of Foundation that have extensions here.
 shared = {"ManagedComposite", "ManagedObject", "UndoManager", "ValueTransformer"}
 
@@ -34,6 +37,8 @@ def link(match):
     text = match.group(1)
     if text in types - shared:
         return f"``{text}``"
+    if text in others:
+        return others[text]
     owner, _, member = text.partition(".")
     path = f"{owners.get(owner, owner)}/{member}"
     return f"``{path}``" if member and members[path] == 1 else match.group(0)
