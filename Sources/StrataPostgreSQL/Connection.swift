@@ -204,7 +204,7 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - Waiting
 
-    private func results() throws -> [QueryResult] {
+    func results() throws -> [QueryResult] {
         var results: [QueryResult] = []
         var failure: PostgreSQLError?
         while let result = try nextResult() {

@@ -130,6 +130,9 @@ package struct PostgreSQLArray: Sendable, Hashable {
     /// The size of the values.
     package var byteCount: Int { bytes.count }
 
+    /// Where the values are, each behind its size, for as long as the array is there and does not change; `nil` if there are none.
+    var values: UnsafeRawPointer? { bytes.withBytes { $0.baseAddress } }
+
     /// Makes room for so many values, as long as there is none: of those of no fixed size, for short ones.
     package mutating func reserve(_ count: Int) {
         let size =

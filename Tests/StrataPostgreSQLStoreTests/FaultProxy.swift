@@ -22,6 +22,8 @@ final class FaultProxy: @unchecked Sendable {
 
     private struct State {
         var fault: Fault?
+        /// At what it strikes.
+        var text: [UInt8] = []
         var isOpen = true
         var hasStruck = false
         var sockets: Set<Int32> = []
@@ -69,10 +71,11 @@ final class FaultProxy: @unchecked Sendable {
         for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
-    /// Arms a fault.
-    func arm(_ fault: Fault) {
+    /// Arms a fault, for the next COMMIT or another text.
+    func arm(_ fault: Fault, at text: String = "COMMIT\0") {
         state.withLock {
             $0.fault = fault
+            $0.text = Array(text.utf8)
             $0.hasStruck = false
         }
     }
@@ -204,10 +207,10 @@ final class FaultProxy: @unchecked Sendable {
 
     /// Decides on a piece from the client.
     private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag) throws -> Verdict {
-        guard bytes.contains(subsequence: Array("COMMIT\0".utf8)) else { return .pass }
-        let fault = state.withLock { state in
-            defer { if state.fault != nil { (state.fault, state.hasStruck) = (nil, true) } }
-            return state.fault
+        let fault = state.withLock { state -> Fault? in
+            guard let fault = state.fault, bytes.contains(subsequence: state.text) else { return nil }
+            (state.fault, state.hasStruck) = (nil, true)
+            return fault
         }
         if fault != nil, closesWithFault.withLock({ $0 }) { state.withLock { $0.isOpen = false } }
         switch fault {

@@ -103,17 +103,37 @@ extension SaveTransaction {
     }
 
     private func insert(_ indices: [Int], _ shape: WriteShape) throws {
+        if copiesRows, indices.count >= CopyForm.leastRows, let form = try CopyForm(shape, naming, connection) {
+            return try copy(indices, shape, form)
+        }
         var arrays = shape.arrays
         arrays.reserve(indices.count)
         for index in indices {
-            let row = changes.inserted[index]
-            let key = result.insertedKeys[index]
-            arrays.append(key, to: WriteShape.key)
-            arrays.append(row.version + 1, to: WriteShape.version)
-            append(row, key, shape, to: &arrays)
+            appendInserted(index, shape, to: &arrays)
             if arrays.endRow() { try connection.post(shape.sql, arrays.take(), mayWait: shape.mayWait) }
         }
         if arrays.rowCount > 0 { try connection.post(shape.sql, arrays.take(), mayWait: shape.mayWait) }
+    }
+
+    private func copy(_ indices: [Int], _ shape: WriteShape, _ form: CopyForm) throws {
+        try connection.copy(form.sql) { send in
+            var arrays = shape.arrays
+            arrays.reserve(1000)
+            for index in indices {
+                appendInserted(index, shape, to: &arrays)
+                _ = arrays.endRow()
+                if arrays.isCopiedPiece { try send(form.rows(&arrays)) }
+            }
+            if arrays.rowCount > 0 { try send(form.rows(&arrays)) }
+        }
+    }
+
+    private func appendInserted(_ index: Int, _ shape: WriteShape, to arrays: inout ColumnArrays) {
+        let row = changes.inserted[index]
+        let key = result.insertedKeys[index]
+        arrays.append(key, to: WriteShape.key)
+        arrays.append(row.version + 1, to: WriteShape.version)
+        append(row, key, shape, to: &arrays)
     }
 }
 

@@ -42,6 +42,8 @@ final class SaveTransaction {
     var touched: [Int: (keys: Set<Int64>, found: PostedStatement)] = [:]
     /// Where changes are recorded; `nil` if the store keeps no history.
     let history: HistoryRecorder?
+    /// Whether many new rows go by COPY, which takes less time than INSERT, and round trips of its own.
+    var copiesRows = false
     /// What keeps derived attributes up to date; `nil` if the model has none.
     let derived: DerivedUpkeep?
 

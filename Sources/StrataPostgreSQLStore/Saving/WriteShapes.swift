@@ -14,7 +14,12 @@ struct ColumnArrays {
     private static let mostRows = 10_000
     private static let mostBytes = 64 << 20
 
-    init(_ types: [PostgreSQLType]) { arrays = types.map { PostgreSQLArray($0) } }
+    let types: [PostgreSQLType]
+
+    init(_ types: [PostgreSQLType]) {
+        self.types = types
+        arrays = types.map { PostgreSQLArray($0) }
+    }
 
     /// Makes room for so many rows, of which one statement takes the first.
     mutating func reserve(_ count: Int) {
@@ -80,13 +85,19 @@ struct ColumnArrays {
         return rowCount >= Self.mostRows || byteCount >= Self.mostBytes
     }
 
+    /// Whether there are so many rows, or so many bytes, as is good for one piece of what COPY takes.
+    var isCopiedPiece: Bool { rowCount >= 1000 || byteCount >= 1 << 20 }
+
     /// Takes all rows out.
-    mutating func take() -> [PostgreSQLValue] {
+    mutating func take() -> [PostgreSQLValue] { takeColumns().map { .array($0) } }
+
+    /// Takes all rows out.
+    mutating func takeColumns() -> [PostgreSQLArray] {
         defer {
             arrays = arrays.map { PostgreSQLArray($0.element, like: $0) }
             (rowCount, byteCount) = (0, 0)
         }
-        return arrays.map { .array($0) }
+        return arrays
     }
 }
 
@@ -103,6 +114,8 @@ final class WriteShape: Sendable {
     let arrays: ColumnArrays
     /// Whether the statement waits for others that write the same values of a constraint.
     let mayWait: Bool
+    /// The columns that the arrays are for.
+    let names: [SQLName]
 
     /// Where the keys and the versions of all rows go.
     static let key = 0
@@ -202,9 +215,10 @@ final class WriteShape: Sendable {
     /// New rows.
     init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { _ in true }
-        let names = parameters.names.map(\.description).joined(separator: ", ")
+        let list = parameters.names.map(\.description).joined(separator: ", ")
         let values = unnestedColumns(parameters.types, from: 1)
-        sql = "INSERT INTO \(entity.table) (\(naming.entity), \(names)) SELECT \(entity.number), \(values)"
+        sql = "INSERT INTO \(entity.table) (\(naming.entity), \(list)) SELECT \(entity.number), \(values)"
+        names = parameters.names
         self.entity = entity
         mayWait = isConstrained
         columns = Self.allocate(parameters.columns)
@@ -226,6 +240,7 @@ final class WriteShape: Sendable {
             WHERE t.\(naming.key) = u.c\(Self.key) AND t.\(naming.version) = u.c\(Self.version) RETURNING 1)
             SELECT 1 / CASE WHEN pg_catalog.count(*) = $\(parameters.types.count + 1) THEN 1 ELSE 0 END FROM written
             """
+        names = parameters.names
         self.entity = entity
         mayWait = isConstrained
         columns = Self.allocate(parameters.columns)

@@ -53,6 +53,26 @@ final class RawPostgreSQL {
         return try check(PQexecPrepared(handle, name, count, pointers, lengths, formats, 1))
     }
 
+    /// Has the server take rows in.
+    func copy(_ sql: String, _ bytes: [UInt8]) throws {
+        let begun = PQexec(handle, sql)
+        guard PQresultStatus(begun) == PGRES_COPY_IN else {
+            _ = try check(begun)
+            return
+        }
+        PQclear(begun)
+        try bytes.withUnsafeBytes { bytes in
+            // In pieces, as libpq has a buffer of its own.
+            for start in stride(from: 0, to: bytes.count, by: 65_536) {
+                let piece = bytes[start..<min(start + 65_536, bytes.count)]
+                let sent = piece.withUnsafeBytes { PQputCopyData(handle, $0.baseAddress, Int32($0.count)) }
+                guard sent == 1 else { throw BenchError("libpq takes no rows") }
+            }
+        }
+        guard PQputCopyEnd(handle, nil) == 1 else { throw BenchError("libpq takes no rows") }
+        while let result = PQgetResult(handle) { _ = try check(result) }
+    }
+
     private func check(_ result: OpaquePointer?) throws -> RawRows {
         let status = PQresultStatus(result)
         guard let result, status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK else {
@@ -60,6 +80,37 @@ final class RawPostgreSQL {
             throw BenchError("libpq: \(String(cString: PQerrorMessage(handle)))")
         }
         return RawRows(result)
+    }
+}
+
+/// Rows in the binary form that COPY takes.
+struct RawCopy {
+    // A signature, flags, and the length of what might follow them.
+    private var bytes: [UInt8] = Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0] + Array(repeating: 0, count: 8)
+
+    private mutating func add<N: FixedWidthInteger>(_ number: N) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func beginRow(_ columns: Int16) { add(columns) }
+
+    mutating func append<N: FixedWidthInteger>(_ number: N) {
+        add(Int32(MemoryLayout<N>.size))
+        add(number)
+    }
+
+    mutating func append(_ number: Double) { append(number.bitPattern) }
+
+    mutating func append(_ value: Bool) { append(UInt8(value ? 1 : 0)) }
+
+    mutating func append(_ text: String) {
+        add(Int32(text.utf8.count))
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    mutating func finish() -> [UInt8] {
+        add(Int16(-1))
+        return bytes
     }
 }
 

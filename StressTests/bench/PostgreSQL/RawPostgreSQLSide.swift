@@ -159,7 +159,22 @@ enum RawPostgreSQLSide {
 
     static func insertBatch(_ database: RawPostgreSQL, _ scale: Scale) throws -> Sample {
         let start = ContinuousClock.now
-        try insert(database, 0..<scale.venues, scale, firstKey: 1)
+        let venues = (0..<scale.venues).map { RawSide.venue($0, scale: scale) }
+        // The fastest way that there is.
+        var rows = RawCopy()
+        for (index, venue) in venues.enumerated() {
+            rows.beginRow(9)
+            rows.append(Int32(2))
+            rows.append(Int64(index + 1))
+            rows.append(Int64(venue.version))
+            rows.append(venue.name)
+            rows.append(Int16(venue.price))
+            rows.append(venue.distance)
+            rows.append(venue.createdAt.timeIntervalSinceReferenceDate)
+            rows.append(venue.isFavorite)
+            rows.append(Int64(venue.city))
+        }
+        try database.copy("COPY venue (entity, \(columns)) FROM STDIN (FORMAT binary)", rows.finish())
         return Sample(duration: .now - start, checksum: scale.venues)
     }
 

@@ -1,0 +1,58 @@
+import StrataPostgreSQL
+import StrataSQL
+
+/// How COPY takes the new rows of an entity.
+struct CopyForm {
+    let sql: String
+    private let entity: Int32
+    private let widths: [CopiedRows.Width]
+
+    /// From so many rows on: of fewer COPY's round trips take too large a part.
+    static let leastRows = 5000
+
+    /// Asks how the table is, together with what was posted before; `nil` if only INSERT can be used.
+    ///
+    /// COPY converts nothing, and knows neither rules nor row-level security. An operator may have made a column wider, say.
+    ///
+    /// - Throws: ``PostgreSQLError``, also of what was posted.
+    init?(_ shape: WriteShape, _ naming: SQLNaming, _ connection: Connection) throws {
+        let columns = [naming.entity] + shape.names
+        var names = PostgreSQLArray(.text)
+        for name in columns { names.append(name.raw) }
+        let found = try connection.query(
+            """
+            SELECT a.atttypid::bigint FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS u (name, place)
+            JOIN pg_catalog.pg_class AS c ON c.oid = pg_catalog.to_regclass($2)
+            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = u.name AND NOT a.attisdropped AND a.attgenerated = ''
+            WHERE c.relkind IN ('r', 'p') AND NOT c.relhasrules AND NOT pg_catalog.row_security_active(c.oid) ORDER BY u.place
+            """,
+            [.array(names), .text(shape.entity.table.description)]
+        )
+        guard found.rowCount == columns.count, found[0].int64(0) == 23 else { return nil }
+        var widths: [CopiedRows.Width] = []
+        for (type, row) in zip(shape.arrays.types, found.rows.dropFirst()) {
+            switch (type, row.int64(0)) {
+            case (.int8, 21): widths.append(.two)
+            case (.int8, 23): widths.append(.four)
+            // Text has the same form whether its length is limited or not.
+            case (.text, 1043): widths.append(.whole)
+            case (_, Int64(type.rawValue)): widths.append(.whole)
+            default: return nil
+            }
+        }
+        self.widths = widths
+        entity = Int32(shape.entity.number)
+        let list = columns.map(\.description).joined(separator: ", ")
+        sql = "COPY \(shape.entity.table) (\(list)) FROM STDIN (FORMAT binary)"
+    }
+
+    /// Takes all rows out of arrays.
+    ///
+    /// - Throws: ``PostgreSQLError`` with the code 22003, as the server has it, for a number that the column is too narrow for.
+    func rows(_ arrays: inout ColumnArrays) throws -> CopiedRows {
+        guard let rows = CopiedRows(first: entity, columns: arrays.takeColumns(), widths: widths) else {
+            throw PostgreSQLError(.server, sqlState: "22003", "a number is out of the range of its column")
+        }
+        return rows
+    }
+}
