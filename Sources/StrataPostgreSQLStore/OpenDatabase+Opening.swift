@@ -101,7 +101,7 @@ extension OpenDatabase {
         return records
     }
 
-    /// Makes the tables, unless somebody else is faster.
+    /// Makes a store, or takes over tables that were made by hand, unless somebody else is faster.
     private static func create(
         _ request: PostgreSQLStoreRequest,
         _ mapping: SQLMapping,
@@ -115,12 +115,11 @@ extension OpenDatabase {
             try connection.command("COMMIT")
             return metadata
         }
-        let exists = try connection.query(
-            "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
-            [.text(target.schema)]
-        )
-        if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
-        try connection.command(PostgreSQLSchema(mapping).statements.joined(separator: ";\n"))
+        if try StoreMetadata.hasTable(connection) {
+            try HandMadeStore(mapping, connection, target.place).require()
+        } else {
+            wasMade = try makeTables(mapping, target, connection)
+        }
         let metadata = StoreMetadata(newFor: request, mapping)
         try connection.query(
             "INSERT INTO strata_store (format, uuid, metadata, model) VALUES ($1, $2, $3, $4)",
@@ -130,8 +129,22 @@ extension OpenDatabase {
             ]
         )
         try connection.commit()
-        wasMade = exists.rowCount == 0
         return metadata
+    }
+
+    /// Makes the tables in the transaction that is open.
+    ///
+    /// - Returns: Whether the schema was made as well.
+    private static func makeTables(_ mapping: SQLMapping, _ target: ConnectionTarget, _ connection: Connection) throws
+        -> Bool
+    {
+        let exists = try connection.query(
+            "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
+            [.text(target.schema)]
+        )
+        if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
+        try connection.command(PostgreSQLSchema(mapping).statements.joined(separator: ";\n"))
+        return exists.rowCount == 0
     }
 
     /// Keeps others from making or migrating a store, until the transaction ends.

@@ -86,12 +86,9 @@ package final class PostgreSQLReplacement {
         return url
     }
 
-    private static let books = [
-        "strata_store", "strata_transaction", "strata_change", "strata_history", "strata_consumer",
-    ]
-
     private var oldTables: String {
-        (Self.books + (source.tables.map(\.name) + source.joinTables.map(\.name)).map(\.description))
+        (PostgreSQLSchema.books.map(\.name)
+            + (source.tables.map(\.name) + source.joinTables.map(\.name)).map(\.description))
             .joined(separator: ", ")
     }
 
@@ -115,21 +112,14 @@ package final class PostgreSQLReplacement {
                 for join in source.joinTables {
                     try copy(join.name, [join.first, join.second] + join.orders, connection)
                 }
-                for (table, columns) in Self.bookColumns {
-                    try copy(naming.name(table), columns.map(naming.name), connection)
+                for book in PostgreSQLSchema.books {
+                    try copy(naming.name(book.name), book.columns.map { naming.name($0.name) }, connection)
                 }
                 try setSequence(naming.name("strata_transaction_seq_seq"), connection)
                 try connection.commit()
             }
         }
     }
-
-    private static let bookColumns = [
-        ("strata_store", ["format", "uuid", "metadata", "model"]),
-        ("strata_transaction", ["seq", "number", "id", "time", "author", "bundle", "context", "process"]),
-        ("strata_change", ["seq", "place", "kind", "entity", "keys", "mask", "tombstone"]),
-        ("strata_history", ["last", "purged"]), ("strata_consumer", ["name", "number", "seen"]),
-    ]
 
     private func copy(_ table: SQLName, _ columns: [SQLName], _ connection: Connection) throws {
         let list = columns.map(\.description).joined(separator: ", ")

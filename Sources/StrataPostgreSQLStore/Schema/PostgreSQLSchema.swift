@@ -23,32 +23,81 @@ package struct PostgreSQLSchema {
         return Data(SHA2.sha256(Data(tables.joined(separator: ";").utf8)))
     }
 
-    /// The tables in which a store keeps its books.
-    private static let bookkeeping = [
-        """
-        CREATE TABLE strata_store (
-            singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-            format integer NOT NULL, uuid text NOT NULL, metadata bytea NOT NULL, model bytea
-        )
-        """,
-        """
-        CREATE TABLE strata_transaction (
-            seq bigserial PRIMARY KEY, number bigint, id uuid NOT NULL, time double precision NOT NULL,
-            author text, bundle text, context text, process text
-        )
-        """,
-        "CREATE UNIQUE INDEX strata_transaction_number ON strata_transaction (number)",
-        "CREATE INDEX strata_transaction_new ON strata_transaction (seq) WHERE number IS NULL",
-        "CREATE INDEX strata_transaction_id ON strata_transaction (id)",
-        """
-        CREATE TABLE strata_change (
-            seq bigint NOT NULL, place bigint NOT NULL, kind smallint NOT NULL, entity integer NOT NULL, keys bigint[] NOT NULL,
-            mask bytea, tombstone bytea, PRIMARY KEY (seq, place)
-        )
-        """,
-        "CREATE TABLE strata_history (singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton), last bigint NOT NULL, purged bigint NOT NULL)",
-        "CREATE TABLE strata_consumer (name text COLLATE \"C\" PRIMARY KEY, number bigint NOT NULL, seen double precision NOT NULL)",
+    // MARK: - Books
+
+    /// A table in which a store keeps its books.
+    struct Book {
+        let name: String
+        /// What else is said of a column stands behind its type.
+        let columns: [(name: String, type: String, rest: String)]
+        /// The columns of the primary key.
+        let key: [String]
+
+        fileprivate var sql: String {
+            let columns = columns.map { [$0.name, $0.type, $0.rest].filter { !$0.isEmpty }.joined(separator: " ") }
+            return
+                "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), PRIMARY KEY (\(key.joined(separator: ", "))))"
+        }
+    }
+
+    static let books = [
+        Book(
+            name: "strata_store",
+            columns: [
+                ("singleton", "boolean", "DEFAULT true CHECK (singleton)"), ("format", "integer", "NOT NULL"),
+                ("uuid", "text", "NOT NULL"), ("metadata", "bytea", "NOT NULL"), ("model", "bytea", ""),
+            ],
+            key: ["singleton"]
+        ),
+        Book(
+            name: "strata_transaction",
+            columns: [
+                ("seq", "bigserial", ""), ("number", "bigint", ""), ("id", "uuid", "NOT NULL"),
+                ("time", "double precision", "NOT NULL"), ("author", "text", ""), ("bundle", "text", ""),
+                ("context", "text", ""), ("process", "text", ""),
+            ],
+            key: ["seq"]
+        ),
+        Book(
+            name: "strata_change",
+            columns: [
+                ("seq", "bigint", "NOT NULL"), ("place", "bigint", "NOT NULL"), ("kind", "smallint", "NOT NULL"),
+                ("entity", "integer", "NOT NULL"), ("keys", "bigint[]", "NOT NULL"), ("mask", "bytea", ""),
+                ("tombstone", "bytea", ""),
+            ],
+            key: ["seq", "place"]
+        ),
+        Book(
+            name: "strata_history",
+            columns: [
+                ("singleton", "boolean", "DEFAULT true CHECK (singleton)"), ("last", "bigint", "NOT NULL"),
+                ("purged", "bigint", "NOT NULL"),
+            ],
+            key: ["singleton"]
+        ),
+        Book(
+            name: "strata_consumer",
+            columns: [
+                ("name", "text COLLATE \"C\"", ""), ("number", "bigint", "NOT NULL"),
+                ("seen", "double precision", "NOT NULL"),
+            ],
+            key: ["name"]
+        ),
     ]
+
+    /// The indexes of the books, by their names, each with what comes before and behind that.
+    static let bookIndexes = [
+        (name: "strata_transaction_number", isUnique: true, definition: "(number)"),
+        (name: "strata_transaction_new", isUnique: false, definition: "(seq) WHERE number IS NULL"),
+        (name: "strata_transaction_id", isUnique: false, definition: "(id)"),
+    ]
+
+    private static var bookkeeping: [String] {
+        books.map(\.sql)
+            + bookIndexes.map {
+                "CREATE \($0.isUnique ? "UNIQUE " : "")INDEX \($0.name) ON strata_transaction \($0.definition)"
+            }
+    }
 
     // MARK: - Tables
 

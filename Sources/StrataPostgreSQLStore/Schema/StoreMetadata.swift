@@ -76,7 +76,7 @@ package struct StoreMetadata: @unchecked Sendable {
 
     // MARK: - In the database
 
-    /// Reads the metadata; `nil` if there is no store.
+    /// Reads the metadata; `nil` if there is no store, or one that was made by hand and not opened yet.
     ///
     /// - Parameters:
     ///   - connection: What reads.
@@ -90,17 +90,7 @@ package struct StoreMetadata: @unchecked Sendable {
         joining target: ConnectionTarget? = nil
     ) throws -> StoreMetadata? {
         // A session joins a store that was there; only who opens one has to look first, since an error ends a transaction.
-        if target == nil {
-            // A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may
-            // answer from what the session knew before it waited for the lock of whoever made the store.
-            let table = try connection.query(
-                """
-                SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-                WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema()
-                """
-            )
-            guard table.rowCount > 0 else { return nil }
-        }
+        if target == nil, try !hasTable(connection) { return nil }
         let result: QueryResult
         do {
             let (sql, values) = statement(joining: target)
@@ -109,7 +99,23 @@ package struct StoreMetadata: @unchecked Sendable {
             // There is no such table any more.
             return nil
         }
+        // Who has made the tables by hand has left this one empty.
+        guard result.rowCount > 0 else { return nil }
         return try StoreMetadata(result, place)
+    }
+
+    /// Whether there is a table for the metadata.
+    ///
+    /// A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may answer from what the
+    /// session knew before it waited for the lock of whoever made the store.
+    static func hasTable(_ connection: Connection) throws -> Bool {
+        let table = try connection.query(
+            """
+            SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema()
+            """
+        )
+        return table.rowCount > 0
     }
 
     /// Reads the metadata of a store that is there, and keeps it from being changed until the transaction ends.
