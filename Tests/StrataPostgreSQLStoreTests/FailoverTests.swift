@@ -161,6 +161,53 @@ struct FailoverTests {
         try expectEqual(Cities.fetched(stack.context()), ["Bern", "Oslo", "Rome"])
     }
 
+    @Test func `after a failover that has lost a save its number is somebody else's, whose change is followed`() throws
+    {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(
+            try url([primary.folder, replica.folder]),
+            history: true,
+            [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+        )
+        try stack.insert("Rome")
+        let context = stack.context()
+        let city = try context.performAndWait {
+            try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+        }
+        func name() -> String? { context.performAndWait { city.value(forKey: "name") as? String } }
+        expectEqual(name(), "Rome")
+        let token = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        try replica.catchUp(with: primary)
+        try replica.halt()
+        // The replica never hears of this one, which has got its number.
+        try stack.insert("Oslo")
+        try context.performAndWait {
+            _ = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
+        }
+        try primary.halt()
+        try replica.resume()
+        try replica.promote()
+        let others = try ServerStack(replica.url, history: true)
+        let writer = others.context()
+        try writer.performAndWait {
+            let city = try require(writer.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+            city.setValue("Roma", forKey: "name")
+            try writer.save()
+        }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context], after: token)
+        defer { follower.stop() }
+        let done = DispatchSemaphore(value: 0)
+        let failure = Mutex<(any Error)?>(nil)
+        Task {
+            do { try await follower.catchUp() } catch { failure.withLock { $0 = error } }
+            done.signal()
+        }
+        try require(done.wait(timeout: .now() + 300) == .success)
+        expect(failure.withLock { $0 } == nil)
+        expectEqual(name(), "Roma")
+    }
+
     @Test func `a host that is silent does not keep a store from the next one`() throws {
         let server = try PrivateServer()
         // A socket that takes connections, and never says anything.

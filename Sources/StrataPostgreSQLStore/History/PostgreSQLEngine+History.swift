@@ -186,9 +186,13 @@ struct OwnTransactions {
         order.removeFirst(Self.most / 2)
     }
 
-    /// Notes the number that a transaction has got.
+    /// Notes the number that a transaction has got, of whomever.
     mutating func note(_ number: Int64, of identifier: UUID) {
-        guard identifiers.contains(identifier) else { return }
+        guard identifiers.contains(identifier) else {
+            // After a failover that has lost a transaction its number is given once more.
+            numbers.remove(number)
+            return
+        }
         if numbers.count > Self.most { numbers = numbers.filter { $0 > number - Int64(Self.most) } }
         numbers.insert(number)
     }
