@@ -375,6 +375,10 @@ struct ForeignKeyTests {
             """, "the foreign key strata_fk_venue_city_id is not valid for rows that were there before it"
         ),
         (
+            "ALTER TABLE venue ALTER CONSTRAINT strata_fk_venue_city_id NOT DEFERRABLE",
+            "the foreign key strata_fk_venue_city_id is looked at before transactions commit"
+        ),
+        (
             "ALTER TABLE venue ADD CONSTRAINT strata_fk_other FOREIGN KEY (city_id) REFERENCES city",
             "the foreign key strata_fk_other is none of the model's"
         ),

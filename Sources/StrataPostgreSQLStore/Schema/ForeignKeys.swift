@@ -17,6 +17,16 @@ struct ForeignKeys {
         let name: SQLName
     }
 
+    /// How a foreign key is kept.
+    struct State {
+        /// Whether all rows were found to keep it.
+        let isValid: Bool
+        /// Whether it is looked at when a transaction commits.
+        let isDeferred: Bool
+
+        var isRight: Bool { isValid && isDeferred }
+    }
+
     /// Rows that keep a store from having a foreign key.
     typealias Violation = (key: ForeignKey, count: Int64)
 
@@ -28,11 +38,11 @@ struct ForeignKeys {
 
     // MARK: - What is there
 
-    /// The foreign keys of the store that the session sees, each with whether all rows were found to keep it.
-    static func found(_ connection: Connection) throws -> [Found: Bool] {
+    /// The foreign keys of the store that the session sees.
+    static func found(_ connection: Connection) throws -> [Found: State] {
         let found = try connection.query(
             """
-            SELECT t.relname::text, c.conname::text, c.convalidated FROM pg_catalog.pg_constraint AS c
+            SELECT t.relname::text, c.conname::text, c.convalidated, c.condeferrable AND c.condeferred FROM pg_catalog.pg_constraint AS c
             JOIN pg_catalog.pg_class AS t ON t.oid = c.conrelid JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
             WHERE c.contype = 'f' AND n.nspname = pg_catalog.current_schema() AND pg_catalog.strpos(c.conname::text, $1) = 1
             ORDER BY 1, 2
@@ -41,7 +51,12 @@ struct ForeignKeys {
         )
         let name = SQLNaming.postgresql.name
         return Dictionary(
-            found.rows.map { (Found(table: name($0.string(0)), name: name($0.string(1))), $0.int64(2) != 0) }
+            found.rows.map { row in
+                (
+                    Found(table: name(row.string(0)), name: name(row.string(1))),
+                    State(isValid: row.int64(2) != 0, isDeferred: row.int64(3) != 0)
+                )
+            }
         ) { first, _ in first }
     }
 
@@ -67,10 +82,13 @@ struct ForeignKeys {
         let found = try Self.found(connection)
         guard !found.isEmpty else { return [] }
         let wanted = keys.compactMap { key -> String? in
-            guard let isValid = found[key.found] else {
+            guard let state = found[key.found] else {
                 return "the foreign key \(key.name.raw) is missing"
             }
-            return isValid ? nil : "the foreign key \(key.name.raw) is not valid for rows that were there before it"
+            if !state.isValid {
+                return "the foreign key \(key.name.raw) is not valid for rows that were there before it"
+            }
+            return state.isDeferred ? nil : "the foreign key \(key.name.raw) is looked at before transactions commit"
         }
         let others = found.keys.filter { !isWanted($0) }.map(\.name.raw).sorted()
         return wanted + others.map { "the foreign key \($0) is none of the model's" }
@@ -85,14 +103,17 @@ struct ForeignKeys {
         let found = try Self.found(connection)
         var violations: [Violation] = []
         for key in keys {
-            let isValid = found[key.found]
-            guard isValid != true else { continue }
+            let state = found[key.found]
+            guard state?.isRight != true else { continue }
             try connection.command("SAVEPOINT strata_key")
             do {
-                try connection.command(
-                    isValid == nil
-                        ? key.creation(naming) : "ALTER TABLE \(key.table) VALIDATE CONSTRAINT \(key.name)"
-                )
+                if state == nil {
+                    try connection.command(key.creation(naming))
+                } else {
+                    let of = "ALTER TABLE \(key.table)"
+                    try connection.command("\(of) ALTER CONSTRAINT \(key.name) DEFERRABLE INITIALLY DEFERRED")
+                    try connection.command("\(of) VALIDATE CONSTRAINT \(key.name)")
+                }
             } catch let error as PostgreSQLError where error.isForeignKeyViolation {
                 // The server tells of one row, and by its values.
                 try connection.command("ROLLBACK TO SAVEPOINT strata_key")
@@ -100,7 +121,19 @@ struct ForeignKeys {
             }
             try connection.command("RELEASE SAVEPOINT strata_key")
         }
+        try requireDeferred()
         return violations
+    }
+
+    /// Refuses a server that takes the statement, and looks at foreign keys at once: it would refuse saves by the order in which rows are written.
+    private func requireDeferred() throws {
+        let found = try Self.found(connection)
+        guard let key = keys.first(where: { found[$0.found]?.isDeferred == false }) else { return }
+        throw PostgreSQLError(
+            .server,
+            sqlState: "0A000",
+            "the server does not put off looking at the foreign key \(key.name.raw) until transactions commit"
+        )
     }
 
     /// For how many milliseconds a table is waited for: whoever waits for one keeps others from writing to it.
@@ -118,7 +151,9 @@ struct ForeignKeys {
     ///   others keep a table locked; nothing is changed then.
     func begin(_ target: ConnectionTarget, timeout: Double, _ isExpected: (StoreMetadata) throws -> Void) throws {
         let found = try Self.found(connection)
-        guard keys.contains(where: { found[$0.found] != true }) || !found.keys.allSatisfy(isWanted) else { return }
+        guard keys.contains(where: { found[$0.found]?.isRight != true }) || !found.keys.allSatisfy(isWanted) else {
+            return
+        }
         let end = ContinuousClock.now + .seconds(timeout)
         // Looking at the rows of large tables takes the time that it takes.
         let patience = connection.patience
