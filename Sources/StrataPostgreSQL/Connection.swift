@@ -52,7 +52,9 @@ package final class Connection: @unchecked Sendable {
     /// Whether a pooler gives each transaction to another session of the server.
     package var isPooled = false
     /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
-    package internal(set) var timeline: Int64?
+    package var timeline: Int64?
+    /// The number of the cluster that the server is of, which its replicas share; `nil` if it is unknown.
+    package var systemIdentifier: Int64?
     /// Which run of the server the session is of; `nil` if the server does not tell.
     ///
     /// Another one has lost what was not in the log yet, and gives the numbers of those transactions to others.

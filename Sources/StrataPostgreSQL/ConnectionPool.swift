@@ -14,10 +14,12 @@ package final class ConnectionPool: Sendable {
     private let permits: FairSemaphore
     private let idle = Mutex<[Connection]>([])
     private let isClosed = Atomic(false)
-    /// Made on each new connection; tells the server's timeline.
-    private let prepare: @Sendable (Connection) throws -> Int64?
+    /// Made on each new connection.
+    private let prepare: @Sendable (Connection) throws -> Void
     /// The latest timeline that a connection was on; `nil` before the first.
     private let timeline = Mutex<Int64?>(nil)
+    /// The cluster that the first connection led to; `nil` as long as none has told.
+    private let system = Mutex<Int64?>(nil)
     private let hasConnected = Atomic(false)
     /// How often plans have become outdated.
     private let planAge = Atomic(0)
@@ -33,13 +35,13 @@ package final class ConnectionPool: Sendable {
     ///   - size: The most connections in use at a time.
     ///   - timeout: For how many seconds one waits for a connection or the server.
     ///   - openingTimeout: For how many seconds one waits for a new connection, if that is less.
-    ///   - prepare: What a new connection has to be told first; returns the timeline of a server that is written to.
+    ///   - prepare: What a new connection has to be told first; notes on it which server it has come to.
     package init(
         _ target: ConnectionTarget,
         size: Int,
         timeout: Double,
         openingTimeout: Double = .infinity,
-        prepare: @escaping @Sendable (Connection) throws -> Int64?
+        prepare: @escaping @Sendable (Connection) throws -> Void
     ) {
         self.target = target
         self.timeout = timeout
@@ -138,7 +140,8 @@ package final class ConnectionPool: Sendable {
                 let connection = try Connection.open(target, timeout: max((end - .now) / .seconds(1), 0.1)) {
                     connection in
                     connection.planAge = planAge.load(ordering: .relaxed)
-                    connection.timeline = try prepare(connection)
+                    try prepare(connection)
+                    try requireSameCluster(connection.systemIdentifier)
                     try note(connection.timeline)
                 }
                 connection.patience = max(timeout ?? self.timeout, 1)
@@ -188,6 +191,24 @@ package final class ConnectionPool: Sendable {
 
     /// The timeline of the server that is written to, as far as that is known.
     package var currentTimeline: Int64? { timeline.withLock { $0 } }
+
+    /// The number of the cluster that connections lead to, as far as that is known.
+    package var systemIdentifier: Int64? { system.withLock { $0 } }
+
+    /// Refuses a server of another cluster: what is there may be a copy of the store, with its UUID, and other rows.
+    private func requireSameCluster(_ new: Int64?) throws(PostgreSQLError) {
+        guard let new else { return }
+        let known = system.withLock { system in
+            system = system ?? new
+            return system
+        }
+        if let known, known != new {
+            throw PostgreSQLError(
+                .connection,
+                "the server is of another cluster than before: its system identifier is \(new), and was \(known). If that is meant, remove the store, and add it again"
+            )
+        }
+    }
 
     /// Notes the timeline of a new connection.
     ///

@@ -30,7 +30,7 @@ extension OpenDatabase {
                             userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
                         )
                     }
-                    metadata = try pool.withConnection { try create(request, mapping, target, $0, &wasMade) }
+                    metadata = try pool.withConnection { try create(request, mapping, target, pool, $0, &wasMade) }
                 }
                 guard let metadata else {
                     throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
@@ -81,24 +81,38 @@ extension OpenDatabase {
         }
     }
 
-    /// Begins a history if one is asked for, and notes that the connection has seen the store: so whoever has it next need not ask.
+    /// Looks whether the server can what the store relies on, begins a history if one is asked for, and notes that the connection has seen the store: so whoever has it next
+    /// need not ask.
     ///
     /// - Returns: Whether a history is kept.
+    /// - Throws: `persistentStoreOpen` (134080) if the server lacks something.
     private static func join(
         _ request: PostgreSQLStoreRequest,
         _ metadata: StoreMetadata,
         _ target: ConnectionTarget,
         _ connection: Connection
     ) throws -> Bool {
-        // In one round trip with what follows.
-        let (sql, values) = StoreMetadata.statement(joining: target)
-        let joined = connection.isPooled ? nil : try connection.post(sql, values)
-        let records = try beginHistory(request, connection)
-        if let joined {
-            let found = try StoreMetadata(connection.answer(joined), target.place)
-            connection.isKnown = found.isSame(as: metadata)
+        do {
+            // In one round trip, unless there is a pooler, behind which no session stands for the connection.
+            let (sql, values) = StoreMetadata.statement(joining: target)
+            let joined = connection.isPooled ? nil : try connection.post(sql, values)
+            let asked =
+                connection.isPooled
+                ? nil : try connection.post(ServerCapabilities.statement, isKept: false)
+            let records = try beginHistory(request, connection)
+            try ServerCapabilities.require(
+                asked.map { try connection.answer($0) } ?? connection.query(ServerCapabilities.statement),
+                target.place
+            )
+            if let joined {
+                connection.isKnown = try StoreMetadata(connection.answer(joined), target.place).isSame(as: metadata)
+            }
+            return records
+        } catch let error as PostgreSQLError where error.kind == .server && !connection.isBroken {
+            if !connection.isIdle { try connection.rollback() }
+            try ServerCapabilities.requireEach(connection, target.place)
+            throw error
         }
-        return records
     }
 
     /// Makes a store, or takes over tables that were made by hand, unless somebody else is faster.
@@ -106,6 +120,7 @@ extension OpenDatabase {
         _ request: PostgreSQLStoreRequest,
         _ mapping: SQLMapping,
         _ target: ConnectionTarget,
+        _ pool: ConnectionPool,
         _ connection: Connection,
         _ wasMade: inout Bool
     ) throws -> StoreMetadata? {
@@ -115,6 +130,7 @@ extension OpenDatabase {
             try connection.command("COMMIT")
             return metadata
         }
+        try requireExclusion(by: connection, of: target, pool)
         if try StoreMetadata.hasTable(connection) {
             try HandMadeStore(mapping, connection, target.place).require()
         } else {
@@ -147,14 +163,29 @@ extension OpenDatabase {
         return exists.rowCount == 0
     }
 
+    private static let shapeLock = "pg_catalog.hashtextextended($1, 7274)"
+
     /// Keeps others from making or migrating a store, until the transaction ends.
     ///
     /// What was made meanwhile is seen by later statements only.
     static func lockShape(of target: ConnectionTarget, _ connection: Connection) throws {
-        try connection.query(
-            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 7274))",
+        try connection.query("SELECT pg_catalog.pg_advisory_xact_lock(\(shapeLock))", [.text(target.schema)])
+    }
+
+    /// Makes certain that the lock which a connection has keeps another session out: some servers take advisory locks, and lock nothing.
+    ///
+    /// - Throws: `persistentStoreOpen` (134080).
+    private static func requireExclusion(by holder: Connection, of target: ConnectionTarget, _ pool: ConnectionPool)
+        throws
+    {
+        let other = try pool.open()
+        let isTaken = try other.query(
+            "SELECT pg_catalog.pg_try_advisory_xact_lock(\(shapeLock))",
             [.text(target.schema)]
         )
+        if isTaken.firstInt64 != 0 {
+            throw ServerCapabilities.failure(["advisory locks that keep other sessions out"], target.place)
+        }
     }
 
     /// Notes that a history is kept from now on, if it is asked for.

@@ -85,6 +85,8 @@ final class OpenDatabase: Sendable {
     private let historyIsKept: Atomic<Bool>
     /// Servers that may answer reads which bear to be a little behind; `nil` if there are none.
     let replicas: Replicas?
+    /// Whether the server lets several connections see one version.
+    let sharesVersions = Atomic(true)
 
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
@@ -142,27 +144,7 @@ final class OpenDatabase: Sendable {
             } else {
                 try connection.query("SELECT \(settings.sql(isLocal: false))", settings.values)
             }
-            connection.serverRun = try serverRun(connection)
-            return try timeline(connection)
-        }
-    }
-
-    /// What tells one run of a server from others.
-    ///
-    /// That is when it was started, and the processes that it has for itself, all of which end when one of its processes crashes. Any role may see
-    /// their numbers.
-    private static func serverRun(_ connection: Connection) throws -> ServerRun? {
-        do {
-            let told = try connection.query(
-                """
-                SELECT pid::bigint, EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text FROM pg_catalog.pg_stat_activity
-                WHERE datid IS NULL AND usesysid IS NULL
-                """
-            )
-            guard told.rowCount > 0 else { return nil }
-            return ServerRun(start: told[0].string(1), processes: Set(told.rows.map { $0.int64(0) }))
-        } catch let error as PostgreSQLError where error.kind == .server {
-            return nil
+            try ServerIdentity.read(connection)
         }
     }
 
@@ -182,22 +164,6 @@ final class OpenDatabase: Sendable {
         let milliseconds = String(Int(max(1, min(timeout * 1000, 2e9))))
         let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
         return Settings(values: [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)])
-    }
-
-    /// The timeline of a server that is written to; `nil` for a replica, and for a server that does not tell.
-    private static func timeline(_ connection: Connection) throws -> Int64? {
-        do {
-            // The control file tells of a promotion late. The name of the log that is written begins with it.
-            let told = try connection.query(
-                """
-                SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
-                ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
-                """
-            )
-            return told.rowCount == 1 ? told[0].optionalString(0).flatMap { Int64($0, radix: 16) } : nil
-        } catch let error as PostgreSQLError where error.kind == .server {
-            return nil
-        }
     }
 
     // MARK: - The same store

@@ -437,7 +437,7 @@ struct PipeliningTests {
     }
 
     @Test func `a session that ends amid statements breaks its connection, and the pool opens another`() throws {
-        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in nil }
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in }
         defer { pool.close() }
         let error = expectThrows(PostgreSQLError.self) {
             try pool.withConnection { connection in
@@ -451,7 +451,7 @@ struct PipeliningTests {
     }
 
     @Test func `what nobody took the answers of is over when the connection comes back`() throws {
-        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in nil }
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in }
         defer { pool.close() }
         try pool.withConnection { connection in
             try connection.post("BEGIN")

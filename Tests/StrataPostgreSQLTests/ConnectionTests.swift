@@ -154,7 +154,7 @@ struct ConnectionTests {
     }
 
     @Test func `a pool replaces a connection whose server process was killed`() throws {
-        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 10) { _ in nil }
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 10) { _ in }
         let process = try pool.withConnection { $0.serverProcess }
         try Server.connection().query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(process))])
         try expectEqual(pool.reading { try $0.query("SELECT 1").firstInt64 }, 1)
@@ -162,7 +162,7 @@ struct ConnectionTests {
     }
 
     @Test func `who waits too long for a connection learns that the pool is busy`() throws {
-        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 0.2) { _ in nil }
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 0.2) { _ in }
         let taken = try pool.take()
         defer { pool.give(back: taken) }
         let error = expectThrows(PostgreSQLError.self) { try pool.take() }

@@ -19,6 +19,7 @@ final class ChangeWatcher: @unchecked Sendable {
     /// The last number that was seen, and the timeline of the server that it was seen on.
     private var last: Int64
     private var timeline: Int64?
+    private var mayNotify = true
 
     private static let interval = 1.0
 
@@ -74,7 +75,7 @@ final class ChangeWatcher: @unchecked Sendable {
                 let current = try connection ?? listen()
                 connection = current
                 if isAnnounced.exchange(false, ordering: .acquiringAndReleasing) {
-                    try current.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
+                    try notify(current)
                 }
                 try look(current)
                 try wait(current)
@@ -95,9 +96,9 @@ final class ChangeWatcher: @unchecked Sendable {
             try connection.command("SET synchronous_commit = off")
             // First to listen, then to look: what comes in between is not lost.
             do { try connection.command("LISTEN \"\(channel)\"") } catch let error as PostgreSQLError
-                where error.sqlState == "25006" && !connection.isBroken
+                where error.kind == .server && !connection.isBroken
             {
-                // A server that only follows tells nobody. It is looked at.
+                // A server that only follows, or has no LISTEN, tells nobody. It is looked at.
             }
         }
         if timeline != nil, timeline != connection.timeline {
@@ -107,7 +108,19 @@ final class ChangeWatcher: @unchecked Sendable {
             engine()?.noteChangesOfOthers()
         }
         timeline = connection.timeline
+        mayNotify = true
         return connection
+    }
+
+    /// Wakes up others.
+    private func notify(_ connection: Connection) throws {
+        guard mayNotify else { return }
+        do {
+            try connection.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
+        } catch let error as PostgreSQLError where error.kind == .server && !connection.isBroken {
+            // The server has no NOTIFY, or does not let the role use it. Others look every second.
+            mayNotify = false
+        }
     }
 
     private func look(_ connection: Connection) throws {

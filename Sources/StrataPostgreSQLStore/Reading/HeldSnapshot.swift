@@ -6,7 +6,8 @@ struct HeldSnapshot: Sendable {
     let connection: Connection
     /// What leads to the same server.
     let pool: ConnectionPool
-    /// What lets other connections see the same moment; `nil` where nobody knows which server they would lead to.
+    /// What lets other connections see the same moment; `nil` where nobody knows which server they would lead to, or the server
+    /// cannot.
     let exported: ExportedSnapshot?
     let age: VersionAge?
 
@@ -16,20 +17,29 @@ struct HeldSnapshot: Sendable {
     ///   - connection: What has the transaction.
     ///   - pool: What leads to the same server.
     ///   - limit: After how many seconds it is given up; `nil` for never.
-    /// - Throws: ``PostgreSQLError``.
-    init(_ connection: Connection, _ pool: ConnectionPool, for limit: Double?) throws {
+    ///   - isShared: Whether other connections shall see the same moment.
+    /// - Throws: ``PostgreSQLError``; ``CannotBeShared`` if the server lets nobody share it, after which the transaction is of no use.
+    init(_ connection: Connection, _ pool: ConnectionPool, for limit: Double?, isShared: Bool) throws {
         self.connection = connection
         self.pool = pool
         // Before the server is told, so that whoever reads knows no later than the server that the time is over.
         age = limit.map(VersionAge.init)
         // The server's own limit is meant for transactions that write.
         let idle = PostgreSQLValue.text(String(age?.restInMilliseconds ?? 0))
-        let columns = connection.isPooled ? "" : ", \(ExportedSnapshot.columns)"
+        let isExported = isShared && !connection.isPooled
+        let columns = isExported ? ", \(ExportedSnapshot.columns)" : ""
         let asked = try connection.post("SELECT \(Self.idling)\(columns)", [idle])
         try connection.post("SAVEPOINT \(Self.savepoint)", isKept: false)
-        let told = try connection.answer(asked)
-        exported = told.rowCount == 1 && !connection.isPooled ? ExportedSnapshot(told[0], from: 1) : nil
+        do {
+            let told = try connection.answer(asked)
+            exported = isExported && told.rowCount == 1 ? ExportedSnapshot(told[0], from: 1) : nil
+        } catch let error as PostgreSQLError where isExported && ["0A000", "42501", "42883"].contains(error.sqlState) {
+            throw CannotBeShared()
+        }
     }
+
+    /// The server has no exported snapshots, or does not let the role use them.
+    struct CannotBeShared: Error {}
 
     /// What to go back to if a read fails or is cancelled, which must not end the transaction.
     ///

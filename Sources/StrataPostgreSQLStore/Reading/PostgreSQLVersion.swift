@@ -35,6 +35,16 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     static func newest(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double? = nil) throws
         -> PostgreSQLVersion
     {
+        do {
+            return try held(database, mayBeReplica: mayBeReplica, limit)
+        } catch is HeldSnapshot.CannotBeShared {
+            database.sharesVersions.store(false, ordering: .relaxed)
+            return try held(database, mayBeReplica: mayBeReplica, limit)
+        }
+    }
+
+    private static func held(_ database: OpenDatabase, mayBeReplica: Bool, _ limit: Double?) throws -> PostgreSQLVersion
+    {
         if mayBeReplica, let held = try database.replicas?.heldSnapshot(database, for: limit) {
             return PostgreSQLVersion(database, held, isOfReplica: true)
         }
@@ -48,7 +58,12 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         } else {
             try database.requireSame(try StoreMetadata.read(connection, database.place))
         }
-        let held = try HeldSnapshot(connection, database.pool, for: limit)
+        let held = try HeldSnapshot(
+            connection,
+            database.pool,
+            for: limit,
+            isShared: database.sharesVersions.load(ordering: .relaxed)
+        )
         return PostgreSQLVersion(database, held, isOfReplica: false)
     }
 

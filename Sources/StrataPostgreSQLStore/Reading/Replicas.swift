@@ -102,7 +102,12 @@ final class Replicas: Sendable {
         try onMember { member in
             let connection = try member.pool.open()
             guard try begin(member, database, connection, nil) else { return nil }
-            return try HeldSnapshot(connection, member.pool, for: limit)
+            return try HeldSnapshot(
+                connection,
+                member.pool,
+                for: limit,
+                isShared: database.sharesVersions.load(ordering: .relaxed)
+            )
         } unless: {
             false
         }
@@ -173,8 +178,10 @@ final class Replicas: Sendable {
     /// Whether a replica follows the server that is written to now.
     ///
     /// After a promotion another replica may still follow the old primary. Its log is of another timeline, so its positions mean nothing here.
-    /// One that has changed sides says so at once to roles that may look at its receiver, and to others with its next checkpoint.
+    /// One that has changed sides says so at once to roles that may look at its receiver, and to others with its next checkpoint. A replica of
+    /// another cluster may follow a copy of the store.
     private func followsPrimary(_ connection: Connection) throws -> Bool {
+        if let own = primary.systemIdentifier, let other = connection.systemIdentifier, own != other { return false }
         guard let timeline = primary.currentTimeline else { return true }
         if connection.followedTimeline == timeline { return true }
         let found = try connection.query(

@@ -1,0 +1,57 @@
+import StrataPostgreSQL
+
+/// Which server a session has come to: its cluster, its timeline, and since when it runs.
+enum ServerIdentity {
+    /// The timeline of a server that is written to; null for a replica.
+    ///
+    /// The control file tells of a promotion late. The name of the log that is written begins with it.
+    private static let timeline = """
+        CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
+        ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
+        """
+
+    /// The number that a cluster was given when it was made, and that its replicas share.
+    private static let system = "(SELECT system_identifier FROM pg_catalog.pg_control_system())"
+
+    /// When the server was started, and the processes that it has for itself, all of which end when one of its processes crashes.
+    ///
+    /// Any role may see their numbers.
+    private static let run = [
+        "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text",
+        """
+        (SELECT pg_catalog.array_agg(pid::bigint) FROM pg_catalog.pg_stat_activity WHERE datid IS NULL AND usesysid IS NULL)
+        """,
+    ]
+
+    /// Asks a new session, and notes what it tells; what the server does not tell stays unknown.
+    static func read(_ connection: Connection) throws {
+        if let told = try ask([timeline, system] + run, connection) {
+            connection.timeline = timeline(told, 0)
+            connection.systemIdentifier = told.optionalInt64(1)
+            connection.serverRun = run(told, 2)
+            return
+        }
+        connection.timeline = try ask([timeline], connection).flatMap { timeline($0, 0) }
+        connection.systemIdentifier = try ask([system], connection)?.optionalInt64(0)
+        connection.serverRun = try ask(run, connection).flatMap { run($0, 0) }
+    }
+
+    /// `nil` if the server refuses to answer.
+    private static func ask(_ columns: [String], _ connection: Connection) throws -> ResultRow? {
+        do {
+            let told = try connection.query("SELECT \(columns.joined(separator: ", "))")
+            return told.rowCount == 1 ? told[0] : nil
+        } catch let error as PostgreSQLError where error.kind == .server {
+            return nil
+        }
+    }
+
+    private static func timeline(_ row: ResultRow, _ column: Int) -> Int64? {
+        row.optionalString(column).flatMap { Int64($0, radix: 16) }
+    }
+
+    private static func run(_ row: ResultRow, _ column: Int) -> ServerRun? {
+        guard let start = row.optionalString(column), !row.isNull(column + 1) else { return nil }
+        return ServerRun(start: start, processes: Set(row.int64s(column + 1)))
+    }
+}

@@ -1,0 +1,215 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+@testable import StrataPostgreSQLStore
+
+/// A server that lacks what a plain PostgreSQL has, for the role `app`: a superuser would not notice what is forbidden.
+private final class LackingServer: Sendable {
+    let server: PrivateServer
+    let url: URL
+
+    init() throws {
+        server = try PrivateServer()
+        try server.connection().command("CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE strata TO app")
+        url = try require(URL(string: server.url.absoluteString.replacing("user=strata", with: "user=app")))
+    }
+
+    func run(_ sql: String) throws { try server.connection().command(sql) }
+
+    /// Puts a function in the place of one of the server's, which is there, and does nothing.
+    func replace(_ name: String, _ parameters: String, returning type: String, _ body: String) throws {
+        try run(
+            """
+            ALTER FUNCTION pg_catalog.\(name)(\(parameters)) RENAME TO strata_replaced_\(name);
+            CREATE FUNCTION pg_catalog.\(name)(\(parameters)) RETURNS \(type) LANGUAGE sql AS '\(body)'
+            """
+        )
+    }
+
+    func restore(_ name: String, _ parameters: String) throws {
+        try run(
+            """
+            DROP FUNCTION pg_catalog.\(name)(\(parameters));
+            ALTER FUNCTION pg_catalog.strata_replaced_\(name)(\(parameters)) RENAME TO \(name)
+            """
+        )
+    }
+
+    /// Expects that the store cannot be opened, and that the error says why.
+    func expectRefusal(_ sign: String, _ options: [String: Any] = [:]) {
+        let error = expectThrows(CocoaError.self) { _ = try ServerStack(url, options) }
+        expectEqual(error?.code, .persistentStoreOpen)
+        let text = error?.localizedDescription ?? ""
+        expect(text.contains("cannot be opened: the server has not") && text.contains(sign), "\(text)")
+    }
+}
+
+@Suite("PostgreSQL stores on servers that lack something", .enabled(if: Server.isThere))
+struct CapabilityTests {
+    @Test(arguments: [false, true])
+    func `a store is not opened, and the error names what is missing, also to those who only read`(_ isReadOnly: Bool)
+        throws
+    {
+        let lacking = try LackingServer()
+        try ServerStack(lacking.url).insert("Rome")
+        let options: [String: Any] = [NSReadOnlyPersistentStoreOption: isReadOnly]
+        for function in ["pg_xact_status(xid8)", "pg_current_xact_id()"] {
+            try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.\(function) FROM PUBLIC")
+            lacking.expectRefusal("numbers of transactions, and what has become of them", options)
+            try lacking.run("GRANT EXECUTE ON FUNCTION pg_catalog.\(function) TO PUBLIC")
+        }
+        // It says that it has locked.
+        try lacking.replace("pg_try_advisory_xact_lock", "int, int", returning: "boolean", "SELECT true")
+        lacking.expectRefusal("advisory locks that pg_locks shows", options)
+        try lacking.restore("pg_try_advisory_xact_lock", "int, int")
+        try lacking.replace("current_setting", "text, boolean", returning: "text", "SELECT NULL::text")
+        try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_xact_status(xid8) FROM PUBLIC")
+        lacking.expectRefusal("pg_xact_status); settings of plans (enable_seqscan, plan_cache_mode, jit).", options)
+        try lacking.restore("current_setting", "text, boolean")
+        try lacking.run("GRANT EXECUTE ON FUNCTION pg_catalog.pg_xact_status(xid8) TO PUBLIC")
+        let stack = try ServerStack(lacking.url, options)
+        try expectEqual(Cities.fetched(stack.context()), ["Rome"])
+    }
+
+    @Test func `no store is made where advisory locks keep no other session out`() throws {
+        let lacking = try LackingServer()
+        try lacking.replace("pg_advisory_xact_lock", "bigint", returning: "void", "SELECT")
+        lacking.expectRefusal("advisory locks that keep other sessions out")
+        try expectEqual(lacking.server.text("SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'"), "0")
+        try lacking.restore("pg_advisory_xact_lock", "bigint")
+        try ServerStack(lacking.url).insert("Rome")
+    }
+
+    @Test func `without exported snapshots contexts can be pinned, and those who read one version take turns`() throws {
+        let lacking = try LackingServer()
+        try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_export_snapshot() FROM PUBLIC")
+        let stack = try ServerStack(lacking.url)
+        try stack.insert("Rome")
+        let database = try stack.database
+        let version = try PostgreSQLVersion.newest(database, mayBeReplica: false)
+        try stack.insert("Oslo")
+        let count = "SELECT count(*) FROM city"
+        let second = Noted<Int64>()
+        let done = DispatchSemaphore(value: 0)
+        let first = try version.read { connection -> Int64? in
+            let found = try connection.query(count).firstInt64
+            Thread.detachNewThread {
+                defer { done.signal() }
+                let found = try? version.read { connection -> Int64? in try connection.query(count).firstInt64 }
+                if let found { second.note(found) }
+            }
+            // The second one waits for its turn.
+            let end = ContinuousClock.now + .seconds(300)
+            while version.waiterCount == 0, second.noted == nil, .now < end { usleep(1_000) }
+            return found
+        }
+        try require(done.wait(timeout: .now() + 300) == .success)
+        expectEqual([first, second.noted], [1, 1])
+        let pinned = stack.context()
+        try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
+        try expectEqual(Cities.fetched(pinned), ["Oslo", "Rome"])
+        try stack.insert("Bern")
+        try expectEqual(Cities.fetched(pinned), ["Oslo", "Rome"])
+    }
+
+    @Test func `without wake-ups others' changes are noticed, and no session is lost for it`() throws {
+        let lacking = try LackingServer()
+        try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_notify(text, text) FROM PUBLIC")
+        let options = [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+        let (writer, reader) = (
+            try ServerStack(lacking.url, history: true), try ServerStack(lacking.url, history: true, options)
+        )
+        let told = DispatchSemaphore(value: 0)
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: reader.coordinator,
+            queue: nil
+        ) { _ in told.signal() }
+        defer { NotificationCenter.default.removeObserver(token) }
+        func sessions() throws -> Set<Int64> {
+            let sql = "SELECT pid::bigint FROM pg_stat_activity WHERE usename = 'app'"
+            return Set(try lacking.server.connection().query(sql).rows.map { $0.int64(0) })
+        }
+        // Each has one of the pool, and one that looks for changes.
+        let end = ContinuousClock.now + .seconds(300)
+        while try sessions().count < 4, .now < end { usleep(1_000) }
+        let before = try sessions()
+        for name in ["Rome", "Oslo", "Bern"] {
+            try writer.insert(name)
+            try require(told.wait(timeout: .now() + 300) == .success)
+        }
+        try expect(before.isSubset(of: sessions()))
+        try expectEqual(Cities.fetched(reader.context()), ["Bern", "Oslo", "Rome"])
+    }
+}
+
+@Suite("PostgreSQL stores whose URL leads elsewhere", .enabled(if: Server.isThere))
+struct OtherClusterTests {
+    /// Makes a server on which there is a copy of a store, with its UUID, as if it had been restored from a dump.
+    private func copy(of original: PrivateServer) throws -> PrivateServer {
+        let copy = try PrivateServer()
+        try ServerStack(copy.url).insert("Atlantis")
+        let found = try original.connection().query("SELECT uuid, metadata FROM strata_store")
+        try copy.connection().query(
+            "UPDATE strata_store SET uuid = $1, metadata = $2",
+            [.text(found[0].string(0)), .bytea(found[0].data(1))]
+        )
+        return copy
+    }
+
+    @Test func `a server of another cluster is not believed, and what is there is neither read nor written`() throws {
+        let own = try PrivateServer()
+        try ServerStack(own.url).insert("Rome")
+        let other = try copy(of: own)
+        // The name of a host that leads to one, and then to the other.
+        let host = "/tmp/strata-host." + String(UInt64.random(in: 0 ... .max), radix: 36)
+        func lead(to server: PrivateServer) throws {
+            try? FileManager.default.removeItem(atPath: host)
+            try FileManager.default.createSymbolicLink(atPath: host, withDestinationPath: server.folder)
+            try own.connection().command(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+        }
+        defer { try? FileManager.default.removeItem(atPath: host) }
+        try lead(to: own)
+        let stack = try ServerStack(
+            require(URL(string: "postgresql:///strata?host=\(host)&user=strata&schema=shop")),
+            [NSPersistentStoreTimeoutOption: 20]
+        )
+        let context = stack.context()
+        try expectEqual(Cities.fetched(context), ["Rome"])
+        try lead(to: other)
+        let reading = expectThrows(CocoaError.self) { try Cities.fetched(context) }
+        expectEqual(reading?.code, .persistentStoreOperation)
+        let text = reading?.localizedDescription ?? ""
+        expect(text.contains("of another cluster than before"), "\(text)")
+        let saving = expectThrows(CocoaError.self) { try stack.insert("Oslo") }
+        expectEqual(saving?.code, .persistentStoreSave)
+        try expectEqual(other.text("SELECT string_agg(name, ',') FROM city"), "Atlantis")
+        try lead(to: own)
+        try stack.insert("Oslo")
+        try expectEqual(Cities.fetched(context), ["Oslo", "Rome"])
+    }
+
+    @Test func `a replica of another cluster is not read from, however far it is`() async throws {
+        let own = try PrivateServer()
+        let stack = try ServerStack(own.url)
+        try stack.insert("Rome")
+        let other = try copy(of: own)
+        let replica = try PrivateServer(following: other)
+        let session = try other.connection()
+        // Far beyond the end of the own server's log.
+        for _ in 0..<4 { try session.command("SELECT pg_logical_emit_message(true, 'a', 'b'), pg_switch_wal()") }
+        try replica.catchUp(with: other)
+        let reading = try ServerStack(
+            own.url,
+            [NSPostgreSQLReplicasOption: [replica.url], NSPostgreSQLReplicaWaitOption: 0.2]
+        )
+        try await expectEqual(Cities.awaited(reading.context(readsFromReplicas: true)), ["Rome"])
+    }
+}
