@@ -7,7 +7,12 @@ extension ConnectionPool {
     private static let leastTimeout = 0.2
 
     /// Has a connection ask who is in the way of a statement that is about to be given up.
-    func explainWaits(of connection: Connection) {
+    ///
+    /// - Parameters:
+    ///   - connection: The connection.
+    ///   - seconds: For how many seconds its statements wait for a lock; `nil` for the time-out.
+    package func explainWaits(of connection: Connection, waiting seconds: Double? = nil) {
+        let timeout = seconds ?? timeout
         guard !connection.isPooled, timeout >= Self.leastTimeout else { return }
         let rest = min(timeout / 4, 1)
         connection.explanation = WaitExplanation(after: timeout - rest) { [weak self] connection in

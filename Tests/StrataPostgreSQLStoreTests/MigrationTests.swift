@@ -202,8 +202,10 @@ struct MigrationTests {
         try store.fill()
         let holder = try store.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")
-        let error = expectThrows(CocoaError.self) { try store.open(2, [NSPersistentStoreTimeoutOption: 1.5]) }
+        let error = expectThrows(CocoaError.self) { try store.open(2, [NSPersistentStoreTimeoutOption: 4]) }
         expectEqual(error?.code, .persistentStoreTimeout)
+        let text = error?.localizedDescription ?? ""
+        expect(text.contains("blocked by process \(holder.serverProcess) of the server"), "\(text)")
         try holder.command("ROLLBACK")
         try expectEqual(store.problems(1), [])
         let context = try store.open(2)

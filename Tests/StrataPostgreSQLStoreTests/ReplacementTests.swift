@@ -69,6 +69,39 @@ struct ReplacementTests {
         try expectEqual(self.keys(store).count, 3)
     }
 
+    @Test func `tables and sequences keep their privileges and triggers, and a view is named before anything is made`()
+        throws
+    {
+        let store = ChangingStore()
+        try store.fill()
+        let connection = try store.connection()
+        try connection.command("CREATE VIEW city_names AS SELECT name FROM city")
+        let error = expectThrows(CocoaError.self) { _ = try migrate(store) }
+        let text = error?.localizedDescription ?? ""
+        expect(text.contains("view city_names (of city)"), "\(text)")
+        try expectEqual(store.problems(1), [])
+        try expect(!isLeft(store))
+
+        try connection.command(
+            """
+            DROP VIEW city_names; GRANT SELECT (people), INSERT (name) ON city TO PUBLIC; GRANT UPDATE ON strata_consumer TO PUBLIC;
+            GRANT USAGE ON SEQUENCE strata_keys_city TO PUBLIC; GRANT SELECT ON SEQUENCE strata_transaction_seq_seq TO PUBLIC;
+            CREATE TRIGGER nothing BEFORE UPDATE ON city FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()
+            """
+        )
+        try expect(migrate(store))
+        let found = try store.connection().query(
+            """
+            SELECT has_column_privilege('public', 'city', 'people', 'SELECT'), has_table_privilege('public', 'strata_consumer', 'UPDATE'),
+            has_sequence_privilege('public', 'strata_keys_city', 'USAGE'),
+            has_sequence_privilege('public', 'strata_transaction_seq_seq', 'SELECT'),
+            EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'city'::regclass AND tgname = 'nothing')
+            """
+        )
+        expectEqual((0..<5).map { found[0].int64($0) }, [1, 1, 1, 1, 1])
+        try expectEqual(store.problems(2), [])
+    }
+
     @Test func `what a killed migration has left is removed by the next one`() throws {
         let store = ChangingStore()
         try store.fill()

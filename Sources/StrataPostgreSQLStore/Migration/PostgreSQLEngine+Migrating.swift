@@ -46,7 +46,7 @@ extension PostgreSQLEngine {
     ///
     /// - Parameter request: The store, and what becomes what.
     /// - Returns: Whether it was migrated here; false if it has another version than the one to start from, since somebody else was first.
-    /// - Throws: `migration` (134110) with the reason, and `persistentStoreTimeout` (134090) if others keep a table locked.
+    /// - Throws: `migration` (134110) with the reason, and `persistentStoreTimeout` (134090), with who that is, if others keep a table locked.
     @discardableResult
     package static func migrate(_ request: PostgreSQLMigrationRequest) throws -> Bool {
         let target: ConnectionTarget
@@ -54,25 +54,33 @@ extension PostgreSQLEngine {
             throw PostgreSQLBoundary.cocoaError(error, .migrating, "")
         }
         return try PostgreSQLBoundary.run(.migrating, target.place) {
-            let pool = OpenDatabase.pool(target, size: 1, timeout: request.timeout)
+            // One more connection, to ask who has a table that is waited for.
+            let pool = OpenDatabase.pool(target, size: 2, timeout: request.timeout)
             defer { pool.close() }
             return try pool.withConnection { connection in
-                // Copying large tables takes the time that it takes.
-                connection.patience = max(request.timeout, 86_400)
-                return try migrate(request, target, connection)
+                pool.explainWaits(of: connection, waiting: lockWait)
+                return try migrate(request, target, pool, connection)
             }
         }
     }
 
+    /// For how many seconds the server may be silent once it has the locks and works.
+    static let workPatience = 86_400.0
+
+    /// For how many seconds a table is waited for before others get their turn.
+    static let lockWait = 1.0
+
     private static func migrate(
         _ request: PostgreSQLMigrationRequest,
         _ target: ConnectionTarget,
+        _ pool: ConnectionPool,
         _ connection: Connection
     ) throws -> Bool {
         let end = ContinuousClock.now + .seconds(request.timeout)
         while true {
+            connection.patience = max(request.timeout, 1)
             do {
-                return try attempt(request, target, connection)
+                return try attempt(request, target, pool, connection)
             } catch let error as PostgreSQLError where error.sqlState == "55P03" && ContinuousClock.now < end {
                 // Others get their turn before it is tried again.
                 try connection.command("ROLLBACK")
@@ -96,9 +104,12 @@ extension PostgreSQLEngine {
     private static func attempt(
         _ request: PostgreSQLMigrationRequest,
         _ target: ConnectionTarget,
+        _ pool: ConnectionPool,
         _ connection: Connection
     ) throws -> Bool {
-        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 1000")
+        try connection.command(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = \(Int(lockWait * 1000))"
+        )
         try OpenDatabase.lockShape(of: target, connection)
         guard let metadata = try StoreMetadata.read(connection, target.place) else {
             throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
@@ -112,7 +123,10 @@ extension PostgreSQLEngine {
         try migration.run()
         // Their statements and numbers of entities are those of the old model.
         try StoreSessions.endOthers(of: target, connection)
-        try connection.commit()
+        try ShapeCommit(connection, target, pool).commit { connection in
+            let found = try StoreMetadata.read(connection, target.place)
+            return found?.versionHashes == request.migration.destinationHashes
+        }
         return true
     }
 

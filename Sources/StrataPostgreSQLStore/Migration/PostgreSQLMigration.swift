@@ -57,6 +57,11 @@ final class PostgreSQLMigration {
     /// Writes everything.
     func run() throws {
         try lockAll()
+        // Copying large tables takes the time that it takes.
+        connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
+        let (dropped, successors) = replacedTables()
+        let belongings = try TableBelongings(of: dropped, connection)
+        try belongings.requireNoObstacles(dropped, successors, request.url, place)
         try checkRows()
         // Before rows are written: what is noted for them to be looked at later keeps tables from being changed.
         hadForeignKeys = try ForeignKeys.drop(connection)
@@ -76,6 +81,7 @@ final class PostgreSQLMigration {
         for join in layout.joins { try alterIfKept(join) }
         for table in oldTables where !kept.contains(table) { try connection.command("DROP TABLE \(table)") }
         for (from, to) in renamed { try connection.command("ALTER TABLE \(from) RENAME TO \(to)") }
+        for successor in successors { try belongings.handOn(to: successor) }
         for table in layout.tables where table.refolds {
             try FoldedColumns(table.destination, naming)?.fill(connection)
         }
@@ -84,6 +90,42 @@ final class PostgreSQLMigration {
         try migrateHistory()
         try writeMetadata()
         try makeForeignKeys()
+        for successor in successors { try belongings.makeTriggers(of: successor.new) }
+    }
+
+    /// The tables that will be dropped, and which ones take their places.
+    private func replacedTables() -> (dropped: [SQLName], [TableBelongings.Successor]) {
+        var dropped = Set(oldTables)
+        var successors: [TableBelongings.Successor] = []
+        for table in layout.tables {
+            guard let source = table.source else { continue }
+            guard alteration(table) == nil else {
+                dropped.remove(source.name)
+                continue
+            }
+            let own = [naming.key, naming.entity, naming.version].map { ($0, $0) }
+            let columns = zip(table.destination.columns, table.values).compactMap { column, value in
+                value.base.map { ($0, column.name) }
+            }
+            successors.append(
+                TableBelongings.Successor(old: source.name, new: table.destination.name, columns: own + columns)
+            )
+        }
+        for join in layout.joins {
+            if let kept = join.kept {
+                dropped.remove(kept.source.name)
+            } else if oldTables.contains(join.destination.name) {
+                let columns = [join.destination.first, join.destination.second] + join.destination.orders
+                successors.append(
+                    TableBelongings.Successor(
+                        old: join.destination.name,
+                        new: join.destination.name,
+                        columns: columns.map { ($0, $0) }
+                    )
+                )
+            }
+        }
+        return (dropped.sorted { $0.raw < $1.raw }, successors)
     }
 
     private var oldTables: [SQLName] { source.tables.map(\.name) + source.joinTables.map(\.name) }

@@ -18,6 +18,8 @@ package final class PostgreSQLReplacement {
     /// The old store.
     private let source: SQLMapping
     private let timeout: Double
+    /// Leads to the old store.
+    private let pool: ConnectionPool
     /// What keeps others from writing.
     private let connection: Connection
     /// Whether the old store has foreign keys, and the new one shall have them too.
@@ -50,9 +52,9 @@ package final class PostgreSQLReplacement {
         }
         self.timeout = timeout
         source = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
-        connection = try PostgreSQLBoundary.run(.migrating, target.place) { [target] in
-            try OpenDatabase.pool(target, size: 1, timeout: timeout).open()
-        }
+        let pool = OpenDatabase.pool(target, size: 1, timeout: timeout)
+        self.pool = pool
+        connection = try PostgreSQLBoundary.run(.migrating, target.place) { try pool.open() }
         let isExpected = try PostgreSQLBoundary.run(.migrating, target.place) {
             // In a transaction of its own: it locks what the copy reads.
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
@@ -68,6 +70,9 @@ package final class PostgreSQLReplacement {
             }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
             hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
+            // Before objects are made in vain.
+            let names = oldNames
+            try TableBelongings(of: names, connection).requireNoObstacles(names, [], old, target.place)
             return true
         }
         guard isExpected else { return nil }
@@ -86,10 +91,17 @@ package final class PostgreSQLReplacement {
         return url
     }
 
-    private var oldTables: String {
-        (PostgreSQLSchema.books.map(\.name)
-            + (source.tables.map(\.name) + source.joinTables.map(\.name)).map(\.description))
-            .joined(separator: ", ")
+    private var oldNames: [SQLName] { Self.names(source) }
+
+    private var oldTables: String { oldNames.map(\.description).joined(separator: ", ") }
+
+    private static func names(_ mapping: SQLMapping) -> [SQLName] {
+        PostgreSQLSchema.books.map { mapping.dialect.naming.name($0.name) } + mapping.tables.map(\.name)
+            + mapping.joinTables.map(\.name)
+    }
+
+    private static func sequences(_ mapping: SQLMapping) -> [SQLName] {
+        mapping.tables.map(PostgreSQLSchema.sequence) + [mapping.dialect.naming.name("strata_transaction_seq_seq")]
     }
 
     // MARK: - A copy
@@ -100,7 +112,7 @@ package final class PostgreSQLReplacement {
             let pool = OpenDatabase.pool(working, size: 1, timeout: timeout)
             defer { pool.close() }
             try pool.withConnection { connection in
-                connection.patience = max(timeout, 86_400)
+                connection.patience = max(timeout, PostgreSQLEngine.workPatience)
                 try connection.command("BEGIN; CREATE SCHEMA \(working.quotedSchema)")
                 try connection.command(PostgreSQLSchema(source).statements.joined(separator: ";\n"))
                 let naming = source.dialect.naming
@@ -149,20 +161,50 @@ package final class PostgreSQLReplacement {
         do {
             try PostgreSQLBoundary.run(.migrating, target.place) {
                 try makeForeignKeys(schema, configuration)
-                connection.patience = max(timeout, 86_400)
+                pool.explainWaits(of: connection, waiting: PostgreSQLEngine.lockWait)
                 try lockAll()
+                connection.patience = max(timeout, PostgreSQLEngine.workPatience)
+                let belongings = try TableBelongings(of: oldNames + Self.sequences(source), connection)
                 try connection.command("DROP TABLE \(oldTables)")
                 for table in source.tables {
                     try connection.command("DROP SEQUENCE \(PostgreSQLSchema.sequence(table))")
                 }
                 try moveTables()
                 try connection.command("DROP SCHEMA \(working.quotedSchema)")
+                try handOn(belongings, SQLMapping(schema, configuration: configuration, dialect: .postgresql))
                 try StoreSessions.endOthers(of: target, connection)
-                try connection.commit()
+                try ShapeCommit(connection, target, pool).commit { [working] connection in
+                    let left = try connection.query(
+                        "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
+                        [.text(working.schema)]
+                    )
+                    return left.rowCount == 0
+                }
             }
         } catch {
             abandon()
             throw error
+        }
+    }
+
+    /// Gives the new tables and sequences what those of the same names had.
+    private func handOn(_ belongings: TableBelongings, _ mapping: SQLMapping) throws {
+        let found = try connection.query(
+            """
+            SELECT c.relname::text, a.attname::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+            WHERE n.nspname = pg_catalog.current_schema() AND c.relkind IN ('r', 'p') AND a.attnum > 0
+            """
+        )
+        let naming = mapping.dialect.naming
+        let columns = Dictionary(grouping: found.rows) { $0.string(0) }
+        for name in Self.names(mapping) {
+            let own = (columns[name.raw] ?? []).map { naming.name($0.string(1)) }
+            try belongings.handOn(to: .init(old: name, new: name, columns: own.map { ($0, $0) }))
+            try belongings.makeTriggers(of: name)
+        }
+        for name in Self.sequences(mapping) {
+            try belongings.handOn(to: .init(old: name, new: name, columns: []), isSequence: true)
         }
     }
 
@@ -173,7 +215,7 @@ package final class PostgreSQLReplacement {
         let pool = OpenDatabase.pool(working, size: 1, timeout: timeout)
         defer { pool.close() }
         try pool.withConnection { connection in
-            connection.patience = max(timeout, 86_400)
+            connection.patience = max(timeout, PostgreSQLEngine.workPatience)
             try connection.command("BEGIN")
             let violations = try ForeignKeys(mapping, connection).make()
             guard violations.isEmpty else { throw ForeignKeys.failure(url, violations, target.place) }
@@ -185,7 +227,9 @@ package final class PostgreSQLReplacement {
     private func lockAll() throws {
         let end = ContinuousClock.now + .seconds(timeout)
         while true {
-            try connection.command("SAVEPOINT strata_place; SET LOCAL lock_timeout = 1000")
+            try connection.command(
+                "SAVEPOINT strata_place; SET LOCAL lock_timeout = \(Int(PostgreSQLEngine.lockWait * 1000))"
+            )
             do {
                 try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
                 return

@@ -1,0 +1,75 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+
+/// The commit of a transaction that has changed the tables of a store, and that has ``OpenDatabase/lockShape(of:_:)``.
+///
+/// If the connection breaks while it is under way, another one looks what has become of it: the store itself tells.
+struct ShapeCommit {
+    private let connection: Connection
+    private let target: ConnectionTarget
+    private let pool: ConnectionPool
+    private let transaction: String
+    private let process: Int64
+
+    /// Asks what the transaction is called, by which the session is found that nobody can reach any more.
+    init(_ connection: Connection, _ target: ConnectionTarget, _ pool: ConnectionPool) throws {
+        self.connection = connection
+        self.target = target
+        self.pool = pool
+        let told = try connection.query(
+            "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()::bigint"
+        )
+        transaction = told[0].string(0)
+        process = told[0].int64(1)
+    }
+
+    /// Commits.
+    ///
+    /// - Parameter hasHappened: Whether what another connection sees is what the transaction has made.
+    /// - Throws: ``PostgreSQLError`` if nothing was committed; `migration` (134110) if nobody can be asked within the time-out.
+    func commit(_ hasHappened: (Connection) throws -> Bool) throws {
+        do {
+            try connection.commit()
+        } catch let error as PostgreSQLError where [.connection, .deadline].contains(error.kind) {
+            guard try settle(error, hasHappened) else {
+                throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
+            }
+        }
+    }
+
+    private func settle(_ error: PostgreSQLError, _ hasHappened: (Connection) throws -> Bool) throws -> Bool {
+        let end = ContinuousClock.now + .seconds(max(pool.timeout, 5))
+        var last = error
+        while ContinuousClock.now < end {
+            do {
+                let asking = try pool.open(timeout: 5)
+                // The server may still wait in the old session.
+                let ended = try asking.query(
+                    """
+                    SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+                    WHERE pid = $1 AND backend_xid = $2::text::xid8::xid
+                    """,
+                    [.int8(process), .text(transaction)]
+                )
+                if ended.rowCount == 0 {
+                    // Whoever gets the lock sees how it has ended.
+                    try asking.command("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 1000")
+                    try OpenDatabase.lockShape(of: target, asking)
+                    return try hasHappened(asking)
+                }
+            } catch let other as PostgreSQLError {
+                last = other
+            }
+            usleep(50_000)
+        }
+        throw CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The connection to the store \(target.place) was lost while its migration was committed, and nobody could be asked whether it was. Either all of it was, or nothing: add the store again.",
+                NSUnderlyingErrorKey: last,
+            ]
+        ).marked(.environment)
+    }
+}

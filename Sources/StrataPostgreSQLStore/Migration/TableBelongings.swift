@@ -1,0 +1,194 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataSQL
+
+/// What others have given to tables that are dropped, and that the tables in their place shall have: their owner, privileges and triggers.
+///
+/// Used by one thread, in one transaction.
+struct TableBelongings {
+    /// A table in the place of another one.
+    struct Successor {
+        let old: SQLName
+        let new: SQLName
+        /// What the columns are called that go on.
+        let columns: [(old: SQLName, new: SQLName)]
+    }
+
+    private struct Privilege {
+        let kind: String
+        /// As SQL writes it.
+        let grantee: String
+        let mayBePassedOn: Bool
+        /// `nil` for the whole table.
+        let column: String?
+    }
+
+    private struct Trigger {
+        let name: String
+        let definition: String
+        /// What lets it fire when, as SQL writes it; `nil` for what is usual.
+        let firing: String?
+    }
+
+    private let connection: Connection
+    private var privileges: [String: [Privilege]] = [:]
+    private var owners: [String: String] = [:]
+    private var triggers: [String: [Trigger]] = [:]
+
+    /// Looks at tables and sequences of the schema that the session sees, while they are there.
+    init(of names: [SQLName], _ connection: Connection) throws {
+        self.connection = connection
+        let list = PostgreSQLValue.array(Self.array(names))
+        let owned = try connection.query(
+            """
+            SELECT c.relname::text, pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) FROM pg_catalog.pg_class AS c
+            WHERE \(Self.areNamed) AND pg_catalog.pg_get_userbyid(c.relowner) <> current_user
+            """,
+            [list]
+        )
+        for row in owned.rows { owners[row.string(0)] = row.string(1) }
+        let granted = try connection.query(
+            """
+            SELECT c.relname::text, NULL::text, \(Self.privilege) FROM pg_catalog.pg_class AS c
+            CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS x WHERE \(Self.areNamed) AND x.grantee <> c.relowner
+            UNION ALL
+            SELECT c.relname::text, a.attname::text, \(Self.privilege) FROM pg_catalog.pg_class AS c
+            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+            CROSS JOIN LATERAL pg_catalog.aclexplode(a.attacl) AS x WHERE \(Self.areNamed) AND x.grantee <> c.relowner
+            """,
+            [list]
+        )
+        for row in granted.rows {
+            privileges[row.string(0), default: []].append(
+                Privilege(
+                    kind: row.string(2),
+                    grantee: row.string(3),
+                    mayBePassedOn: row.int64(4) != 0,
+                    column: row.optionalString(1)
+                )
+            )
+        }
+        let made = try connection.query(
+            """
+            SELECT c.relname::text, pg_catalog.quote_ident(t.tgname), pg_catalog.pg_get_triggerdef(t.oid),
+            CASE t.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' END
+            FROM pg_catalog.pg_trigger AS t JOIN pg_catalog.pg_class AS c ON c.oid = t.tgrelid
+            WHERE \(Self.areNamed) AND NOT t.tgisinternal ORDER BY 1, 2
+            """,
+            [list]
+        )
+        for row in made.rows {
+            triggers[row.string(0), default: []].append(
+                Trigger(name: row.string(1), definition: row.string(2), firing: row.optionalString(3))
+            )
+        }
+    }
+
+    private static let areNamed = """
+        c.relname::text = ANY($1)
+        AND c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = pg_catalog.current_schema())
+        """
+
+    private static let privilege = """
+        x.privilege_type, CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(x.grantee)) END,
+        x.is_grantable
+        """
+
+    private static func array(_ names: [SQLName]) -> PostgreSQLArray {
+        var array = PostgreSQLArray(.text)
+        for name in names { array.append(name.raw) }
+        return array
+    }
+
+    // MARK: - Handing on
+
+    /// Gives a table or a sequence what its predecessor had, but for its triggers.
+    func handOn(to successor: Successor, isSequence: Bool = false) throws {
+        let kind = isSequence ? "SEQUENCE" : "TABLE"
+        // What is granted by default may be more than the old one had.
+        let given = try TableBelongings(of: [successor.new], connection).privileges[successor.new.raw] ?? []
+        for grantee in Set(given.map(\.grantee)).sorted() {
+            try connection.command("REVOKE ALL ON \(kind) \(successor.new) FROM \(grantee)")
+        }
+        for privilege in privileges[successor.old.raw] ?? [] {
+            var what = privilege.kind
+            if let column = privilege.column {
+                guard let new = successor.columns.first(where: { $0.old.raw == column })?.new else { continue }
+                what += " (\(new))"
+            }
+            let passing = privilege.mayBePassedOn ? " WITH GRANT OPTION" : ""
+            try connection.command("GRANT \(what) ON \(kind) \(successor.new) TO \(privilege.grantee)\(passing)")
+        }
+        if let owner = owners[successor.old.raw] {
+            try connection.command("ALTER \(kind) \(successor.new) OWNER TO \(owner)")
+        }
+    }
+
+    /// Makes the triggers of a table that has the name of its predecessor.
+    func makeTriggers(of table: SQLName) throws {
+        for trigger in triggers[table.raw] ?? [] {
+            do {
+                try connection.command(trigger.definition)
+            } catch let error as PostgreSQLError where error.kind == .server {
+                throw PostgreSQLError(
+                    .server,
+                    sqlState: error.sqlState,
+                    "the trigger \(trigger.name) of \(table.raw) cannot be made for its new columns: \(error.message)"
+                )
+            }
+            if let firing = trigger.firing {
+                try connection.command("ALTER TABLE \(table) \(firing) TRIGGER \(trigger.name)")
+            }
+        }
+    }
+
+    // MARK: - What is in the way
+
+    /// What keeps tables from being replaced, each in a few words: what depends on them, row security, which nobody may lose without notice, and
+    /// triggers of tables that get another name.
+    func obstacles(_ dropped: [SQLName], _ successors: [Successor]) throws -> [String] {
+        let found = try connection.query(
+            """
+            SELECT DISTINCT CASE d.classid WHEN 'pg_catalog.pg_rewrite'::regclass
+            THEN (SELECT pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, r.ev_class, 0) FROM pg_catalog.pg_rewrite AS r WHERE r.oid = d.objid)
+            ELSE pg_catalog.pg_describe_object(d.classid, d.objid, 0) END, c.relname::text
+            FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_class AS c
+            ON d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = c.oid
+            OR d.refclassid = 'pg_catalog.pg_type'::regclass AND d.refobjid = c.reltype
+            LEFT JOIN pg_catalog.pg_constraint AS k ON d.classid = 'pg_catalog.pg_constraint'::regclass AND k.oid = d.objid
+            WHERE d.deptype = 'n' AND d.classid <> 'pg_catalog.pg_trigger'::regclass AND \(Self.areNamed)
+            AND (k.oid IS NULL OR k.conrelid <> c.oid AND pg_catalog.strpos(k.conname::text, $2) <> 1)
+            UNION ALL
+            SELECT 'row security', c.relname::text FROM pg_catalog.pg_class AS c
+            WHERE \(Self.areNamed) AND (c.relrowsecurity OR EXISTS (SELECT FROM pg_catalog.pg_policy AS p WHERE p.polrelid = c.oid))
+            ORDER BY 2, 1
+            """,
+            [.array(Self.array(dropped)), .text(ForeignKey.prefix)]
+        )
+        var obstacles = found.rows.map { "\($0.string(0)) (of \($0.string(1)))" }
+        for successor in successors where successor.old != successor.new {
+            for trigger in triggers[successor.old.raw] ?? [] {
+                obstacles.append(
+                    "trigger \(trigger.name) (of \(successor.old.raw), which becomes \(successor.new.raw))"
+                )
+            }
+        }
+        return obstacles
+    }
+
+    /// Refuses a migration that something is in the way of.
+    func requireNoObstacles(_ dropped: [SQLName], _ successors: [Successor], _ url: URL, _ place: String) throws {
+        let obstacles = try obstacles(dropped, successors)
+        guard !obstacles.isEmpty else { return }
+        let list = obstacles.prefix(10).joined(separator: ", ")
+        let others = obstacles.count > 10 ? ", and \(obstacles.count - 10) more" : ""
+        let reason =
+            "tables are written anew that others depend on: \(list)\(others). Drop these before the migration, and make them again after it"
+        throw MigrationErrors.failure(
+            url,
+            CocoaError(.migration, userInfo: [NSLocalizedDescriptionKey: reason + "."]),
+            place: place
+        )
+    }
+}
