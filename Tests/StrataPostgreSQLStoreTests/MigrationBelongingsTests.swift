@@ -134,10 +134,7 @@ struct MigrationFaultTests {
         try fill(server.url)
     }
 
-    /// Migrates by way of the proxy, which strikes at the commit of the migration.
-    ///
-    /// - Parameter onStrike: Called once it has.
-    /// - Returns: What the migration has failed with.
+    /// Migrates by way of the proxy, which strikes at the commit of the migration, and tells what that has failed with.
     private func migrate(_ fault: FaultProxy.Fault, onStrike: () -> Void = {}) throws -> CocoaError? {
         let holder = try server.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")

@@ -11,7 +11,11 @@ final class KeyBlocks: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
     /// What is left of the blocks that were drawn, by the number of the root entity in the model.
-    private let stocks = Mutex<[Int: Stock]>([:])
+    ///
+    /// Only the process that has drawn them may hand them out: the child of a fork inherits them as well.
+    private let drawn: Mutex<(process: pid_t, stocks: [Int: Stock])>
+    /// The number of the process.
+    private let process: @Sendable () -> pid_t
     /// The most digits that the first key of a block had, by the number of the root entity in the model.
     private let digits = Mutex<[Int: Int]>([:])
 
@@ -28,9 +32,20 @@ final class KeyBlocks: Sendable {
     /// - Parameters:
     ///   - mapping: The tables and their sequences.
     ///   - pool: The connections whose plans are made anew when a table has become ten times as large.
-    init(_ mapping: SQLMapping, _ pool: ConnectionPool) {
+    ///   - process: Tells the number of the process; tests have others.
+    init(_ mapping: SQLMapping, _ pool: ConnectionPool, process: @escaping @Sendable () -> pid_t = { getpid() }) {
         self.mapping = mapping
         self.pool = pool
+        self.process = process
+        drawn = Mutex((process(), [:]))
+    }
+
+    private func withStocks<R>(_ body: (inout [Int: Stock]) -> R) -> R {
+        let process = process()
+        return drawn.withLock { drawn in
+            if drawn.process != process { drawn = (process, [:]) }
+            return body(&drawn.stocks)
+        }
     }
 
     /// Keys for new rows of one hierarchy; empty if the store does not hold it.
@@ -42,14 +57,10 @@ final class KeyBlocks: Sendable {
         while missing > 0 {
             let size = Int64(PostgreSQLSchema.keyBlock)
             let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root))
-            let result = try connection.query(
-                "SELECT pg_catalog.nextval($1::text::regclass) FROM pg_catalog.generate_series(1, $2)",
-                [.text(PostgreSQLSchema.sequence(table).description), .int8(blocks)]
-            )
-            let drawn = result.rows.map { $0.int64(0)..<($0.int64(0) + size) }
+            let drawn = try draw(blocks, table, connection)
             guard let last = drawn.last else { break }
             noteSize(last.lowerBound, root)
-            stocks.withLock { stocks in
+            withStocks { stocks in
                 for block in drawn { stocks[root, default: Stock()].ranges.join(block) }
             }
             let (more, still) = take(missing, root)
@@ -57,6 +68,49 @@ final class KeyBlocks: Sendable {
             missing = still
         }
         return taken
+    }
+
+    /// Draws blocks.
+    ///
+    /// A sequence that was altered gives keys that lie in blocks of others, and so does one that was set back, as by an incomplete restore. So the
+    /// server is asked in the same statement by how much the sequence counts, and whether there are rows with these keys.
+    private func draw(_ blocks: Int64, _ table: SQLTable, _ connection: Connection) throws -> [Range<Int64>] {
+        let key = mapping.dialect.naming.key
+        let sequence = PostgreSQLSchema.sequence(table)
+        // Planned each time: as long as the table is small a plan would read all of it.
+        let posted = try connection.post(
+            """
+            SELECT n.key, (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment,
+            (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key ORDER BY t.\(key) LIMIT 1)
+            FROM (SELECT pg_catalog.nextval($1::text::regclass) AS key FROM pg_catalog.generate_series(1, $2) OFFSET 0) AS n
+            """,
+            [.text(sequence.description), .int8(blocks)],
+            isKept: false
+        )
+        let size = Int64(PostgreSQLSchema.keyBlock)
+        return try connection.answer(posted).rows.map { row in
+            guard row.int64(1) == size else {
+                throw failure(
+                    "the sequence \(sequence.raw) increments by \(row.int64(1)), and must by \(size). Run ALTER SEQUENCE \(sequence) INCREMENT BY \(size)"
+                )
+            }
+            let block = row.int64(0)..<(row.int64(0) + size)
+            if let found = row.optionalInt64(2), block.contains(found) {
+                throw failure(
+                    "the sequence \(sequence.raw) is behind the rows of \(table.name.raw), which have the key \(found) that it gives. Set it beyond the last one with setval"
+                )
+            }
+            return block
+        }
+    }
+
+    private func failure(_ reason: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(pool.target.place) has no keys for new objects: \(reason)."
+            ]
+        ).marked(.environment)
     }
 
     /// Has plans made anew if keys tell that a table has grown past the next power of ten.
@@ -76,7 +130,7 @@ final class KeyBlocks: Sendable {
 
     /// How many blocks are drawn at least, twice as many as the last time.
     private func nextBlocks(_ root: Int) -> Int64 {
-        stocks.withLock { stocks in
+        withStocks { stocks in
             let count = stocks[root]?.nextBlocks ?? 1
             stocks[root, default: Stock()].nextBlocks = min(count * 2, Self.mostBlocks)
             return count
@@ -84,11 +138,11 @@ final class KeyBlocks: Sendable {
     }
 
     /// Lets go of the keys that are left: another server may give them out again.
-    func forget() { stocks.withLock { $0 = [:] } }
+    func forget() { withStocks { $0 = [:] } }
 
     /// As many of the keys that are left as are wanted, and how many are missing.
     private func take(_ count: Int, _ root: Int) -> ([Range<Int64>], missing: Int) {
-        stocks.withLock { stocks in
+        withStocks { stocks in
             var ranges = stocks[root]?.ranges ?? []
             var taken: [Range<Int64>] = []
             var missing = count
