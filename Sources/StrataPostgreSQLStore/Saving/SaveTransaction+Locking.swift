@@ -12,8 +12,21 @@ extension SaveTransaction {
         /// One hierarchy: the rows to be written, and the rows that changed relationships lead to.
         struct Hierarchy {
             let root: Int
-            let written: PostedStatement?
-            let targets: (references: [ObjectReference], locked: PostedStatement)?
+            /// The rows that relationships lead to.
+            let targets: [ObjectReference]
+            let locked: PostedStatement
+            /// What was locked.
+            let kind: Kind
+        }
+
+        /// What one statement locks.
+        enum Kind {
+            /// The rows to be written: it tells their keys and versions.
+            case written
+            /// The rows that relationships lead to: it tells their keys.
+            case targets
+            /// Both: it tells the key of each, what it has found, and whether it is one to be written.
+            case both
         }
 
         fileprivate var hierarchies: [Hierarchy] = []
@@ -37,18 +50,30 @@ extension SaveTransaction {
         var versions: [Int: [Int64: Int64]] = [:]
         var missing: [StoreConflict] = []
         for hierarchy in look.hierarchies {
-            if let written = hierarchy.written {
-                versions[hierarchy.root] = Dictionary(
-                    try connection.answer(written).rows.map { ($0.int64(0), $0.int64(1)) },
-                    uniquingKeysWith: { first, _ in first }
-                )
+            let (root, found) = (hierarchy.root, try connection.answer(hierarchy.locked))
+            func note(_ rows: [(key: Int64, version: Int64)]) {
+                versions[root] = Dictionary(rows.map { ($0.key, $0.version) }) { first, _ in first }
             }
-            if let (references, locked) = hierarchy.targets {
-                let found = try connection.answer(locked)
+            func noteMissing(_ keys: Set<Int64>) {
+                missing += hierarchy.targets.filter { !keys.contains($0.key) }.map { .missing($0, root: root) }
+            }
+            switch hierarchy.kind {
+            case .written: note(found.rows.map { ($0.int64(0), $0.int64(1)) })
+            case .targets:
                 // Mostly all are there.
-                guard found.rowCount != references.count else { continue }
-                let keys = Set(found.rows.map { $0.int64(0) })
-                missing += references.filter { !keys.contains($0.key) }.map { .missing($0, root: hierarchy.root) }
+                if found.rowCount != hierarchy.targets.count { noteMissing(Set(found.rows.map { $0.int64(0) })) }
+            case .both:
+                var written: [(Int64, Int64)] = []
+                var keys: Set<Int64> = []
+                for row in found.rows where !row.isNull(1) {
+                    if row.int64(2) == 1 {
+                        written.append((row.int64(0), row.int64(1)))
+                    } else {
+                        keys.insert(row.int64(0))
+                    }
+                }
+                note(written)
+                noteMissing(keys)
             }
         }
         for lock in changes.locked { try check(lock.layout, lock.key, lock.baseVersion, versions) }
@@ -88,18 +113,39 @@ extension SaveTransaction {
         // All savers go through the tables in this order.
         return try Set(written.keys).union(targets.keys).sorted().compactMap { root in
             guard let entity = mapping.entity(modelNumber: root) else { return nil }
-            return Look.Hierarchy(
-                root: root,
-                written: try written[root].map { keys, isDeleting in
-                    // Members may be added to a row that only changes.
-                    let strength = isDeleting ? "UPDATE" : "NO KEY UPDATE"
-                    return try lock(keys, "\(naming.key), \(naming.version)", entity, "FOR \(strength)")
-                },
-                targets: try targets[root].map { references in
-                    (references, try lock(references.map(\.key), "\(naming.key)", entity, "FOR KEY SHARE"))
+            // Members may be added to a row that only changes.
+            let strength = written[root]?.isDeleting == true ? "FOR UPDATE" : "FOR NO KEY UPDATE"
+            let (keys, targets) = (written[root]?.keys ?? [], targets[root] ?? [])
+            let (locked, kind): (PostedStatement, Look.Kind) =
+                if targets.isEmpty {
+                    (try lock(keys, "\(naming.key), \(naming.version)", entity, strength), .written)
+                } else if keys.isEmpty {
+                    (try lock(targets.map(\.key), "\(naming.key)", entity, "FOR KEY SHARE"), .targets)
+                } else {
+                    (try lock(keys, strength, targets.map(\.key), entity), .both)
                 }
-            )
+            return Look.Hierarchy(root: root, targets: targets, locked: locked, kind: kind)
         }
+    }
+
+    /// Asks for the locks of rows that are written, and of others that are led to, all of them in the order of their keys: two savers that lock
+    /// the ones first, and then the others, could wait for each other.
+    private func lock(_ written: [Int64], _ strength: String, _ targets: [Int64], _ entity: EntityMapping) throws
+        -> PostedStatement
+    {
+        let rows = (written.map { ($0, Int64(1)) } + targets.map { ($0, 0) }).sorted { $0.0 < $1.0 }
+        // A statement has one strength for a table. Here each row is looked up by itself, as the arrays have them.
+        func found(_ column: SQLName, _ strength: String) -> String {
+            "(SELECT t.\(column) FROM \(entity.table) AS t WHERE t.\(naming.key) = k.key \(strength))"
+        }
+        return try connection.post(
+            """
+            SELECT k.key, CASE WHEN k.kind = 1 THEN \(found(naming.version, strength)) ELSE \(found(naming.key, "FOR KEY SHARE")) END, k.kind
+            FROM \(unnested([.int8, .int8], from: 1)) AS k (key, kind)
+            """,
+            [.array(PostgreSQLArray(rows.map(\.0))), .array(PostgreSQLArray(rows.map(\.1)))],
+            mayWait: true
+        )
     }
 
     /// Asks for the locks of some rows, one after the other in the order of their keys.

@@ -1,0 +1,110 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("The order in which saves lock rows of a PostgreSQL store", .enabled(if: Server.isThere))
+struct LockOrderTests {
+    /// Saves on a thread of its own.
+    private final class Saving: Sendable {
+        private let done = DispatchSemaphore(value: 0)
+        private let error = Mutex<CocoaError?>(nil)
+
+        init(_ context: NSManagedObjectContext) {
+            Thread.detachNewThread { [self] in
+                defer { done.signal() }
+                do { try context.performAndWait { try context.save() } } catch {
+                    self.error.withLock { $0 = error as? CocoaError }
+                }
+            }
+        }
+
+        func failure() throws -> CocoaError? {
+            try require(done.wait(timeout: .now() + 300) == .success)
+            return error.withLock { $0 }
+        }
+    }
+
+    private func users(_ context: NSManagedObjectContext) throws -> [NSManagedObject] {
+        let request = NSFetchRequest<NSManagedObject>(entityName: "User")
+        request.sortDescriptors = [NSSortDescriptor(key: "email", ascending: true)]
+        return try context.fetch(request)
+    }
+
+    @Test
+    func `a save that relates an object to an earlier one of its table does not deadlock with one that deletes both`()
+        throws
+    {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url)
+        let filling = stack.context()
+        try filling.performAndWait {
+            // One after the other, so that the keys are in the order of the names.
+            for name in ["a", "b", "c"] {
+                _ = filling.insert("User", ["email": name])
+                try filling.save()
+            }
+        }
+        let (relating, deleting) = (stack.context(), stack.context())
+        try relating.performAndWait {
+            let users = try users(relating)
+            users[2].setValue(users[0], forKey: "boss")
+        }
+        try deleting.performAndWait {
+            for user in try users(deleting) { deleting.delete(user) }
+        }
+        let session = try server.connection()
+        func waitForWaiters(_ count: Int) throws {
+            let end = ContinuousClock.now + .seconds(300)
+            while try session.query("SELECT 1 FROM pg_locks WHERE NOT granted").rowCount < count {
+                try require(ContinuousClock.now < end, "nobody waits")
+            }
+        }
+        let holder = try server.connection()
+        try holder.command("BEGIN; SELECT 1 FROM \"user\" WHERE email = 'b' FOR UPDATE")
+        // It has the first one, and waits for the second.
+        let deletion = Saving(deleting)
+        try waitForWaiters(1)
+        // It waits for the first one, and must not have the third yet.
+        let relation = Saving(relating)
+        try waitForWaiters(2)
+        try holder.command("ROLLBACK")
+        try expect(deletion.failure() == nil)
+        try expect(relation.failure() != nil)
+        let log = try String(contentsOfFile: server.folder + "/server.log", encoding: .utf8)
+        expect(!log.contains("deadlock detected"), "\(log)")
+        try expectEqual(session.query("SELECT 1 FROM \"user\"").rowCount, 0)
+    }
+
+    @Test func `one look at rows to be written and rows that are led to finds all conflicts of both`() throws {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url)
+        let context = stack.context()
+        try context.performAndWait {
+            for name in ["a", "b", "c", "d", "e"] {
+                _ = context.insert("User", ["email": name])
+                try context.save()
+            }
+            let users = try users(context)
+            users[1].setValue(users[0], forKey: "boss")
+            users[3].setValue(users[2], forKey: "boss")
+            users[4].setValue("Eve", forKey: "name")
+            try server.connection().command(
+                "DELETE FROM \"user\" WHERE email = 'a'; UPDATE \"user\" SET strata_version = 7 WHERE email IN ('d', 'e')"
+            )
+            let error = expectThrows(CocoaError.self) { try context.save() }
+            let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+            let names = conflicts.compactMap { $0.sourceObject.value(forKey: "email") as? String }
+            expectEqual(names.sorted().filter { ["d", "e"].contains($0) }, ["d", "e"], "\(String(describing: error))")
+            expect(conflicts.count > 2, "\(conflicts)")
+            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            users[1].setValue(nil, forKey: "boss")
+            try context.save()
+            try expectEqual(server.text("SELECT count(boss_id) FROM \"user\""), "1")
+        }
+    }
+}
