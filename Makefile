@@ -287,17 +287,19 @@ python:
 		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends python3 > /dev/null; \
 	}
 
-# What the store for PostgreSQL and its tests need beside that: libpq's header, and a server's programs. Debian's package of the server makes a
-# cluster, and starts it on port 5432. Nobody asked for that: the tests have servers of their own. So the package is told not to while it is installed.
+# What the store for PostgreSQL and its tests need beside that: libpq's header, a server's programs, and openssl for its certificate. Debian's
+# package of the server makes a cluster, and starts it on port 5432. Nobody asked for that: the tests have servers of their own. So the package
+# is told not to while it is installed.
 NO_CLUSTER = /etc/postgresql-common/createcluster.d/strata.conf
 postgresql-packages:
-	@if ! pkg-config --exists libpq || ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 && ! command -v initdb > /dev/null; then \
+	@if ! pkg-config --exists libpq || ! command -v openssl > /dev/null \
+		|| { ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 && ! command -v initdb > /dev/null; }; then \
 		if ! command -v apt-get > /dev/null; then \
-			echo "Install PostgreSQL and the development files of libpq, please." >&2; exit 1; \
+			echo "Install PostgreSQL, the development files of libpq, and openssl, please." >&2; exit 1; \
 		fi; \
 		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
 		export DEBIAN_FRONTEND=noninteractive; \
 		trap '$$sudo rm -f $(NO_CLUSTER); $$sudo rmdir $(dir $(NO_CLUSTER)) 2> /dev/null || true' EXIT; \
 		$$sudo mkdir -p $(dir $(NO_CLUSTER)) && echo 'create_main_cluster = false' | $$sudo tee $(NO_CLUSTER) > /dev/null && \
-		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends libpq-dev postgresql > /dev/null; \
+		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends libpq-dev postgresql openssl > /dev/null; \
 	fi

@@ -9,12 +9,14 @@
 #   Tests/postgresql-server.sh pooler FOLDER SERVER [setting=value …]
 #                                                                starts a pgbouncer in transaction mode before the one in SERVER, and prints
 #                                                                the URL that leads through it; `stop` stops it
+#   Tests/postgresql-server.sh certificates FOLDER NAME          makes an authority (root.crt) and a server's certificate and key by that name
+#                                                                (server.crt, server.key); the folder may be there
 #   Tests/postgresql-server.sh promote FOLDER                    lets a replica go its own way
 #   Tests/postgresql-server.sh halt FOLDER                       stops it at once, as if it had crashed
 #   Tests/postgresql-server.sh resume FOLDER                     starts it again
 #   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then;
-#                                                                STRATA_POSTGRESQL_SCRIPT tells it where this is; with STRATA_POOLER=1 the
-#                                                                URL leads through a pooler
+#                                                                STRATA_POSTGRESQL_SCRIPT tells it where this is, and PGSERVICEFILE names
+#                                                                a file that it may write; with STRATA_POOLER=1 the URL leads through a pooler
 #
 # With STRATA_DISK=1 the server's disk is that of postgresql-disk.c: it is full for tables as long as there is a file `full` in the folder, and
 # each flush takes STRATA_FLUSH microseconds longer. A C compiler is needed for it.
@@ -126,6 +128,22 @@ pooler() {
     echo "postgresql:///strata?host=$folder&user=strata"
 }
 
+# Elliptic curves, as keys of RSA take a second or more. The key has to be the server's own.
+certificates() {
+    local folder=$1 name=$2
+    mkdir -p "$folder"
+    (
+        cd "$folder"
+        key=(-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes)
+        openssl req -x509 "${key[@]}" -days 2 -subj "/CN=Tests of Strata" -keyout root.key -out root.crt
+        openssl req "${key[@]}" -subj "/CN=$name" -keyout server.key -out server.csr
+        openssl x509 -req -in server.csr -CA root.crt -CAkey root.key -CAcreateserial -days 2 \
+            -extfile <(printf 'subjectAltName=DNS:%s\n' "$name") -out server.crt
+        chmod 600 server.key
+        if [ "$(id -u)" -eq 0 ]; then chown "$user" server.key; fi
+    ) > "$folder/openssl.log" 2>&1 || { cat "$folder/openssl.log" >&2; exit 1; }
+}
+
 promote() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -w promote > /dev/null); }
 
 halt() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true; }
@@ -146,17 +164,21 @@ case "${1:-}" in
     stop) stop "$2" ;;
     replica) shift; replica "$@" ;;
     pooler) shift; pooler "$@" ;;
+    certificates) certificates "$2" "$3" ;;
     promote) promote "$2" ;;
     halt) halt "$2" ;;
     resume) run_server "$2" ;;
     run)
         shift
         folder=$(mktemp -d /tmp/strata-pg.XXXXXX)
-        trap 'if [ -d "$folder.p" ]; then stop "$folder.p"; fi; stop "$folder"' EXIT
+        trap 'if [ -d "$folder.p" ]; then stop "$folder.p"; fi; stop "$folder"; rm -f "$folder.service"' EXIT
         STRATA_TEST_POSTGRESQL=$(start "$folder")
         if [ "${STRATA_POOLER:-0}" = 1 ]; then STRATA_TEST_POSTGRESQL=$(pooler "$folder.p" "$folder" default_pool_size=20); fi
         STRATA_POSTGRESQL_SCRIPT=$(readlink -f "${BASH_SOURCE[0]}")
-        export STRATA_TEST_POSTGRESQL STRATA_POSTGRESQL_SCRIPT
+        # A program of several threads cannot change its environment, and libpq finds services by nothing else.
+        PGSERVICEFILE="$folder.service"
+        : > "$PGSERVICEFILE"
+        export STRATA_TEST_POSTGRESQL STRATA_POSTGRESQL_SCRIPT PGSERVICEFILE
         "$@" ;;
     *) sed -n '2,/^set /{/^#/p}' "$0" >&2; exit 2 ;;
 esac

@@ -23,10 +23,17 @@ final class PrivateServer: Sendable {
     /// - Parameters:
     ///   - settings: The server's settings, as `name=value`.
     ///   - environment: What the script is told.
+    ///   - port: The port that it listens on, also of its socket; `nil` for the socket of the usual one alone.
     /// - Throws: If it does not start.
-    init(_ settings: [String] = [], environment: [String: String] = [:]) throws {
+    init(_ settings: [String] = [], environment: [String: String] = [:], port: Int? = nil) throws {
         folder = Self.newFolder()
-        url = try Self.start(["start", folder] + settings, environment)
+        guard let port else {
+            url = try Self.start(["start", folder] + settings, environment)
+            return
+        }
+        let all = settings + ["port=\(port)", "listen_addresses=127.0.0.1"]
+        let socket = try Self.start(["start", folder] + all, environment.merging(["PGPORT": "\(port)"]) { $1 })
+        url = try require(URL(string: "\(socket.absoluteString)&port=\(port)"))
     }
 
     /// Starts one that follows another.
@@ -38,7 +45,7 @@ final class PrivateServer: Sendable {
     deinit { _ = try? Self.run(["stop", folder], [:]) }
 
     /// A short path: a socket's has 107 bytes at most.
-    private static func newFolder() -> String { "/tmp/strata-own." + String(UInt64.random(in: 0 ... .max), radix: 36) }
+    static func newFolder() -> String { "/tmp/strata-own." + String(UInt64.random(in: 0 ... .max), radix: 36) }
 
     private static func start(_ words: [String], _ environment: [String: String]) throws -> URL {
         try require(URL(string: try run(words, environment) + "&schema=shop"))
@@ -121,12 +128,19 @@ final class ServerStack: Sendable {
         return context
     }
 
+    /// The cities that a new context sees.
+    ///
+    /// The store goes with the stack, which has to be there until the answer is.
+    func cities() throws -> [String] { try withExtendedLifetime(self) { try Cities.fetched(context()) } }
+
     /// Saves a new city.
     func insert(_ name: String) throws {
         let context = context()
-        try context.performAndWait {
-            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue(name, forKey: "name")
-            try context.save()
+        try withExtendedLifetime(self) {
+            try context.performAndWait {
+                NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue(name, forKey: "name")
+                try context.save()
+            }
         }
     }
 }

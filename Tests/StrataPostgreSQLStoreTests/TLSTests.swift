@@ -1,0 +1,196 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+/// A server that shows a certificate, and lets nobody in by its port without a password.
+///
+/// It is on this machine, and has a name that says nothing of that: names are what decides whether it has to prove who it is.
+private final class CertifiedServer {
+    static let name = "db.strata.example"
+    private static let password = "correct horse"
+
+    private let server: PrivateServer
+    private let port: Int
+    /// The authority that has signed the certificate, and one that has not.
+    let root: String
+    let otherRoot: String
+    private let files: String
+
+    init() throws {
+        files = PrivateServer.newFolder()
+        let other = files + "/other"
+        try PrivateServer.run(["certificates", files, Self.name], [:])
+        try PrivateServer.run(["certificates", other, Self.name], [:])
+        (root, otherRoot) = (files + "/root.crt", other + "/root.crt")
+        try Self.write("\(files)/hba.conf", "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+        try Self.write("\(files)/passwords", "*:*:*:guide:\(Self.password)\n", mode: 0o600)
+        let settings = [
+            "ssl=on", "ssl_cert_file=\(files)/server.crt", "ssl_key_file=\(files)/server.key",
+            "hba_file=\(files)/hba.conf",
+        ]
+        (server, port) = try Self.start(settings)
+        try server.connection().command(
+            "CREATE ROLE guide LOGIN PASSWORD '\(Self.password)'; GRANT CREATE ON DATABASE strata TO guide"
+        )
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: files) }
+
+    private static func write(_ path: String, _ text: String, mode: Int = 0o644) throws {
+        try text.write(toFile: path, atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    /// Starts it on a port that nobody has; somebody may take that meanwhile.
+    private static func start(_ settings: [String]) throws -> (PrivateServer, Int) {
+        for _ in 0..<5 {
+            let port = try freePort()
+            if let server = try? PrivateServer(settings, port: port) { return (server, port) }
+        }
+        let port = try freePort()
+        return (try PrivateServer(settings, port: port), port)
+    }
+
+    private static func freePort() throws -> Int {
+        let door = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(door) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(door, $0, size) == 0 && getsockname(door, $0, &size) == 0
+            }
+        }
+        try require(isBound)
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    /// The store on it, as one reaches it by a name, and with what else the URL says.
+    func url(_ host: String = CertifiedServer.name, _ parameters: String...) throws -> URL {
+        let rest = ["hostaddr=127.0.0.1", "schema=shop", "passfile=\(files)/passwords"] + parameters
+        return try require(
+            URL(string: "postgresql://guide@\(host):\(port)/strata?\(rest.joined(separator: "&"))")
+        )
+    }
+
+    /// Whether what is sent to and fro is encrypted.
+    func isEncrypted(_ url: URL) throws -> Bool {
+        let connection = try Connection.open(ConnectionTarget(url), timeout: 60)
+        return try connection.query("SELECT 1 FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl").rowCount == 1
+    }
+}
+
+@Suite("PostgreSQL stores on servers that show a certificate", .enabled(if: Server.isThere))
+struct TLSTests {
+    @Test func `a server far away is believed by the right certificate, and then serves as any other`() throws {
+        let server = try CertifiedServer()
+        let url = try server.url(CertifiedServer.name, "sslrootcert=\(server.root)")
+        let stack = try ServerStack(url, history: true)
+        try stack.insert("Rome")
+        // What is larger than the pieces that are encrypted, in both directions.
+        let long = (0..<40).map { String(repeating: "\($0) ", count: 20_000 + $0) }
+        for name in long { try stack.insert(name) }
+        try expectEqual(ServerStack(url).cities(), (long + ["Rome"]).sorted())
+        try expect(server.isEncrypted(url))
+    }
+
+    @Test func `a server far away is refused if its certificate is not trusted, or is another one's`() throws {
+        let server = try CertifiedServer()
+        let refusals = [
+            // Whom it is signed by is not known.
+            (try server.url(CertifiedServer.name, "sslrootcert=\(server.otherRoot)"), "certificate verify failed"),
+            (try server.url("other.strata.example", "sslrootcert=\(server.root)"), "does not match host name"),
+            // Nobody is trusted if nothing says whom.
+            (try server.url(CertifiedServer.name, "sslrootcert=/nowhere/root.crt"), "/nowhere/root.crt"),
+        ]
+        for (url, reason) in refusals {
+            let error = expectThrows(CocoaError.self) { try ServerStack(url) }
+            expectEqual(error?.code, .persistentStoreOpen)
+            let text = error?.localizedDescription ?? ""
+            expect(text.contains(reason), "\(text)")
+            // Nobody was told the password, which is in no text either.
+            expect(!text.contains("horse"), "\(text)")
+        }
+    }
+
+    @Test func `how a server proves who it is may be said in the URL`() throws {
+        let server = try CertifiedServer()
+        // Encrypted, and believed whoever it is.
+        let encrypted = try server.url("other.strata.example", "sslmode=require")
+        try ServerStack(encrypted).insert("Rome")
+        try expect(server.isEncrypted(encrypted))
+        let plain = try server.url("other.strata.example", "sslmode=disable")
+        try expectEqual(ServerStack(plain).cities(), ["Rome"])
+        try expect(!server.isEncrypted(plain))
+        // The authority is checked, and not the name.
+        let certified = try server.url("other.strata.example", "sslmode=verify-ca", "sslrootcert=\(server.root)")
+        try expectEqual(ServerStack(certified).cities(), ["Rome"])
+        let foreign = try server.url(CertifiedServer.name, "sslmode=verify-ca", "sslrootcert=\(server.otherRoot)")
+        expectEqual(expectThrows(CocoaError.self) { try ServerStack(foreign) }?.code, .persistentStoreOpen)
+    }
+
+    @Test func `a server of this machine need not show who it is`() throws {
+        let server = try CertifiedServer()
+        let url = try server.url("localhost")
+        try ServerStack(url).insert("Rome")
+        try expectEqual(ServerStack(url).cities(), ["Rome"])
+    }
+}
+
+@Suite("PostgreSQL stores by the name of a service", .enabled(if: Server.isThere))
+struct ServiceFileTests {
+    private static let file = ProcessInfo.processInfo.environment["PGSERVICEFILE"]
+
+    /// What libpq asks for when the URL names the service.
+    private func write(_ password: String, host: String) throws {
+        let text = "[strata-shop]\nhost=\(host)\ndbname=strata\nuser=guide\npassword=\(password)\n"
+        try text.write(toFile: require(Self.file), atomically: true, encoding: .utf8)
+    }
+
+    // One test, as there is one file.
+    @Test func `the password of a service lets in, and is in no error`() throws {
+        let files = PrivateServer.newFolder()
+        try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: files) }
+        try "local all guide scram-sha-256\nlocal all all trust\n"
+            .write(toFile: files + "/hba.conf", atomically: false, encoding: .utf8)
+        let server = try PrivateServer(["hba_file=\(files)/hba.conf"])
+        try server.connection().command(
+            "CREATE ROLE guide LOGIN PASSWORD 'correct-horse'; GRANT CREATE ON DATABASE strata TO guide"
+        )
+        let url = try require(URL(string: "postgresql:///?service=strata-shop&schema=shop"))
+        try write("correct-horse", host: server.folder)
+        let stack = try ServerStack(url, history: true)
+        try stack.insert("Rome")
+        try expectEqual(ServerStack(url).cities(), ["Rome"])
+        try expectEqual(server.text("SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'shop'"), "guide")
+
+        func refusal(_ body: () throws -> Void) -> CocoaError? {
+            let error = expectThrows(CocoaError.self) { try body() }
+            // The error as it is printed, with all that lies beneath.
+            var text = ""
+            dump(error, to: &text)
+            text += "\(String(describing: error)) \(error?.localizedDescription ?? "") \(error?.userInfo ?? [:])"
+            expect(!text.contains("horse") && !text.contains("battery"), "\(text)")
+            return error
+        }
+        try write("battery-staple", host: server.folder)
+        let wrong = refusal { _ = try ServerStack(url) }
+        expectEqual(wrong?.code, .fileReadNoPermission)
+        expectEqual((wrong?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "28P01")
+        try write("correct-horse", host: "/nowhere")
+        expectEqual(refusal { _ = try ServerStack(url) }?.code, .persistentStoreOpen)
+        // What the server says of a statement, and of a store that is open.
+        try write("correct-horse", host: server.folder)
+        try server.connection().command("REVOKE ALL ON SCHEMA shop FROM guide; ALTER SCHEMA shop OWNER TO strata")
+        expectEqual(refusal { _ = try ServerStack(url) }?.code, .fileReadNoPermission)
+        try server.halt()
+        expectEqual(refusal { try stack.insert("Oslo") }?.code, .persistentStoreSave)
+    }
+}
