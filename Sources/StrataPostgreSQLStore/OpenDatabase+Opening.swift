@@ -24,6 +24,7 @@ extension OpenDatabase {
                 var wasMade = false
                 var metadata = try pool.withConnection { try StoreMetadata.read($0, target.place) }
                 if metadata == nil {
+                    try pool.withConnection { try requireUse(of: target, $0) }
                     guard !request.isReadOnly else {
                         throw CocoaError(
                             .fileReadNoSuchFile,
@@ -112,6 +113,25 @@ extension OpenDatabase {
             if !connection.isIdle { try connection.rollback() }
             try ServerCapabilities.requireEach(connection, target.place)
             throw error
+        }
+    }
+
+    /// Refuses a schema that is there and that the role may not use.
+    ///
+    /// The server passes such a schema over as if it were not there, and would make the tables where the session looks next: among its temporary ones,
+    /// which are nobody else's and go with it.
+    ///
+    /// - Throws: ``PostgreSQLError`` with 42501.
+    private static func requireUse(of target: ConnectionTarget, _ connection: Connection) throws {
+        let refused = try connection.query(
+            """
+            SELECT 1 FROM pg_catalog.pg_namespace
+            WHERE nspname = $1 AND NOT pg_catalog.has_schema_privilege(oid, 'USAGE')
+            """,
+            [.text(target.schema)]
+        )
+        guard refused.rowCount == 0 else {
+            throw PostgreSQLError(.server, sqlState: "42501", "the role has no USAGE on the schema")
         }
     }
 
