@@ -3,10 +3,11 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
-import StrataPostgreSQLStore
 import StrataRows
 import TestSupport
 import Testing
+
+@testable import StrataPostgreSQLStore
 
 /// Two coordinators on one database, as two processes would have them.
 private final class Pair {
@@ -177,6 +178,32 @@ struct SharedDatabaseTests {
         let start = ContinuousClock.now
         try listener.waitForNotification(orFor: -1, seconds: 60)
         expect(.now - start < .seconds(50))
+    }
+
+    @Test func `a save of another process is heard of by its wake-up alone`() throws {
+        let options: [AnyHashable: Any] = [
+            NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
+        ]
+        let pair = try Pair(options: options)
+        let store = try require(pair.first.coordinator.persistentStores.first as? PostgreSQLStore)
+        let watcher = try require((store.engine as? PostgreSQLEngine)?.watcher.withLock { $0 })
+        // It would look by itself in an hour.
+        watcher.interval.store(3_600_000, ordering: .releasing)
+        let told = DispatchSemaphore(value: 0)
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: pair.first.coordinator,
+            queue: nil
+        ) { _ in told.signal() }
+        defer { NotificationCenter.default.removeObserver(token) }
+        let other = pair.secondContext()
+        // It may look once more before it hears of the new interval: that would show one, or two.
+        for name in ["Rome", "Oslo", "Bern", "Riga"] {
+            try insert(name, other)
+            expect(told.wait(timeout: .now() + 300) == .success)
+        }
+        let context = pair.first.context()
+        try expectEqual(context.performAndWait { try cities(context) }, ["Bern", "Oslo", "Riga", "Rome"])
     }
 
     @Test func `who is ended by the server, or by its time limit for the role, has not cancelled`() throws {

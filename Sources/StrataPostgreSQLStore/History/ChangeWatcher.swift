@@ -21,7 +21,8 @@ final class ChangeWatcher: @unchecked Sendable {
     private var timeline: Int64?
     private var mayNotify = true
 
-    private static let interval = 1.0
+    /// After how many milliseconds it looks though nobody has woken it up.
+    let interval = Atomic(1_000)
 
     init(_ database: OpenDatabase, last: Int64, _ engine: @escaping @Sendable () -> PostgreSQLEngine?) {
         self.database = database
@@ -82,7 +83,7 @@ final class ChangeWatcher: @unchecked Sendable {
             } catch {
                 // The server is away: it is looked for again, and the history tells then what has happened.
                 connection = nil
-                sleep(Self.interval)
+                sleep(1)
             }
         }
     }
@@ -150,7 +151,8 @@ final class ChangeWatcher: @unchecked Sendable {
     }
 
     private func wait(_ connection: Connection) throws {
-        try connection.waitForNotification(orFor: wakeUp.read, seconds: Self.interval)
+        let seconds = Double(interval.load(ordering: .acquiring)) / 1000
+        try connection.waitForNotification(orFor: wakeUp.read, seconds: seconds)
         var bytes = [UInt8](repeating: 0, count: 64)
         _ = read(wakeUp.read, &bytes, 64)
         // What comes together is told together.
