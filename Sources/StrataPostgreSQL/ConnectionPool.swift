@@ -135,6 +135,7 @@ package final class ConnectionPool: Sendable {
     package func open(timeout: Double? = nil) throws -> Connection {
         let limit = min(timeout ?? self.timeout, openingTimeout)
         let end = ContinuousClock.now + .seconds(limit)
+        var busy: PostgreSQLError?
         while true {
             do {
                 let connection = try Connection.open(target, timeout: max((end - .now) / .seconds(1), 0.1)) {
@@ -153,7 +154,11 @@ package final class ConnectionPool: Sendable {
                 let mayCome =
                     (error.isBusy && openingTimeout == .infinity)
                     || (isKnown && (target.hasSeveralHosts || error.sqlState == PostgreSQLError.cutOff))
-                guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else { throw error }
+                if error.isBusy { busy = error }
+                guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else {
+                    // The last attempt may have had no time for an answer, which would have been the same.
+                    throw error.kind == .deadline ? busy ?? error : error
+                }
                 usleep(100_000)
             }
         }

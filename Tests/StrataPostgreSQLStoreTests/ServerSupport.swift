@@ -5,6 +5,7 @@ import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
 import StrataRows
+import Synchronization
 import TestSupport
 import Testing
 
@@ -27,5 +28,34 @@ enum Server {
         let connection = try Connection.open(target, timeout: 30)
         try connection.command("SET search_path TO \(target.quotedSchema)")
         return try connection.query(sql).rows.map { $0.int64(0) }
+    }
+}
+
+/// What a thread of its own does, and comes to.
+final class Errand<R: Sendable>: Sendable {
+    private let end = DispatchSemaphore(value: 0)
+    private let result = Synchronization.Mutex<Result<R, any Error>?>(nil)
+
+    init(_ body: @escaping @Sendable () throws -> R) {
+        Thread.detachNewThread { [self] in
+            let done = Result { try body() }
+            result.withLock { $0 = done }
+            end.signal()
+        }
+    }
+
+    /// Waits for its end, as long as a slow machine needs.
+    func wait() throws -> R {
+        try require(end.wait(timeout: .now() + 300) == .success, "it did not end")
+        return try require(result.withLock { $0 }).get()
+    }
+}
+
+/// Waits until something holds, as long as a slow machine needs.
+func waitUntil(_ condition: () throws -> Bool) throws {
+    let end = DispatchTime.now() + 300
+    while try !condition() {
+        try require(DispatchTime.now() < end, "waited in vain")
+        usleep(1_000)
     }
 }

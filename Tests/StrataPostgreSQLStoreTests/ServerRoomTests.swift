@@ -1,0 +1,118 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("PostgreSQL servers that let nobody else in", .enabled(if: Server.isThere))
+struct ServerRoomTests {
+    /// A server with few places, behind a proxy that tells how often somebody has knocked.
+    private final class FullServer: Sendable {
+        let server: PrivateServer
+        let proxy: FaultProxy
+        private let sessions = Synchronization.Mutex<[Connection]>([])
+        /// One who is always there.
+        private let observer: Connection
+
+        init() throws {
+            server = try PrivateServer(["max_connections=6", "superuser_reserved_connections=0"])
+            proxy = try FaultProxy(to: server.url)
+            observer = try server.connection()
+        }
+
+        deinit { proxy.close() }
+
+        /// Takes all places that are left.
+        func fill() throws {
+            let target = try ConnectionTarget(server.url)
+            while true {
+                do {
+                    let session = try Connection.open(target, timeout: 60)
+                    sessions.withLock { $0.append(session) }
+                } catch let error as PostgreSQLError where error.sqlState == "53300" {
+                    return
+                }
+            }
+        }
+
+        /// Ends the sessions of those who come by the proxy, and takes their places.
+        func expel() throws {
+            proxy.setOpen(false)
+            let own = sessions.withLock { $0.count } + 1
+            let sql = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            try waitUntil { try require(observer.query(sql).firstInt64) <= Int64(own) }
+            try fill()
+            proxy.setOpen(true)
+        }
+
+        /// Gives one place up.
+        func leave() { sessions.withLock { _ = $0.popLast() } }
+
+        /// Waits until somebody has been turned away, and has come again.
+        func waitForCallers() throws {
+            let known = proxy.callers.withLock { $0 }
+            try waitUntil { proxy.callers.withLock { $0 } >= known + 3 }
+        }
+
+        func stack(timeout: Double) throws -> ServerStack {
+            try ServerStack(proxy.url, [NSPersistentStoreTimeoutOption: timeout])
+        }
+    }
+
+    private func sqlState(_ error: CocoaError?) -> String? {
+        (error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState
+    }
+
+    @Test func `who adds a store waits until there is room, and is told after the time-out that there was none`() throws
+    {
+        let full = try FullServer()
+        try full.fill()
+        let error = expectThrows(CocoaError.self) { try full.stack(timeout: 1) }
+        expectEqual(error?.code, .persistentStoreOpen)
+        expectEqual(sqlState(error), "53300")
+        let opening = Errand { try full.stack(timeout: 300) }
+        try full.waitForCallers()
+        full.leave()
+        let stack = try opening.wait()
+        try stack.insert("Rome")
+        try expectEqual(stack.cities(), ["Rome"])
+    }
+
+    @Test func `who reads or saves waits until there is room, and is told after the time-out that there was none`()
+        throws
+    {
+        let full = try FullServer()
+        let (patient, hasty) = (try full.stack(timeout: 300), try full.stack(timeout: 1))
+        try patient.insert("Rome")
+        try full.expel()
+        let reading = expectThrows(CocoaError.self) { try Cities.fetched(hasty.context()) }
+        expectEqual(reading?.code, .persistentStoreOperation)
+        expectEqual(sqlState(reading), "53300")
+        let context = hasty.context()
+        try context.performAndWait {
+            _ = context.insert("City", ["name": "Oslo"])
+            let saving = expectThrows(CocoaError.self) { try context.save() }
+            expectEqual(saving?.code, .persistentStoreSave)
+            expectEqual(sqlState(saving), "53300")
+            // Nothing is lost.
+            expect(context.hasChanges)
+        }
+
+        let patientReading = Errand { try patient.cities() }
+        try full.waitForCallers()
+        full.leave()
+        try expectEqual(patientReading.wait(), ["Rome"])
+        try full.expel()
+        let saving = Errand { try patient.insert("Bern") }
+        try full.waitForCallers()
+        full.leave()
+        try saving.wait()
+        full.leave()
+        try context.performAndWait { try context.save() }
+        try expectEqual(hasty.cities(), ["Bern", "Oslo", "Rome"])
+    }
+}
