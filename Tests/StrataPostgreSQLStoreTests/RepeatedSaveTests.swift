@@ -1,0 +1,146 @@
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Saves that PostgreSQL ends for the sake of others", .enabled(if: Server.isThere))
+struct RepeatedSaveTests {
+    /// Waits until a session waits for another one; returns who waits.
+    private func waiting(for blocker: Connection, _ observer: Connection) throws -> Int64 {
+        var pid: Int64?
+        try waitUntil {
+            pid = try observer.query(
+                "SELECT pid::bigint FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))",
+                [.int8(Int64(blocker.serverProcess))]
+            ).firstInt64
+            return pid != nil
+        }
+        return try require(pid)
+    }
+
+    /// A save comes to a row that somebody has who waits for a row of the save: a deadlock, of which the server ends the save.
+    ///
+    /// Somebody else has a row in between, so that the save stands still for as long as the other one takes to wait for it. The server looks for
+    /// deadlocks on behalf of who waits last; the other one, which waits before, does not have it look.
+    ///
+    /// - Parameters:
+    ///   - change: What the other one does to the row that both want, before it lets go of both.
+    ///   - check: Called with the context that saves and with what waits for its save.
+    /// - Throws: What `check` throws.
+    private func deadlock(_ change: String, _ check: (NSManagedObjectContext, () throws -> Void) throws -> Void) throws
+    {
+        let pinned = try PinnedStack()
+        let context = pinned.stack.context()
+        try context.performAndWait {
+            for name in ["Rome", "Oslo", "Bern"] { _ = context.insert("City", ["name": name]) }
+            try context.save()
+        }
+        let (other, between, observer) = (try pinned.direct(), try pinned.direct(), try pinned.direct())
+        let keys = try observer.query("SELECT strata_id FROM city ORDER BY strata_id").rows.map { $0.int64(0) }
+        let locked: @Sendable (Int64) -> String = { key in
+            "SELECT 1 FROM city WHERE strata_id = \(key) FOR UPDATE"
+        }
+        try between.command("BEGIN; \(locked(keys[1]))")
+        try other.command("SET deadlock_timeout = '1h'; BEGIN; \(locked(keys[2]))")
+
+        let saving = Errand {
+            try context.performAndWait {
+                for city in try context.all("City") {
+                    city.setValue((city.value(forKey: "name") as? String ?? "") + "!", forKey: "name")
+                }
+                try context.save()
+            }
+        }
+        let saver = try waiting(for: between, observer)
+        let wanting = Errand { _ = try other.command(locked(keys[0])) }
+        // Until the other one waits for the save.
+        try waitUntil {
+            try observer.query(
+                "SELECT 1 WHERE $1::int = ANY(pg_blocking_pids($2::int))",
+                [.int8(saver), .int8(Int64(other.serverProcess))]
+            ).rowCount > 0
+        }
+        try between.rollback()
+        // It gets the row only if the save lets go of all that it had.
+        try wanting.wait()
+        try other.command(change.replacing("KEY", with: "\(keys[0])") + "COMMIT")
+        try check(context) { try saving.wait() }
+    }
+
+    @Test func `a save that the server ends because of a deadlock is made again`() throws {
+        try deadlock("") { context, wait in
+            try wait()
+            try expectEqual(Cities.fetched(context), ["Bern!", "Oslo!", "Rome!"])
+            context.performAndWait { context.reset() }
+            try expectEqual(Cities.fetched(context), ["Bern!", "Oslo!", "Rome!"])
+        }
+    }
+
+    @Test func `a save that is made again after a deadlock finds what the other one has changed`() throws {
+        try deadlock("UPDATE city SET strata_version = strata_version + 1 WHERE strata_id = KEY;") { context, wait in
+            expectEqual(expectThrows(CocoaError.self) { try wait() }?.code, .managedObjectMerge)
+            // Nothing was written, and nothing is lost.
+            expect(context.performAndWait { context.updatedObjects.count == 3 })
+            let other = NSManagedObjectContext(.privateQueue)
+            other.persistentStoreCoordinator = context.persistentStoreCoordinator
+            try expectEqual(Cities.fetched(other), ["Bern", "Oslo", "Rome"])
+        }
+    }
+
+    /// Has the server refuse insertions of cities as a transaction that cannot be serialized, so many times.
+    private func refuse(_ pinned: PinnedStack, _ count: Int64) throws -> Connection {
+        let session = try pinned.direct()
+        let schema = try require(session.command("SELECT current_schema()")[0].optionalString(0))
+        try session.command(
+            """
+            CREATE SEQUENCE attempts;
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('\(schema).attempts') <= \(count) THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END IF;
+            RETURN NULL; END $$;
+            CREATE TRIGGER refused AFTER INSERT ON city FOR EACH STATEMENT EXECUTE FUNCTION refuse()
+            """
+        )
+        return session
+    }
+
+    @Test func `what the server ends with 40001 is made again, and there once`() throws {
+        let pinned = try PinnedStack([NSPersistentHistoryTrackingKey: true])
+        let session = try refuse(pinned, 3)
+        try pinned.stack.insert("Rome")
+        try expectEqual(session.query("SELECT last_value FROM attempts").firstInt64, 4)
+        try session.command("SELECT setval('attempts', 1, false)")
+        let context = pinned.stack.context()
+        try context.performAndWait {
+            _ = try context.execute(NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"]]))
+        }
+        try expectEqual(session.query("SELECT last_value FROM attempts").firstInt64, 4)
+        try expectEqual(Cities.fetched(context), ["Oslo", "Rome"])
+        try expectEqual(session.query("SELECT count(*) FROM strata_transaction").firstInt64, 2)
+    }
+
+    @Test func `what the server ends with 40001 again and again is given up after ten times, and can be saved later`()
+        throws
+    {
+        let pinned = try PinnedStack()
+        let session = try refuse(pinned, .max)
+        let context = pinned.stack.context()
+        try context.performAndWait {
+            _ = context.insert("City", ["name": "Rome"])
+            let error = expectThrows(CocoaError.self) { try context.save() }
+            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "40001")
+            try expectEqual(session.query("SELECT last_value FROM attempts").firstInt64, 10)
+            try expectEqual(session.query("SELECT count(*) FROM city").firstInt64, 0)
+            expect(context.hasChanges)
+            try session.command("DROP TRIGGER refused ON city")
+            try context.save()
+        }
+        try expectEqual(Cities.fetched(pinned.stack.context()), ["Rome"])
+    }
+}
