@@ -34,9 +34,8 @@ enum Stress {
         }
         var worst = StressExit.clean
         for scenario in options.scenarios {
-            let stores =
-                scenario.stores + (scenario.runsOnPostgreSQL && options.store == .postgresql ? [.postgresql] : [])
-            for kind in stores where options.store == nil || options.store == kind {
+            let asked = options.store.map { [$0] } ?? scenario.stores
+            for kind in asked where scenario.runs(on: kind) {
                 if kind == .postgresql { try DatabasePlace.requireServer() }
                 if options.jitter > 0 { FaultPoints.jitter(options.seed, most: options.jitter) }
                 let report = try Run(scenario, options, kind).report()

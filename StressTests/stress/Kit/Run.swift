@@ -59,6 +59,7 @@ final class Run: Sendable {
         try scenario.run(self)
         let tally = sum.withLock { $0 }
         let took = ContinuousClock.now - start
+        let works = [scenario.work] + (kind == .postgresql ? [scenario.databaseWork].compactMap { $0 } : [])
         return Report(
             scenario: scenario.name,
             seed: options.seed,
@@ -67,7 +68,7 @@ final class Run: Sendable {
             seconds: Double(took.components.seconds) + Double(took.components.attoseconds) / 1e18,
             options: scenario.knobs.map { ($0.name, knob($0)) },
             tally: tally,
-            isBelowFloor: tally[scenario.work.figure] < options.floor ?? scenario.work.floor
+            isBelowFloor: works.contains { tally[$0.figure] < options.floor ?? $0.floor }
         )
     }
 

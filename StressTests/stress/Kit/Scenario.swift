@@ -14,6 +14,8 @@ protocol Scenario: SendableMetatype {
     static var seconds: Double { get }
     /// The figure that counts its work, and the number below which a run proves nothing.
     static var work: (figure: String, floor: Int) { get }
+    /// A second figure that has to reach a number on PostgreSQL, if there is one.
+    static var databaseWork: (figure: String, floor: Int)? { get }
     /// The options of its own.
     static var knobs: [Knob] { get }
     /// The kinds of trouble that it makes, to one of which a run can be kept.
@@ -32,8 +34,12 @@ extension Scenario {
     static var stores: [StoreKind] { [.sqlite, .memory] }
     static var runsOnPostgreSQL: Bool { false }
     static var seconds: Double { 5 }
+    static var databaseWork: (figure: String, floor: Int)? { nil }
     static var knobs: [Knob] { [] }
     static var parts: [String] { [] }
+
+    /// Whether it can run on a kind of store.
+    static func runs(on kind: StoreKind) -> Bool { stores.contains(kind) || runsOnPostgreSQL && kind == .postgresql }
 }
 
 /// All scenarios, in the order in which `stress all` runs them.

@@ -117,6 +117,12 @@ struct StressOptions {
             let kinds = other.parts.isEmpty ? "no kinds" : other.parts.joined(separator: ", ")
             throw StressError("\(other.name) has no \(only), but \(kinds)")
         }
+        // Who names a scenario wants to see it run; `all` means all that do.
+        if let store = options.store, options.scenarios.count < allScenarios.count,
+            let other = options.scenarios.first(where: { !$0.runs(on: store) })
+        {
+            throw StressError("\(other.name) does not run on --store \(store.rawValue)")
+        }
         return options
     }
 

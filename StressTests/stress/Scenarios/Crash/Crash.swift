@@ -14,6 +14,7 @@ enum Crash: Scenario {
     static let stores = [StoreKind.sqlite]
     static let runsOnPostgreSQL = true
     static let work = (figure: "saving-lives", floor: 4)
+    static let databaseWork: (figure: String, floor: Int)? = (figure: "blows", floor: 2)
     static let lives = Knob("lives", 0, "lives to end after; 0 to go on until the time is over")
     static let knobs = [lives]
     static let parts = CrashDeath.kinds + CrashOfDatabase.kinds

@@ -25,9 +25,12 @@ enum CrashOfDatabase {
     private static let forgetfulServer = "forgetful-server"
     /// Switches off that somebody asks what has become of a commit whose answer was lost.
     private static let blindRetry = "no-doubt-resolution"
+    /// Switches off that keys are taken from a sequence before they are handed out.
+    private static let keylessBlocks = "no-key-blocks"
     static let sabotages =
         [Sabotage(forgetfulServer, "as if it had been set back", exit: .harnessError, store: .postgresql)]
         + Sabotage.ofGuard(blindRetry, "not by the signal", store: .postgresql)
+        + Sabotage.ofGuard(keylessBlocks, "not by the signal", store: .postgresql)
 
     static func run(_ run: Run, lives limit: Int) throws {
         // What was committed is kept when the server stops, though not when the machine does: nobody pulls its plug.
@@ -48,8 +51,14 @@ enum CrashOfDatabase {
             run.watchdog.beat(0, "a life")
             if life > 0, life % livesOfStore == 0 { place = CrashedFile(run, life) }
             life += 1
-            let drawn = stream.pick(Blow.allCases)
-            let blow = isForgetful ? .server : run.options.only.flatMap { Blow(rawValue: $0) } ?? drawn
+            let one = stream.pick(Blow.allCases)
+            // The first life of a run is not spared, so that none ends without a blow.
+            let drawn = life == 1 && one == .client ? .sessions : one
+            // Of lives that end by themselves there are more.
+            let blow =
+                isForgetful
+                ? .server
+                : run.isSabotaged(keylessBlocks) ? .client : run.options.only.flatMap { Blow(rawValue: $0) } ?? drawn
             let child = try Child(
                 ["child", "crash", run.kind.place(place.url).absoluteString, place.ledger, "\(stream.next() >> 1)"]
                     + ["time:0"] + (run.options.sabotage.map { [$0] } ?? []),
@@ -61,12 +70,20 @@ enum CrashOfDatabase {
             while Ledger(reading: place.ledger).acknowledged.count == begun, child.process.isRunning { usleep(2_000) }
             usleep(UInt32(stream.below(80_000)))
             switch blow {
-            case .client: break
-            case .sessions: run.count("ended-sessions", try server.endSessions())
-            case .backend: run.count("killed-backends", try server.killSession())
+            // Who asks for nothing else gets what was asked for.
+            case .client: run.count("blows", run.options.only == nil ? 0 : 1)
+            case .sessions:
+                let ended = try server.endSessions()
+                run.count("ended-sessions", ended)
+                run.count("blows", min(ended, 1))
+            case .backend:
+                let killed = try server.killSession()
+                run.count("killed-backends", killed)
+                run.count("blows", killed)
             case .server:
                 try server.crash(isForgetful: isForgetful)
                 run.count("server-crashes")
+                run.count("blows")
             }
             // Some lives go on afterwards, some do not even notice.
             if blow != .client { usleep(UInt32(stream.below(600_000))) }
