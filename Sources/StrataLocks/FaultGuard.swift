@@ -18,6 +18,25 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     /// Who has lost the answer to a commit asks what has become of it.
     case doubtResolution = "no-doubt-resolution"
 
+    // Those of the engine for PostgreSQL.
+
+    /// Savers lock rows in the order of their keys.
+    case lockOrder = "no-lock-order"
+    /// A save finds out that what it leads to is gone.
+    case targetCheck = "no-target-check"
+    /// Keys are taken from the sequence before they are handed out.
+    case keyBlocks = "no-key-blocks"
+    /// Who gives numbers to transactions keeps others from it.
+    case numberingLock = "no-numbering-lock"
+    /// Who has a store open looks for what others have saved.
+    case changeWatching = "no-change-watching"
+    /// Others are woken up by a save, and need not wait until they look by themselves.
+    case wakeUp = "no-wake-up"
+    /// A cancel has arrived before somebody else uses its connection.
+    case cancelSettling = "no-cancel-settling"
+    /// The row cache goes by versions, and not by when it was told of them.
+    case publicationOrder = "no-publication-order"
+
     private static let off = Atomic(0)
 
     private var bit: Int { 1 << Self.allCases.firstIndex(of: self)! }

@@ -38,6 +38,8 @@ package enum FaultPoint: String, CaseIterable, Sendable {
     case commitSending = "commit.sending"
     /// PostgreSQL has committed: an error cuts the connection, as if its answer had not come.
     case commitAnswered = "commit.answered"
+    /// Transactions of PostgreSQL's history have numbers, which nobody else sees yet.
+    case historyNumbered = "history.numbered"
 
     /// A migration has the store's writer, and has written nothing.
     case migrationBegan = "migration.began"
@@ -64,7 +66,7 @@ package enum FaultPoint: String, CaseIterable, Sendable {
             .migrationMoved, .migrationWritten:
             true
         case .saveCommitted, .savePublished, .saveAnnouncing, .batchCommitted, .batchAnnouncing, .faultRead,
-            .checkpointBegan, .checkpointEnded, .commitSending, .commitAnswered, .migrationCommitted:
+            .checkpointBegan, .checkpointEnded, .commitSending, .commitAnswered, .historyNumbered, .migrationCommitted:
             false
         }
     }

@@ -395,6 +395,10 @@ package final class QueryCanceller: Sendable {
         requested.withLock { $0 = .now }
         // libpq waits for the server, which may have stopped.
         DispatchQueue.global().async(group: underway) { [self] in
+            #if FaultPoints
+            // A server that is far away.
+            if FaultGuard.cancelSettling.isOff { usleep(3_000) }
+            #endif
             var text = [CChar](repeating: 0, count: 256)
             PQcancel(cancel_, &text, 256)
         }
@@ -405,7 +409,12 @@ package final class QueryCanceller: Sendable {
 
     /// Waits for cancels that are under way; false if one does not end.
     func settle(timeout: Double) -> Bool {
-        guard underway.wait(timeout: .now() + timeout) == .success else { return false }
+        #if FaultPoints
+        let waits = !FaultGuard.cancelSettling.isOff
+        #else
+        let waits = true
+        #endif
+        guard !waits || underway.wait(timeout: .now() + timeout) == .success else { return false }
         requested.withLock { $0 = nil }
         return true
     }

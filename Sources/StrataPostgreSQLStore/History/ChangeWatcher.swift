@@ -3,6 +3,10 @@ import StrataPostgreSQL
 import StrataRows
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// Notices that a store's history has grown, and tells others that it will.
 ///
 /// Has a thread and a connection of its own. Wake-ups come by NOTIFY, outside of saves and at most every 10 ms, as one inside would
@@ -75,9 +79,7 @@ final class ChangeWatcher: @unchecked Sendable {
             do {
                 let current = try connection ?? listen()
                 connection = current
-                if isAnnounced.exchange(false, ordering: .acquiringAndReleasing) {
-                    try notify(current)
-                }
+                if isAnnounced.exchange(false, ordering: .acquiringAndReleasing) { try wakeUpOthers(current) }
                 try look(current)
                 try wait(current)
             } catch {
@@ -113,8 +115,10 @@ final class ChangeWatcher: @unchecked Sendable {
         return connection
     }
 
-    /// Wakes up others.
-    private func notify(_ connection: Connection) throws {
+    private func wakeUpOthers(_ connection: Connection) throws {
+        #if FaultPoints
+        if FaultGuard.wakeUp.isOff { return }
+        #endif
         guard mayNotify else { return }
         do {
             try connection.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
@@ -126,6 +130,9 @@ final class ChangeWatcher: @unchecked Sendable {
 
     private func look(_ connection: Connection) throws {
         guard let engine = engine() else { return stop() }
+        #if FaultPoints
+        if FaultGuard.changeWatching.isOff { return }
+        #endif
         try HistoryQueries.number(connection)
         guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest > last else {
             return

@@ -4,6 +4,10 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// Reads the history, on a connection inside a transaction of one snapshot; only transactions that have a number.
 struct HistoryQueries {
     let database: OpenDatabase
@@ -30,9 +34,16 @@ struct HistoryQueries {
     private static func numberAll(_ connection: Connection) throws {
         try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
         try connection.command("SET LOCAL synchronous_commit = on")
-        try connection.query(
-            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))"
-        )
+        #if FaultPoints
+        let isAlone = !FaultGuard.numberingLock.isOff
+        #else
+        let isAlone = true
+        #endif
+        if isAlone {
+            try connection.query(
+                "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))"
+            )
+        }
         // A statement of its own: its view of the rows begins after the lock was taken.
         try connection.query(
             """
@@ -45,6 +56,9 @@ struct HistoryQueries {
             UPDATE strata_history SET last = GREATEST(last, (SELECT pg_catalog.max(number) FROM numbered))
             """
         )
+        #if FaultPoints
+        FaultPoint.historyNumbered.pass()
+        #endif
         try connection.commit()
     }
 

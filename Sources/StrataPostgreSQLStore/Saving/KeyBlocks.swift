@@ -4,6 +4,10 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// Hands out primary keys, from blocks that are drawn from the sequences of the database.
 ///
 /// A key is never handed out twice, not even if nothing is saved under it. Any thread may ask.
@@ -57,7 +61,12 @@ final class KeyBlocks: Sendable {
         while missing > 0 {
             let size = Int64(PostgreSQLSchema.keyBlock)
             let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root))
+            #if FaultPoints
+            let isDrawn = !FaultGuard.keyBlocks.isOff
+            let drawn = isDrawn ? try draw(blocks, table, connection) : [1..<(1 + blocks * size)]
+            #else
             let drawn = try draw(blocks, table, connection)
+            #endif
             guard let last = drawn.last else { break }
             noteSize(last.lowerBound, root)
             withStocks { stocks in

@@ -3,6 +3,10 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 extension SaveTransaction {
     /// Values of unique columns that rows give up before others take them.
     typealias Vacated = [(table: SQLName, column: SQLName, keys: [Int64])]
@@ -55,6 +59,9 @@ extension SaveTransaction {
                 versions[root] = Dictionary(rows.map { ($0.key, $0.version) }) { first, _ in first }
             }
             func noteMissing(_ keys: Set<Int64>) {
+                #if FaultPoints
+                if FaultGuard.targetCheck.isOff { return }
+                #endif
                 missing += hierarchy.targets.filter { !keys.contains($0.key) }.map { .missing($0, root: root) }
             }
             switch hierarchy.kind {
@@ -152,7 +159,10 @@ extension SaveTransaction {
     private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
         -> PostedStatement
     {
-        try connection.post(
+        #if FaultPoints
+        let strength = FaultGuard.lockOrder.isOff && Bool.random() ? "DESC \(strength)" : strength
+        #endif
+        return try connection.post(
             Self.locking(columns, of: entity.table, naming, strength),
             [.array(PostgreSQLArray(keys.sorted()))],
             mayWait: true
@@ -172,6 +182,9 @@ extension SaveTransaction {
         throws
     {
         guard versions[layout.rootNumber]?[key] != baseVersion else { return }
+        #if FaultPoints
+        if FaultGuard.versionCheck.isOff, versions[layout.rootNumber]?[key] != nil { return }
+        #endif
         let entity = try entity(layout)
         let persisted = try database.queries.row(key, entity, connection)
         report(.version(layout: layout, key: key, baseVersion: baseVersion, persisted: persisted))

@@ -4,6 +4,10 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// Columns of rows that are written by one statement: an array for each.
 struct ColumnArrays {
     private var arrays: [PostgreSQLArray]
@@ -234,10 +238,15 @@ final class WriteShape: Sendable {
         let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
         // Who leaves an ordered relationship leaves its position too; in the next one it gets another.
         let orders = parameters.columns.compactMap { column in column.order.map { "\($0) = NULL" } }
+        #if FaultPoints
+        let isCurrent = FaultGuard.versionCheck.isOff ? "" : " AND t.\(naming.version) = u.c\(Self.version)"
+        #else
+        let isCurrent = " AND t.\(naming.version) = u.c\(Self.version)"
+        #endif
         let sets = (["\(naming.version) = u.c\(Self.version) + 1"] + assignments + orders).joined(separator: ", ")
         sql = """
             WITH written AS (UPDATE \(entity.table) AS t SET \(sets) FROM \(parameters.table)
-            WHERE t.\(naming.key) = u.c\(Self.key) AND t.\(naming.version) = u.c\(Self.version) RETURNING 1)
+            WHERE t.\(naming.key) = u.c\(Self.key)\(isCurrent) RETURNING 1)
             SELECT 1 / CASE WHEN pg_catalog.count(*) = $\(parameters.types.count + 1) THEN 1 ELSE 0 END FROM written
             """
         names = parameters.names

@@ -1,5 +1,9 @@
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// The newest known committed row of each object of one store, shared by every context on the coordinator.
 ///
 /// A fault fires against this cache first and goes to the store only on a miss. Rows arrive from fetches and from saves,
@@ -195,6 +199,9 @@ package final class RowCache: Sendable {
                 let root = row.layout.rootNumber
                 let table = latest.flatMap { $0.root == root ? $0.table : nil } ?? state.table(root)
                 latest = (root, table)
+                #if FaultPoints
+                if FaultGuard.publicationOrder.isOff, table.remove(row.key) != nil { state.noteRemoval() }
+                #endif
                 let before = table.count
                 if let known = table[row.key], Row(shared: known).version > row.version { continue }
                 if mayBeOvertaken, state.wasOvertaken(row, root, save) {

@@ -2,6 +2,7 @@ import CoreData
 
 #if canImport(CoreDataPostgreSQL)
 import CoreDataPostgreSQL
+import StrataPostgreSQL
 #endif
 
 /// Where stores lie that are no files: in schemas of the database that the environment names.
@@ -55,6 +56,93 @@ enum DatabasePlace {
     static func problems(at url: URL, _ model: NSManagedObjectModel) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         try PostgreSQLStore.problems(at: url, model)
+        #else
+        []
+        #endif
+    }
+
+    /// What this program's other sessions are at; those that wait for a statement outside a transaction are left out.
+    static func busySessions() throws -> [String] {
+        try texts(
+            """
+            SELECT state || ' in ' || COALESCE(wait_event, 'nothing') FROM pg_catalog.pg_stat_activity
+            WHERE \(isOurs) AND state <> 'idle'
+            """
+        )
+    }
+
+    /// How many transactions the server has ended because of deadlocks, once no session of this program is left that has not told of its own yet.
+    static func deadlocks() throws -> Int {
+        let end = ContinuousClock.now + .seconds(30)
+        while ContinuousClock.now < end,
+            try !texts("SELECT '' FROM pg_catalog.pg_stat_activity WHERE \(isOurs)").isEmpty
+        {
+            usleep(10_000)
+        }
+        let told = try texts(
+            "SELECT deadlocks::text FROM pg_catalog.pg_stat_database WHERE datname = pg_catalog.current_database()"
+        )
+        return told.first.flatMap { Int($0) } ?? 0
+    }
+
+    private static let isOurs =
+        """
+        backend_type = 'client backend' AND datname = pg_catalog.current_database() AND pid <> pg_catalog.pg_backend_pid()
+        AND application_name = pg_catalog.current_setting('application_name')
+        """
+
+    /// Opens a transaction that reads, and holds it for as long as the returned object is there.
+    static func openRead() throws -> AnyObject? {
+        #if canImport(CoreDataPostgreSQL)
+        let connection = try connection()
+        try connection.command("BEGIN; SELECT 1")
+        return connection
+        #else
+        return nil
+        #endif
+    }
+
+    /// How many of this program's sessions wait for a lock.
+    static func waitingSessions() throws -> Int {
+        try texts("SELECT '' FROM pg_catalog.pg_stat_activity WHERE \(isOurs) AND wait_event_type = 'Lock'").count
+    }
+
+    /// A transaction of somebody who writes with SQL of his own.
+    final class Transaction {
+        #if canImport(CoreDataPostgreSQL)
+        fileprivate let connection: Connection
+
+        fileprivate init(_ connection: Connection) { self.connection = connection }
+
+        func commit() throws { try connection.command("COMMIT") }
+        #else
+        func commit() throws {}
+        #endif
+    }
+
+    /// Begins one with a statement, in the schema that stands for a file.
+    static func openTransaction(_ sql: String, at file: URL) throws -> Transaction? {
+        #if canImport(CoreDataPostgreSQL)
+        let target = try ConnectionTarget(url(for: file))
+        let connection = try Connection.open(target, timeout: 30)
+        try connection.command("SET search_path TO \(target.quotedSchema); BEGIN; \(sql)")
+        return Transaction(connection)
+        #else
+        return nil
+        #endif
+    }
+
+    #if canImport(CoreDataPostgreSQL)
+    private static func connection() throws -> Connection {
+        guard let server, let url = URL(string: server) else { throw StressError("there is no server") }
+        return try Connection.open(ConnectionTarget(url), timeout: 30)
+    }
+    #endif
+
+    /// The first column of what a statement finds.
+    private static func texts(_ sql: String) throws -> [String] {
+        #if canImport(CoreDataPostgreSQL)
+        try connection().query(sql).rows.map { $0.string(0) }
         #else
         []
         #endif

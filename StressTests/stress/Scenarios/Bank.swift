@@ -17,11 +17,15 @@ enum Bank: Scenario {
     static let sabotages =
         [Sabotage("overwrite", "in all, not"), Sabotage("unpinned", "one by one")]
         + Sabotage.ofGuard("no-version-check", "in all, not")
+        + Sabotage.ofGuard("no-version-check", "in all, not", store: .postgresql)
+        + Sabotage.ofGuard("no-lock-order", "because of deadlocks", store: .postgresql)
+        + Sabotage.ofGuard("no-publication-order", "the row cache has", store: .postgresql)
 
     static let opening: Int64 = 1_000
 
     static func run(_ run: Run) throws {
         let size = max(run.knob(accounts), 2)
+        let deadlocks = run.kind == .postgresql ? try DatabasePlace.deadlocks() : 0
         let stacks = try run.openSeveral(coordinators)
         try open(stacks[0], size)
         let moved = Mutex(Array(repeating: Int64(0), count: size))
@@ -35,8 +39,12 @@ enum Bank: Scenario {
                 try audit(worker, stack, size)
             }
         }
+        if run.kind == .postgresql, FaultPoints.areBuiltIn { try OvertakenSave.run(run, stacks[0]) }
         try settle(run, stacks[0], moved.withLock { $0 })
         for stack in stacks { try run.close(stack) }
+        // All of them lock accounts in one order, so none waits for another one that waits for it.
+        let ended = run.kind == .postgresql ? try DatabasePlace.deadlocks() - deadlocks : 0
+        if ended > 0 { run.find("the server has ended \(ended) transactions because of deadlocks") }
         try run.audit()
     }
 

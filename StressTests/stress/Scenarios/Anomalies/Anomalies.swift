@@ -7,7 +7,11 @@ enum Anomalies: Scenario {
     static let summary = "ten classic anomalies in all orders of their steps; the table must be the published one"
     static let runsOnPostgreSQL = true
     static let work = (figure: "orders", floor: 1_000)
-    static let sabotages = [Sabotage("swapped-policy", "error policy"), Sabotage("unpinned", "error, pinned")]
+    static let sabotages =
+        [Sabotage("swapped-policy", "error policy"), Sabotage("unpinned", "error, pinned")] + historySabotages
+    private static let historySabotages =
+        Sabotage.ofGuard("no-change-watching", "is not told", store: .postgresql)
+        + Sabotage.ofGuard("no-wake-up", "nobody woke", store: .postgresql)
 
     /// How the contexts of a case work.
     private struct Mode {
@@ -56,7 +60,41 @@ enum Anomalies: Scenario {
         let stacks = try (0..<(run.kind.isShared ? 2 : 1)).map { _ in try run.open() }
         var number: Int64 = 0
         // Stores in memory can be neither shared nor pinned.
-        for mode in modes where run.kind.isShared || mode.coordinators == 1 && !mode.isPinned {
+        let possible = modes.filter { run.kind.isShared || $0.coordinators == 1 && !$0.isPinned }
+        // What others are told is seen with a history only.
+        if !historySabotages.contains(where: { run.isSabotaged($0.name) }) {
+            try tryAll(possible, run, stacks, nil, &number)
+        }
+        for stack in stacks { try run.close(stack) }
+        try run.audit()
+        guard run.kind == .postgresql else { return }
+        // With a history one coordinator hears of the other, which changes what can be seen there.
+        let place = run.folder.appendingPathComponent("recorded.sqlite")
+        let recording = try (0..<2).map { _ in try run.open(SavesOfOthers.options, at: place) }
+        let others = SavesOfOthers(run, recording)
+        try tryAll(possible.filter { $0.coordinators > 1 && !$0.isPinned }, run, recording, others, &number)
+        others.end()
+        for stack in recording { try run.close(stack) }
+        try run.audit(of: place)
+    }
+
+    /// Tries the cases in some modes.
+    ///
+    /// - Parameters:
+    ///   - modes: The modes.
+    ///   - run: What finds.
+    ///   - stacks: The coordinators, on one store.
+    ///   - others: What waits until each coordinator has heard of the others' saves; `nil` if nothing tells of them.
+    ///   - number: The number of the last trial.
+    /// - Throws: What is no conflict.
+    private static func tryAll(
+        _ modes: [Mode],
+        _ run: Run,
+        _ stacks: [NSPersistentStoreCoordinator],
+        _ others: SavesOfOthers?,
+        _ number: inout Int64
+    ) throws {
+        for mode in modes {
             /// By case, an order with the fewest turns in which it happens.
             var happened: [String: [Int]] = [:]
             var used = mode
@@ -77,6 +115,8 @@ enum Anomalies: Scenario {
                         if used.isPinned { try context.setQueryGenerationFrom(.current) }
                     }
                     trial.detects = used.detects
+                    trial.others = others
+                    try others?.hear()
                     if kase.hasHappened(try trial.run(kase, order)),
                         happened[kase.name].map({ turns(order) < turns($0) }) ?? true
                     {
@@ -87,7 +127,7 @@ enum Anomalies: Scenario {
             }
             var expected = (happening[mode.name] ?? []).intersection(tried.map(\.name))
             // Without a history nothing tells of the other coordinator there: what is cached stays as it was read.
-            if run.kind == .postgresql, mode.coordinators > 1 { expected.remove("G-single") }
+            if run.kind == .postgresql, mode.coordinators > 1, others == nil { expected.remove("G-single") }
             let names = Set(happened.keys)
             if names != expected {
                 run.find("\(mode.name): \(names.sorted()) can happen, published are \(expected.sorted())")
@@ -103,8 +143,6 @@ enum Anomalies: Scenario {
             }
         }
         run.watchdog.leave(0)
-        for stack in stacks { try run.close(stack) }
-        try run.audit()
     }
 
     /// How often another transaction's turn comes.
@@ -122,6 +160,7 @@ private final class AnomalyTrial {
     /// What a transaction has read, to keep the objects alive.
     private var held: [NSManagedObject] = []
     var detects = false
+    var others: SavesOfOthers?
 
     init(
         _ stacks: [NSPersistentStoreCoordinator],
@@ -202,6 +241,7 @@ private final class AnomalyTrial {
         case .save:
             do {
                 try context.save()
+                try others?.hear()
                 outcome.parts[turn].isSaved = true
                 outcome.saved.append(turn)
             } catch let error as CocoaError where error.code == .managedObjectMerge {

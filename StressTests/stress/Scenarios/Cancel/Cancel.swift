@@ -11,10 +11,12 @@ enum Cancel: Scenario {
     static let work = (figure: "started", floor: 40)
     static let rows = Knob("rows", 1_500, "the rows that a fetch finds")
     static let knobs = [rows]
-    static let sabotages = [
-        Sabotage("open-reader", "checkpoint"), Sabotage("twice", "completed 2 times"),
-        Sabotage("partial", "a cancelled fetch found"), Sabotage("half-save", "is stored by half"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("open-reader", "checkpoint"), Sabotage("twice", "completed 2 times"),
+            Sabotage("partial", "a cancelled fetch found"), Sabotage("half-save", "is stored by half"),
+            Sabotage("open-reader", "is still busy", store: .postgresql),
+        ] + Sabotage.ofGuard("no-cancel-settling", "57014", store: .postgresql)
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
@@ -36,6 +38,7 @@ enum Cancel: Scenario {
         usleep(200_000)
         for box in boxes.withLock({ $0 }) where box.calls != 1 { run.find("\(box.name) completed \(box.calls) times") }
         if run.kind == .sqlite { try checkpoint(run) }
+        if run.kind == .postgresql { try awaitIdleSessions(run) }
         try run.close(stack)
         try run.audit()
     }
@@ -93,7 +96,9 @@ enum Cancel: Scenario {
         let cancels = worker.stream.chance(0.6)
         let isTwice = worker.run.isSabotaged("twice")
         let box = Completions("a fetch")
+        let failure = Mutex<String?>(nil)
         let asynchronous = NSAsynchronousFetchRequest(fetchRequest: request()) { result in
+            if let error = result.operationError { failure.withLock { $0 = describe(error) } }
             // Inside the context's scope, or the program stops here.
             _ = result.finalResult?.last?.serial
             let count = result.finalResult?.count
@@ -114,7 +119,9 @@ enum Cancel: Scenario {
             return box
         }
         let count = box.count ?? -1
-        if count != size, !(cancels && count == 0) { worker.tally.find("a fetch found \(count) of \(size) rows") }
+        if count != size, !(cancels && count == 0) {
+            worker.tally.find("a fetch found \(count) of \(size) rows: \(failure.withLock { $0 } ?? "no error")")
+        }
         return box
     }
 
@@ -154,6 +161,20 @@ enum Cancel: Scenario {
         let least = isCancelled || last < size ? 0 : limit
         if count < least || count > size { worker.tally.find("a loop found \(count) of \(least) to \(size) rows") }
         return box
+    }
+
+    /// With no read open, no session of the server is at work or has a transaction open.
+    private static func awaitIdleSessions(_ run: Run) throws {
+        let reader = run.isSabotaged("open-reader") ? try DatabasePlace.openRead() : nil
+        defer { withExtendedLifetime(reader) {} }
+        // What was cancelled a moment ago may take another one to end.
+        let end = ContinuousClock.now + .seconds(run.options.stall)
+        var busy = try DatabasePlace.busySessions()
+        while !busy.isEmpty, ContinuousClock.now < end {
+            usleep(20_000)
+            busy = try DatabasePlace.busySessions()
+        }
+        for state in busy { run.find("a session of the server is still busy: \(state)") }
     }
 
     /// With no read open, a checkpoint reaches the end of the log and empties it.

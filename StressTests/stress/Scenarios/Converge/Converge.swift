@@ -15,10 +15,12 @@ enum Converge: Scenario {
             Sabotage("tell-twice", "as inserted twice"), Sabotage("keep-quiet", "was told of"),
             Sabotage("wrong-row", "what it was told"),
         ] + Sabotage.ofGuard("no-merge", "shows")
+        + Sabotage.ofGuard("no-target-check", "leads", store: .postgresql)
 
     static func run(_ run: Run) throws {
         let stack = try run.open(options(run))
-        let size = max(run.knob(nodes), 4)
+        // Of few nodes those are deleted more often that others lead to.
+        let size = run.isSabotaged("no-target-check") ? 10 : max(run.knob(nodes), 4)
         try forge(stack, size)
         let observers = try Observer.Feed.allCases.filter { run.kind.isShared || $0.isInside }.map { feed in
             // What hears of saves from outside has a coordinator of its own.
@@ -89,6 +91,8 @@ enum Converge: Scenario {
                         let all = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
                         let marks = try context.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
                         for _ in 0...worker.stream.below(3) { change(context, all, marks, size, &worker.stream) }
+                        // Others have time to delete what these lead to.
+                        if worker.run.isSabotaged("no-target-check") { usleep(UInt32(worker.stream.below(20_000))) }
                         try mail.collecting(number, context) { try context.save() }
                     }
                 }

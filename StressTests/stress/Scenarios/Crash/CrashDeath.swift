@@ -13,7 +13,9 @@ enum CrashDeath {
 
     /// The points of the library at which a life can end.
     private static var points: [String] {
-        FaultPoints.names.filter { !$0.hasPrefix("fault.") && !$0.hasPrefix("commit.") }
+        FaultPoints.names.filter { name in
+            !["fault.", "commit.", "history."].contains { name.hasPrefix($0) }
+        }
     }
 
     /// Whether only a process that migrates can die so.

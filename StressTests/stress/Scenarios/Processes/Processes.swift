@@ -17,6 +17,7 @@ enum Processes: Scenario {
             Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number"),
             Sabotage("unmerged", "the follower holds"), Sabotage("missed", "the sleeper holds"),
         ] + Sabotage.ofGuard("no-migration-check", "a process that opens an old store ended with")
+        + Sabotage.ofGuard("no-numbering-lock", "cannot be numbered", store: .postgresql)
 
     static let accounts = 12
 
@@ -68,6 +69,11 @@ enum Processes: Scenario {
             run.watchdog.beat(0, "waiting for processes to end")
             let status = child.wait()
             if status != 0 { run.find("a process ended with \(status)") }
+        }
+        if run.kind == .postgresql, FaultPoints.areBuiltIn {
+            run.watchdog.beat(0, "numbering at once")
+            // Each of the three coordinators has somebody who watches the history, and gives numbers.
+            try NumberingRace.run(run, stack, others: 3)
         }
         run.watchdog.beat(0, "reading the history to its end")
         try follower.follow()
