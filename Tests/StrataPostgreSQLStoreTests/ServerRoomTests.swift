@@ -82,6 +82,19 @@ struct ServerRoomTests {
         try expectEqual(stack.cities(), ["Rome"])
     }
 
+    @Test func `who is told that there is no room, and then hears nothing more, says that there was none`() throws {
+        let full = try FullServer()
+        try full.fill()
+        let known = full.proxy.callers.withLock { $0 }
+        let opening = Errand { try full.stack(timeout: 10) }
+        // The first was turned away by the time that a second one comes.
+        try waitUntil { full.proxy.callers.withLock { $0 } > known + 1 }
+        full.proxy.isSilent.withLock { $0 = true }
+        let error = expectThrows(CocoaError.self) { try opening.wait() }
+        expectEqual(error?.code, .persistentStoreOpen)
+        expectEqual(sqlState(error), "53300")
+    }
+
     @Test func `who reads or saves waits until there is room, and is told after the time-out that there was none`()
         throws
     {
