@@ -15,7 +15,7 @@ enum Converge: Scenario {
             Sabotage("tell-twice", "as inserted twice"), Sabotage("keep-quiet", "was told of"),
             Sabotage("wrong-row", "what it was told"),
         ] + Sabotage.ofGuard("no-merge", "shows")
-        + Sabotage.ofGuard("no-target-check", "leads", store: .postgresql)
+        + Sabotage.ofGuard("no-target-check", "that is not there", store: .postgresql)
 
     static func run(_ run: Run) throws {
         let stack = try run.open(options(run))
