@@ -86,18 +86,19 @@ final class KeyBlocks: Sendable {
     private func draw(_ blocks: Int64, _ table: SQLTable, _ connection: Connection) throws -> [Range<Int64>] {
         let key = mapping.dialect.naming.key
         let sequence = PostgreSQLSchema.sequence(table)
-        // Planned each time: as long as the table is small a plan would read all of it.
-        let posted = try connection.post(
-            """
+        let sql = """
             SELECT n.key, (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment,
             (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key ORDER BY t.\(key) LIMIT 1)
             FROM (SELECT pg_catalog.nextval($1::text::regclass) AS key FROM pg_catalog.generate_series(1, $2) OFFSET 0) AS n
-            """,
-            [.text(sequence.description), .int8(blocks)],
-            isKept: false
-        )
+            """
+        let values: [PostgreSQLValue] = [.text(sequence.description), .int8(blocks)]
+        // Planned each time: a plan that was made while the table was small would read all of it. Behind a pooler nothing is prepared anyway.
+        let drawn =
+            connection.isPooled
+            ? try connection.query(sql, values)
+            : try connection.answer(try connection.post(sql, values, isKept: false))
         let size = Int64(PostgreSQLSchema.keyBlock)
-        return try connection.answer(posted).rows.map { row in
+        return try drawn.rows.map { row in
             guard row.int64(1) == size else {
                 throw failure(
                     "the sequence \(sequence.raw) increments by \(row.int64(1)), and must by \(size). Run ALTER SEQUENCE \(sequence) INCREMENT BY \(size)"
