@@ -194,11 +194,18 @@ extension OpenDatabase {
 
     /// Makes certain that the lock which a connection has keeps another session out: some servers take advisory locks, and lock nothing.
     ///
+    /// A server or a role that has no room for another session is not tried.
+    ///
     /// - Throws: `persistentStoreOpen` (134080).
     private static func requireExclusion(by holder: Connection, of target: ConnectionTarget, _ pool: ConnectionPool)
         throws
     {
-        let other = try pool.open()
+        let other: Connection
+        do { other = try pool.open(timeout: 1) } catch let error as PostgreSQLError
+            where error.isBusy || error.kind == .deadline
+        {
+            return
+        }
         let isTaken = try other.query(
             "SELECT pg_catalog.pg_try_advisory_xact_lock(\(shapeLock))",
             [.text(target.schema)]
