@@ -236,14 +236,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let database = try openDatabase()
         guard !isReadOnly else { throw readOnlyError }
         // The user's code makes the rows. It must not keep others from writing.
-        let batch = try batch.withRowsMade(in: FileManager.default.temporaryDirectory)
-        var given: [GivenRow] = []
-        if case .insert(let insertion) = batch.work {
-            while let row = try insertion.rows.next() {
-                if let control = insertion.control, control.isCancelled { throw CancellationError() }
-                given.append(row)
-            }
-        }
+        let given = try batch.rowsMade()
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
@@ -269,6 +262,24 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 }
 
 extension Batch {
+    /// All rows of an insertion.
+    ///
+    /// - Throws: What is wrong with a row, and `CancellationError`.
+    fileprivate func rowsMade() throws -> [GivenRow] {
+        guard case .insert(let insertion) = work else { return [] }
+        if let count = insertion.rows.count { insertion.making?.expect(count) }
+        var counter = RowCounter(insertion.making)
+        var rows: [GivenRow] = []
+        while let given = try insertion.rows.next() {
+            if let control = insertion.control, control.isCancelled { throw CancellationError() }
+            // Who has kept the object of a row may still change it.
+            rows.append(GivenRow(row: given.row.copy(), given: given.given))
+            counter.count()
+        }
+        counter.finish()
+        return rows
+    }
+
     /// Whether the rows of an insertion may get other values than they were given: those of later ones.
     fileprivate var changesGivenRows: Bool {
         guard case .insert(let insertion) = work else { return false }

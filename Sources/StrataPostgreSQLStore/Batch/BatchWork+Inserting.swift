@@ -37,12 +37,14 @@ extension BatchWork {
 
         /// For each constraint that a row would break: its attributes, and who has the values.
         func found(_ row: Row) -> [(attributes: [String], holder: Holder)] {
-            zip(constraints.indices, values(row)).compactMap { index, values in
+            if constraints.isEmpty { return [] }
+            return zip(constraints.indices, values(row)).compactMap { index, values in
                 values.flatMap { holders[index][$0] }.map { (constraints[index].attributes, $0) }
             }
         }
 
         mutating func enter(_ row: Row, _ holder: Holder) {
+            if constraints.isEmpty { return }
             for (index, values) in values(row).enumerated() { if let values { holders[index][values] = holder } }
         }
 
