@@ -33,15 +33,23 @@ extension Connection {
         _ = try results()
     }
 
+    /// The most bytes of one message: a row may be larger than the longest message there can be, and the server joins what is cut anywhere.
+    private static let mostCopied = 1 << 24
+
     /// Hands bytes to the server; waits only for those before them.
     private func put(_ bytes: UnsafeRawBufferPointer) throws {
-        // So that one piece waits to be sent at most.
-        try sendAll()
-        while true {
-            let taken = PQputCopyData(handle, bytes.baseAddress, Int32(bytes.count))
-            guard taken >= 0 else { throw lost() }
-            if taken > 0 { break }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            // So that one message waits to be sent at most.
             try sendAll()
+            let message = rest.prefix(Self.mostCopied)
+            let taken = PQputCopyData(
+                handle,
+                UnsafeRawBufferPointer(rebasing: message).baseAddress,
+                Int32(message.count)
+            )
+            guard taken >= 0 else { throw lost() }
+            if taken > 0 { rest = rest.dropFirst(message.count) }
         }
         guard PQflush(handle) >= 0 else { throw lost() }
     }

@@ -47,6 +47,9 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
     package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" }
 
+    /// Whether the server does not know what it was asked for, or does not let the role, or a server that only follows, do it.
+    package var isUnavailable: Bool { ["0A000", "25006", "42501", "42601", "42883"].contains(sqlState) }
+
     /// Whether a unique index has refused a row.
     package var isUniqueViolation: Bool { sqlState == "23505" }
 

@@ -104,6 +104,21 @@ struct CopyingTests {
         expectEqual((0..<3).map { keys[0].int64($0) }, [6000, 1, 1])
     }
 
+    @Test func `a row may be larger than what is sent at a time`() throws {
+        let noting = try Noting()
+        let context = noting.stack.context()
+        let large = String(repeating: "größer ", count: 5 << 20)
+        try context.performAndWait {
+            let objects = (0..<5000).map { ["name": $0 == 2500 ? large : "\($0)"] }
+            try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: objects))
+        }
+        try expectEqual(noting.statements(), ["COPY"])
+        let found = try noting.session.query(
+            "SELECT count(*), max(length(name)), (SELECT md5(name) FROM venue ORDER BY length(name) DESC LIMIT 1) = md5(repeat('größer ', 5242880)) FROM venue"
+        )
+        expectEqual((0..<3).map { found[0].int64($0) }, [5000, 36_700_160, 1])
+    }
+
     @Test func `few rows, and all rows of a save, go together with the rest`() throws {
         let noting = try Noting()
         let context = noting.stack.context()

@@ -10,7 +10,7 @@ import Testing
 @Suite("Derived attributes of PostgreSQL stores", .enabled(if: Server.isThere))
 struct DerivedTests {
     /// Orders of customers: a customer counts and sums up orders, and an order knows the customer's name.
-    private static func model() -> NSManagedObjectModel {
+    static func model() -> NSManagedObjectModel {
         let (customer, order) = (StoreModels.entity("Customer"), StoreModels.entity("Order"))
         let (orders, customerOf) = (StoreModels.toMany("orders", order), StoreModels.toOne("customer", customer))
         StoreModels.connect(orders, customerOf)

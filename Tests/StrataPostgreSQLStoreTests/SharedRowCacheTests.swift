@@ -105,21 +105,7 @@ struct SharedRowCacheTests {
     }
 
     @Test func `rows whose derived attributes others have changed are read again`() throws {
-        func model() -> NSManagedObjectModel {
-            let (customer, order) = (StoreModels.entity("Customer"), StoreModels.entity("Order"))
-            let (orders, customerOf) = (StoreModels.toMany("orders", order), StoreModels.toOne("customer", customer))
-            StoreModels.connect(orders, customerOf)
-            customer.properties = [
-                StoreModels.attribute("name", .string), orders,
-                StoreModels.derived("orderCount", .integer64, NSExpression(format: "orders.@count")),
-            ]
-            order.properties = [
-                StoreModels.attribute("name", .string), customerOf,
-                StoreModels.derived("customerName", .string, NSExpression(forKeyPath: "customer.name")),
-            ]
-            return StoreModels.model(customer, order)
-        }
-        let watched = try Watched(model())
+        let watched = try Watched(DerivedTests.model())
         let ids = try watched.insert("Customer", ["Ada", "Bo"])
         var order: NSManagedObjectID?
         try watched.saveElsewhere { context in

@@ -77,8 +77,14 @@ final class BatchWork {
         }
         try noteMembers()
         let keys = try database.keys(for: store.inserted, connection)
-        let transaction = SaveTransaction(store, keys: keys, database, connection, identifier: identifier)
-        transaction.copiesRows = true
+        let transaction = SaveTransaction(
+            store,
+            keys: keys,
+            database,
+            connection,
+            identifier: identifier,
+            copiesRows: true
+        )
         if let conflict = try transaction.run().first { throw error(conflict) }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
         // Rows that others had related to deleted ones meanwhile.

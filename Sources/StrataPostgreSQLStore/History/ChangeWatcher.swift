@@ -99,7 +99,7 @@ final class ChangeWatcher: @unchecked Sendable {
             try connection.command("SET synchronous_commit = off")
             // First to listen, then to look: what comes in between is not lost.
             do { try connection.command("LISTEN \"\(channel)\"") } catch let error as PostgreSQLError
-                where error.kind == .server && !connection.isBroken
+                where error.isUnavailable && !connection.isBroken
             {
                 // A server that only follows, or has no LISTEN, tells nobody. It is looked at.
             }
@@ -122,7 +122,7 @@ final class ChangeWatcher: @unchecked Sendable {
         guard mayNotify else { return }
         do {
             try connection.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
-        } catch let error as PostgreSQLError where error.kind == .server && !connection.isBroken {
+        } catch let error as PostgreSQLError where error.isUnavailable && !connection.isBroken {
             // The server has no NOTIFY, or does not let the role use it. Others look every second.
             mayNotify = false
         }

@@ -33,7 +33,7 @@ struct HeldSnapshot: Sendable {
         do {
             let told = try connection.answer(asked)
             exported = isExported && told.rowCount == 1 ? ExportedSnapshot(told[0], from: 1) : nil
-        } catch let error as PostgreSQLError where isExported && ["0A000", "42501", "42883"].contains(error.sqlState) {
+        } catch let error as PostgreSQLError where isExported && error.isUnavailable {
             throw CannotBeShared()
         }
     }

@@ -117,12 +117,11 @@ extension SaveTransaction {
 
     private func copy(_ indices: [Int], _ shape: WriteShape, _ form: CopyForm) throws {
         try connection.copy(form.sql) { send in
-            var arrays = shape.arrays
-            arrays.reserve(1000)
+            var arrays = ColumnArrays(shape.arrays.types, most: ColumnArrays.copiedPiece)
+            arrays.reserve(indices.count)
             for index in indices {
                 appendInserted(index, shape, to: &arrays)
-                _ = arrays.endRow()
-                if arrays.isCopiedPiece { try send(form.rows(&arrays)) }
+                if arrays.endRow() { try send(form.rows(&arrays)) }
             }
             if arrays.rowCount > 0 { try send(form.rows(&arrays)) }
         }

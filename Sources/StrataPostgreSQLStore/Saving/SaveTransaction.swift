@@ -43,7 +43,7 @@ final class SaveTransaction {
     /// Where changes are recorded; `nil` if the store keeps no history.
     let history: HistoryRecorder?
     /// Whether many new rows go by COPY, which takes less time than INSERT, and round trips of its own.
-    var copiesRows = false
+    let copiesRows: Bool
     /// What keeps derived attributes up to date; `nil` if the model has none.
     let derived: DerivedUpkeep?
 
@@ -56,15 +56,17 @@ final class SaveTransaction {
         let key: Int64
     }
 
-    /// A save whose new rows get the `keys`, in their order.
+    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied.
     init(
         _ changes: StoreChanges,
         keys: [Int64],
         _ database: OpenDatabase,
         _ connection: Connection,
-        identifier: UUID
+        identifier: UUID,
+        copiesRows: Bool = false
     ) {
         self.changes = changes
+        self.copiesRows = copiesRows
         self.database = database
         self.connection = connection
         history =

@@ -14,20 +14,25 @@ struct ColumnArrays {
     private(set) var rowCount = 0
     /// How many bytes of values there are that may be large.
     private var byteCount = 0
-    /// The most rows, and the most bytes, of one statement.
-    private static let mostRows = 10_000
-    private static let mostBytes = 64 << 20
+    /// The most rows, and the most bytes, of what is sent at a time.
+    private let most: (rows: Int, bytes: Int)
+
+    /// Of one statement.
+    static let statement = (rows: 10_000, bytes: 64 << 20)
+    /// Of a piece of what COPY takes, on which the server works while the next one is made.
+    static let copiedPiece = (rows: 1000, bytes: 1 << 20)
 
     let types: [PostgreSQLType]
 
-    init(_ types: [PostgreSQLType]) {
+    init(_ types: [PostgreSQLType], most: (rows: Int, bytes: Int) = statement) {
         self.types = types
+        self.most = most
         arrays = types.map { PostgreSQLArray($0) }
     }
 
-    /// Makes room for so many rows, of which one statement takes the first.
+    /// Makes room for so many rows, of which the first are sent at a time.
     mutating func reserve(_ count: Int) {
-        for index in arrays.indices { arrays[index].reserve(min(count, Self.mostRows)) }
+        for index in arrays.indices { arrays[index].reserve(min(count, most.rows)) }
     }
 
     mutating func append(_ value: Int64, to column: Int) { arrays[column].append(value) }
@@ -86,11 +91,8 @@ struct ColumnArrays {
     /// - Returns: Whether the arrays are full.
     mutating func endRow() -> Bool {
         rowCount += 1
-        return rowCount >= Self.mostRows || byteCount >= Self.mostBytes
+        return rowCount >= most.rows || byteCount >= most.bytes
     }
-
-    /// Whether there are so many rows, or so many bytes, as is good for one piece of what COPY takes.
-    var isCopiedPiece: Bool { rowCount >= 1000 || byteCount >= 1 << 20 }
 
     /// Takes all rows out.
     mutating func take() -> [PostgreSQLValue] { takeColumns().map { .array($0) } }
