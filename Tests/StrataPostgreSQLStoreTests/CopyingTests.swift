@@ -176,21 +176,13 @@ struct CopyingTests {
     }
 
     @Test func `a connection that is cut while rows are on their way is replaced, and each row is there once`() throws {
-        let proxy = try FaultProxy()
-        defer { proxy.close() }
-        let schema = "copied_" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
-        defer {
-            for store in coordinator.persistentStores { try? coordinator.remove(store) }
-            _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
+        try FaultProxy.withStore { proxy, _, coordinator in
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            proxy.arm(.cutBefore, at: "vénue 5000 😀")
+            try Self.insert(6000, context)
+            expect(proxy.hasStruck)
+            try expectEqual(Self.found(context).count, 6000)
         }
-        let context = NSManagedObjectContext(.privateQueue)
-        context.persistentStoreCoordinator = coordinator
-        proxy.arm(.cutBefore, at: "vénue 5000 😀")
-        try Self.insert(6000, context)
-        expect(proxy.hasStruck)
-        try expectEqual(Self.found(context).count, 6000)
     }
 }

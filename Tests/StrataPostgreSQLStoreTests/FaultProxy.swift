@@ -1,3 +1,4 @@
+import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import Synchronization
@@ -263,5 +264,25 @@ extension ArraySlice<UInt8> {
         return (startIndex...(endIndex - subsequence.count)).contains {
             self[$0..<($0 + subsequence.count)].elementsEqual(subsequence)
         }
+    }
+}
+
+extension FaultProxy {
+    /// Runs `body` with a proxy, and a store behind it in a schema of its own, which is removed afterwards.
+    static func withStore(
+        options: [AnyHashable: Any]? = nil,
+        _ body: (FaultProxy, _ schema: String, NSPersistentStoreCoordinator) throws -> Void
+    ) throws {
+        let proxy = try FaultProxy()
+        defer { proxy.close() }
+        let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: options)
+        defer {
+            for store in coordinator.persistentStores { try? coordinator.remove(store) }
+            _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
+        }
+        try body(proxy, schema, coordinator)
     }
 }

@@ -147,23 +147,6 @@ struct PipeliningTests {
     }
 
     /// Runs `body` with a proxy and a coordinator whose store is behind it.
-    private func withStore(
-        options: [AnyHashable: Any]? = nil,
-        _ body: (FaultProxy, _ schema: String, NSPersistentStoreCoordinator) throws -> Void
-    ) throws {
-        let proxy = try FaultProxy()
-        defer { proxy.close() }
-        let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: options)
-        defer {
-            for store in coordinator.persistentStores { try? coordinator.remove(store) }
-            _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
-        }
-        try body(proxy, schema, coordinator)
-    }
-
     private func context(_ coordinator: NSPersistentStoreCoordinator) -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
@@ -171,7 +154,7 @@ struct PipeliningTests {
     }
 
     @Test func `a save takes two round trips, whatever the number of rows`() throws {
-        try withStore { proxy, _, coordinator in
+        try FaultProxy.withStore { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
                 let city = City(context: context)
@@ -192,7 +175,7 @@ struct PipeliningTests {
     }
 
     @Test func `the first fetch after a store was opened takes one round trip, and so does the next`() throws {
-        try withStore { proxy, _, coordinator in
+        try FaultProxy.withStore { proxy, _, coordinator in
             for name in ["made", "opened"] {
                 let context = context(coordinator)
                 try context.performAndWait {
@@ -213,7 +196,7 @@ struct PipeliningTests {
     @Test(arguments: [nil, 600])
     func `a read of a pinned version takes one round trip`(age: Int?) throws {
         let options: [AnyHashable: Any]? = age.map { [NSPostgreSQLPinnedVersionAgeOption: $0 as NSNumber] }
-        try withStore(options: options) { proxy, _, coordinator in
+        try FaultProxy.withStore(options: options) { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
                 for name in ["Lagos", "Rome"] { City(context: context).name = name }
@@ -245,7 +228,7 @@ struct PipeliningTests {
     func `dictionaries that one statement gives take one round trip, and what takes several statements one for COMMIT`()
         throws
     {
-        try withStore { proxy, _, coordinator in
+        try FaultProxy.withStore { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
                 for name in ["Lagos", "Rome", "Rome"] { City(context: context).name = name }
@@ -271,7 +254,7 @@ struct PipeliningTests {
     }
 
     @Test func `who inserts much seldom waits for keys`() throws {
-        try withStore { proxy, _, coordinator in
+        try FaultProxy.withStore { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
                 func save(_ count: Int) throws {
@@ -288,7 +271,7 @@ struct PipeliningTests {
     }
 
     @Test func `new rows are on their way before the locks are answered`() throws {
-        try withStore { proxy, _, coordinator in
+        try FaultProxy.withStore { proxy, _, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
                 let city = City(context: context)
@@ -306,7 +289,7 @@ struct PipeliningTests {
     }
 
     @Test func `new rows that lead to one which is gone are never there`() throws {
-        try withStore { _, schema, coordinator in
+        try FaultProxy.withStore { _, schema, coordinator in
             let (context, other) = (context(coordinator), context(coordinator))
             func venues() throws -> Int64? {
                 try Server.connection().query("SELECT pg_catalog.count(*) FROM \"\(schema)\".venue").firstInt64
