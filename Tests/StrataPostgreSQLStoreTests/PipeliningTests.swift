@@ -426,7 +426,7 @@ struct PipeliningTests {
             try pool.withConnection { connection in
                 try connection.post("BEGIN")
                 try connection.post("SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())")
-                try connection.answer(try connection.post("COMMIT", isKept: false))
+                _ = try connection.answer(try connection.post("COMMIT", isKept: false))
             }
         }
         expectEqual(error?.kind, .connection)

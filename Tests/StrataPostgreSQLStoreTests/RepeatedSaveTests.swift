@@ -143,4 +143,62 @@ struct RepeatedSaveTests {
         }
         try expectEqual(Cities.fetched(pinned.stack.context()), ["Rome"])
     }
+
+    /// Runs a batch about three cities, between each two statements of which somebody else adds 1,000 to all whom nobody has locked.
+    ///
+    /// - Returns: How often somebody has added something, and what the cities come to then; `nil` for none.
+    private func overtaken(_ request: NSPersistentStoreRequest) throws -> (overtakings: Int64, populations: [Int64]) {
+        var result: (Int64, [Int64]) = (0, [])
+        try FaultProxy.withStore { proxy, schema, coordinator in
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            let overtakings = Mutex<Int64>(0)
+            let other = try Server.connection()
+            try other.command("SET search_path TO \"\(schema)\"")
+            try context.performAndWait {
+                let insertion = NSBatchInsertRequest(
+                    entityName: "City",
+                    objects: ["Rome", "Oslo", "Bern"].map { ["name": $0] }
+                )
+                _ = try context.execute(insertion)
+                proxy.onBytes.withLock {
+                    $0 = { _ in
+                        // One connection of the store at a time.
+                        overtakings.withLock { overtakings in
+                            let changed = try? other.query(
+                                """
+                                UPDATE city SET population = population + 1000, strata_version = strata_version + 1 WHERE strata_id IN
+                                (SELECT strata_id FROM city FOR UPDATE SKIP LOCKED)
+                                """
+                            )
+                            if changed?.changeCount == 3 { overtakings += 1 }
+                        }
+                    }
+                }
+                _ = try context.execute(request)
+                proxy.onBytes.withLock { $0 = nil }
+            }
+            result = try overtakings.withLock { overtakings in
+                (overtakings, try other.query("SELECT population FROM city").rows.map { $0.int64(0) })
+            }
+        }
+        return result
+    }
+
+    @Test func `a batch update that others always overtake locks its rows, and loses nothing`() throws {
+        let request = NSBatchUpdateRequest(entityName: "City")
+        request.propertiesToUpdate = ["population": NSExpression(format: "population + 1")]
+        let (overtakings, populations) = try overtaken(request)
+        // It was overtaken at least at its first attempt.
+        expect(overtakings > 0)
+        expectEqual(populations, [Int64](repeating: overtakings * 1000 + 1, count: 3))
+    }
+
+    @Test func `a batch deletion that others always overtake locks its rows`() throws {
+        // Of cities with venues the process has to let go of these.
+        let fetch = NSFetchRequest<NSManagedObject>(entityName: "City")
+        let (overtakings, populations) = try overtaken(NSBatchDeleteRequest(fetchRequest: fetch))
+        expect(overtakings > 0)
+        expectEqual(populations, [])
+    }
 }

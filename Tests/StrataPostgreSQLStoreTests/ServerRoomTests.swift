@@ -106,7 +106,7 @@ struct ServerRoomTests {
         expectEqual(reading?.code, .persistentStoreOperation)
         expectEqual(sqlState(reading), "53300")
         let context = hasty.context()
-        try context.performAndWait {
+        context.performAndWait {
             _ = context.insert("City", ["name": "Oslo"])
             let saving = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(saving?.code, .persistentStoreSave)

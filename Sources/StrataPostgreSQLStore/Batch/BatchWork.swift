@@ -8,8 +8,8 @@ import StrataSQL
 /// One batch, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
 ///
 /// What one statement can do is one statement. Otherwise it works out which rows it changes and how, and writes them as a save does: with the
-/// versions that it has read, so that what others have changed in between is noticed, and the whole is made again. Its memory then grows with
-/// the number of rows that it changes.
+/// versions that it has read, so that what others have changed in between is noticed, and the whole is made again, with these rows locked before
+/// they are read. Its memory then grows with the number of rows that it changes.
 ///
 /// Used once, by the thread that executes the request.
 final class BatchWork {
@@ -17,6 +17,7 @@ final class BatchWork {
     let database: OpenDatabase
     let connection: Connection
     let source: SnapshotSource
+    private let contended: ContendedRows
     var changes = BatchChanges()
     /// What is to be written.
     var store: StoreChanges
@@ -50,8 +51,14 @@ final class BatchWork {
         func hash(into hasher: inout Hasher) { hasher.combine(relationship) }
     }
 
-    init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection) {
+    /// - Parameters:
+    ///   - batch: The batch.
+    ///   - database: Where it works.
+    ///   - connection: What writes.
+    ///   - contended: What earlier attempts of the same batch have found that others write; told of what this one finds.
+    init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection, _ contended: ContendedRows) {
         self.batch = batch
+        self.contended = contended
         self.database = database
         self.connection = connection
         source = SnapshotSource(database.queries, connection)
@@ -66,6 +73,7 @@ final class BatchWork {
     /// - Returns: Whether the history has recorded something.
     /// - Throws: What is refused.
     func run(_ given: [GivenRow], identifier: UUID) throws -> Bool {
+        try contended.lock(database, connection)
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
         case .update(let update):
@@ -85,7 +93,10 @@ final class BatchWork {
             identifier: identifier,
             copiesRows: true
         )
-        if let conflict = try transaction.run().first { throw error(conflict) }
+        if let conflict = try transaction.run().first {
+            if case .version = conflict { contended.note(store) }
+            throw error(conflict)
+        }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
         // Rows that others had related to deleted ones meanwhile.
         for row in transaction.result.reread where updates[RowName(row)] == nil {
