@@ -38,6 +38,11 @@ extension Scenario {
     static var knobs: [Knob] { [] }
     static var parts: [String] { [] }
 
+    /// The figures that have to reach a number on a kind of store.
+    static func works(on kind: StoreKind) -> [(figure: String, floor: Int)] {
+        kind == .postgresql ? [work] + [databaseWork].compactMap { $0 } : [work]
+    }
+
     /// Whether it can run on a kind of store.
     static func runs(on kind: StoreKind) -> Bool { stores.contains(kind) || runsOnPostgreSQL && kind == .postgresql }
 }

@@ -74,7 +74,7 @@ struct StressOptions {
               --store KIND       sqlite, memory or postgresql (the first two on which the scenario makes sense, one after the other)
               --only KIND        make no other trouble (crash, hostile, iofault, society; the kinds are above)
               --sabotage NAME    break something on purpose; the run has to fail
-              --floor N          the work below which a run proves nothing
+              --floor N          the work below which a run proves nothing (crash goes on for it beyond its time)
               --stall S          how long a single operation may take (30)
               --dir PATH         where stores are made (the temporary folder)
               --keep             leave the stores there

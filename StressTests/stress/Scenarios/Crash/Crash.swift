@@ -37,7 +37,7 @@ enum Crash: Scenario {
         let limit = run.knob(lives)
         var file = CrashedFile(run, 0)
         var life = 0
-        while limit > 0 ? life < limit : !run.isOver {
+        while limit > 0 ? life < limit : !run.isOverAndProven {
             run.watchdog.beat(0, "a life")
             if life > 0, life % livesOfFile == 0 { file = CrashedFile(run, life) }
             life += 1

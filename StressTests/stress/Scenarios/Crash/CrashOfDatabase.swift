@@ -47,7 +47,7 @@ enum CrashOfDatabase {
         var stream = run.stream(0)
         var place = CrashedFile(run, 0)
         var life = 0
-        while limit > 0 ? life < limit : !run.isOver {
+        while limit > 0 ? life < limit : !run.isOverAndProven {
             run.watchdog.beat(0, "a life")
             if life > 0, life % livesOfStore == 0 { place = CrashedFile(run, life) }
             life += 1
