@@ -144,7 +144,7 @@ struct RepeatedSaveTests {
         try expectEqual(Cities.fetched(pinned.stack.context()), ["Rome"])
     }
 
-    /// Runs a batch about three cities, between each two statements of which somebody else adds 1,000 to all whom nobody has locked.
+    /// Runs a batch about three cities, between each two statements of which somebody else adds 1,000 to all that nobody has locked.
     ///
     /// - Returns: How often somebody has added something, and what the cities come to then; `nil` for none.
     private func overtaken(_ request: NSPersistentStoreRequest) throws -> (overtakings: Int64, populations: [Int64]) {
@@ -200,5 +200,37 @@ struct RepeatedSaveTests {
         let (overtakings, populations) = try overtaken(NSBatchDeleteRequest(fetchRequest: fetch))
         expect(overtakings > 0)
         expectEqual(populations, [])
+    }
+
+    @Test func `a batch deletes no row that was among the first of an order when it looked, and is not any more`()
+        throws
+    {
+        try FaultProxy.withStore { proxy, schema, coordinator in
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            let other = try Server.connection()
+            try other.command("SET search_path TO \"\(schema)\"")
+            let fetch = NSFetchRequest<NSManagedObject>(entityName: "City")
+            // The process sorts: it reads what the order is about, and then the first rows.
+            fetch.sortDescriptors = [
+                NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)
+            ]
+            fetch.fetchLimit = 2
+            try context.performAndWait {
+                for name in ["Rome", "Oslo", "Bern"] { _ = context.insert("City", ["name": name]) }
+                try context.save()
+                proxy.onBytes.withLock {
+                    $0 = { _ in
+                        // Before the batch hears of the names that it has asked for.
+                        _ = try? other.query(
+                            "UPDATE city SET name = 'Zug', strata_version = strata_version + 1 WHERE name = 'Bern'"
+                        )
+                    }
+                }
+                try context.execute(NSBatchDeleteRequest(fetchRequest: fetch))
+                proxy.onBytes.withLock { $0 = nil }
+            }
+            try expectEqual(Cities.fetched(context), ["Zug"])
+        }
     }
 }

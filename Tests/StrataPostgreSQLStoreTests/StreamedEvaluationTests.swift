@@ -304,6 +304,30 @@ struct StreamedEvaluationTests {
         }
     }
 
+    @Test func `of rows that only the process can sort, those in the window alone are read whole`() throws {
+        try Self.withItems(10_000) { proxy, context in
+            let order = [NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)]
+            for format in ["number >= 0", "name LIKE[c] 'item *'"] {
+                for pins in [false, true] {
+                    try context.performAndWait { try context.setQueryGenerationFrom(pins ? .current : nil) }
+                    let request = Self.request(format, limit: 12)
+                    request.sortDescriptors = order
+                    request.fetchOffset = 95
+                    let before = proxy.bytes.withLock { $0 }
+                    try expectEqual(numbers(request, context), Array(95..<107), "\(format)")
+                    try context.performAndWait {
+                        let payloads = try context.fetch(request).map {
+                            ($0.value(forKey: "payload") as? String)?.count
+                        }
+                        expectEqual(payloads, Array(repeating: 500, count: 12))
+                    }
+                    // The payloads of all rows are 5 MB, twice.
+                    expect(proxy.bytes.withLock { $0 } - before < 2_000_000, "\(format)")
+                }
+            }
+        }
+    }
+
     @Test func `a fetch whose first piece is the last takes one round trip, and one more`() throws {
         try Self.withItems(20) { proxy, context in
             func trips(_ request: NSFetchRequest<NSManagedObject>, _ count: Int) throws -> Int {

@@ -191,6 +191,13 @@ extension RowQueries {
         try answer(plan, entity, statement, connection) { try rows(plan, entity, saidBy: $0, connection, source) }
     }
 
+    /// What a fetch wants of each row.
+    func shape(_ plan: FetchPlan, _ entity: EntityMapping) -> RowShape {
+        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
+        return plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
+            ?? shape(entity, isDeep: isDeep)
+    }
+
     private func rows(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -199,12 +206,9 @@ extension RowQueries {
         _ source: any RowSource
     ) throws -> [Row] {
         guard statement.isExact else {
-            return try sifted(plan, entity, statement, connection, source, needsRows: true) { $0 }
+            return try siftedRows(plan, entity, statement, connection, source)
         }
-        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
-        let shape =
-            plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
-            ?? shape(entity, isDeep: isDeep)
+        let shape = shape(plan, entity)
         var rows: [Row] = []
         let stamp = CoarseClock.now
         let control = plan.control
