@@ -153,11 +153,22 @@ final class OpenDatabase: Sendable {
         let values: [PostgreSQLValue]
 
         func sql(isLocal: Bool) -> String {
-            """
-            pg_catalog.set_config('search_path', $1, \(isLocal)), pg_catalog.set_config('lock_timeout', $2, \(isLocal)),
-            pg_catalog.set_config('idle_in_transaction_session_timeout', $3, \(isLocal))
-            """
+            let settings = """
+                pg_catalog.set_config('search_path', $1, \(isLocal)), pg_catalog.set_config('lock_timeout', $2, \(isLocal)),
+                pg_catalog.set_config('idle_in_transaction_session_timeout', $3, \(isLocal))
+                """
+            // A pooler is the one who hangs up.
+            return isLocal ? settings : "\(settings), \(Self.clientCheck)"
         }
+
+        /// Has the server look every few seconds whether the client of a long statement is still there: else the statement of a process that was
+        /// killed goes on to its end, with its locks.
+        ///
+        /// PostgreSQL has this since 14, and refuses it where the system cannot tell.
+        private static let clientCheck = """
+            CASE WHEN pg_catalog.current_setting('client_connection_check_interval', true) = '0' AND pg_catalog.version() LIKE '%linux%'
+            THEN pg_catalog.set_config('client_connection_check_interval', '5s', false) END
+            """
     }
 
     private static func settings(_ target: ConnectionTarget, _ timeout: Double) -> Settings {

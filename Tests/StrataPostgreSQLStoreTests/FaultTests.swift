@@ -209,6 +209,35 @@ struct FaultTests {
         try expectEqual(stack.names(), ["Rome"])
     }
 
+    @Test func `the server ends what it does for a client that is gone`() throws {
+        let stack = try FaultyStack()
+        stack.insert("Rome")
+        try stack.save()
+        let direct = try stack.direct()
+        // What a save waits for: ten minutes of work of the server.
+        try direct.command(
+            """
+            CREATE FUNCTION dream() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; END $$;
+            CREATE TRIGGER dreams BEFORE INSERT ON city FOR EACH ROW EXECUTE FUNCTION dream()
+            """
+        )
+        let dreaming = """
+            SELECT pid::bigint FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'city'::regclass)
+            """
+        let (context, proxy) = (stack.context, stack.proxy)
+        let saving = Errand {
+            try context.performAndWait {
+                _ = context.insert("City", ["name": "Oslo"])
+                try context.save()
+            }
+        }
+        try waitUntil { try direct.query(dreaming).rowCount == 1 }
+        // As if the process were killed: nobody is there to cancel anything.
+        proxy.setOpen(false)
+        expectThrows(CocoaError.self) { try saving.wait() }
+        try waitUntil { try direct.query(dreaming).rowCount == 0 }
+    }
+
     @Test func `without a server a save fails with the environment's error, and passes when it is back`() throws {
         let stack = try FaultyStack(timeout: 1)
         stack.proxy.setOpen(false)
