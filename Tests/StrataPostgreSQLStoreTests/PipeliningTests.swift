@@ -174,6 +174,31 @@ struct PipeliningTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a batch update that computes numbers is one statement, and no row comes`(isRecorded: Bool) throws {
+        try FaultProxy.withStore(options: [NSPersistentHistoryTrackingKey: isRecorded]) { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                let rows = (0..<2000).map {
+                    ["name": String(repeating: "x", count: 100), "population": $0] as [String: Any]
+                }
+                _ = try context.execute(NSBatchInsertRequest(entityName: "City", objects: rows))
+                let request = NSBatchUpdateRequest(entityName: "City")
+                request.propertiesToUpdate = ["population": NSExpression(format: "population * 2 + 1"), "name": "new"]
+                request.resultType = .updatedObjectsCountResultType
+                let (trips, bytes) = (proxy.answers.withLock { $0 }, proxy.bytes.withLock { $0 })
+                let result = try context.execute(request) as? NSBatchUpdateResult
+                expectEqual(result?.result as? Int, 2000)
+                // The history is told the keys.
+                expect(proxy.bytes.withLock { $0 } - bytes < (isRecorded ? 100_000 : 2_000))
+                if !isRecorded { expectEqual(proxy.answers.withLock { $0 }, trips + 2) }
+                let fetch = NSFetchRequest<NSManagedObject>(entityName: "City")
+                fetch.predicate = NSPredicate(format: "name == 'new' AND population IN {1, 3, 3999}")
+                try expectEqual(context.count(for: fetch), 3)
+            }
+        }
+    }
+
     @Test func `the first fetch after a store was opened takes one round trip, and so does the next`() throws {
         try FaultProxy.withStore { proxy, _, coordinator in
             for name in ["made", "opened"] {

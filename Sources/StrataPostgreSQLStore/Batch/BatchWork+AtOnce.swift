@@ -10,9 +10,9 @@ extension BatchWork {
     ///
     /// - Returns: Whether the history has recorded something; `nil` if one statement will not do, and nothing was done.
     func updateAtOnce(_ update: BatchUpdate, identifier: UUID) throws -> Bool? {
-        guard update.computed.isEmpty, !update.constantSlots.isEmpty,
-            let entity = database.mapping.entity(update.rows.layout),
-            try update.constantSlots.allSatisfy({ try concernsRowAlone($0, update.constants, entity) }),
+        guard !update.slots.isEmpty, let entity = database.mapping.entity(update.rows.layout),
+            update.slots.allSatisfy({ concernsRowAlone($0, entity) }),
+            !update.constantSlots.contains(where: { cannotBeStored(update.constants, $0) }),
             !derivesFrom(entity.layout), !derives(entity.layout),
             let rows = try queries.condition(update.rows, entity)
         else { return nil }
@@ -33,14 +33,24 @@ extension BatchWork {
                 assignments.append("\(folded.name) = $\(values.count)")
             }
         }
-        return try change(
-            "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)",
-            values,
-            \.changed,
-            entity,
-            update.slots,
-            identifier
-        )
+        var writer = ComputedUpdate(entity, values)
+        for computed in update.computed {
+            guard let name = entity.columns[computed.slot.index].name,
+                let value = writer.value(of: computed.expression, for: computed.slot)
+            else { return nil }
+            assignments.append("\(name) = \(value)")
+        }
+        let sql = "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)"
+        func change() throws -> Bool {
+            try self.change(sql, writer.parameters, \.changed, entity, update.slots, identifier)
+        }
+        guard !update.computed.isEmpty else { return try change() }
+        // A number that is too large is a double in the process, or the error that it has for it.
+        return try queries.attempt(connection) {
+            try change()
+        } otherwise: {
+            nil
+        }
     }
 
     /// Deletes all rows with one statement, if that will do: no relationship leads to them, and nothing is kept of them.
@@ -110,12 +120,15 @@ extension BatchWork {
     // MARK: - What else a batch may concern
 
     /// Whether a new value of a slot concerns nothing but the row that gets it.
-    private func concernsRowAlone(_ slot: Slot, _ values: Row, _ entity: EntityMapping) throws -> Bool {
+    private func concernsRowAlone(_ slot: Slot, _ entity: EntityMapping) -> Bool {
         let column = entity.columns[slot.index]
         guard slot.kind != .reference, !column.isDerived, let name = column.name else { return false }
-        // What cannot be stored is refused with the words of a save.
-        if slot.kind == .string, !values.isNull(slot.index), values.string(slot.word).utf8.contains(0) { return false }
         return database.mapping.table(of: entity)?.constraints.contains { $0.columns.contains(name) } == false
+    }
+
+    /// Whether a value cannot be stored, which is refused with the words of a save.
+    private func cannotBeStored(_ values: Row, _ slot: Slot) -> Bool {
+        slot.kind == .string && !values.isNull(slot.index) && values.string(slot.word).utf8.contains(0)
     }
 
     /// Whether derived attributes of other rows are computed from such rows.

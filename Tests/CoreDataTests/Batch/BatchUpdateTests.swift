@@ -54,6 +54,45 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a computed number is what an expression comes to in memory, also beyond its type`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        _ = try stack.store(Venue.self) { venue, _ in
+            (venue.price, venue.distance, venue.visits) = (7, 2.75, Int.max)
+            venue.setValue(2_147_483_646, forKey: "seats")
+        }
+        func shown(_ name: String) throws -> String? {
+            try stack.all(Venue.self) { venue in "\(venue.value(forKey: name) ?? "nil")" }.first
+        }
+        // In this order; nil for an update that is refused.
+        let cases: [(String, String, String?)] = [
+            ("price", "price + 1", "8"), ("price", "price * price - 60", "4"), ("price", "price * 10000", nil),
+            ("price", "distance + 1", "3"), ("price", "seats - 2147483640", "6"), ("seats", "seats + 1", "2147483647"),
+            ("seats", "seats + 1", nil), ("seats", "visits - seats", nil), ("visits", "visits + 1", nil),
+            ("visits", "visits + 1 - 2", nil), ("distance", "visits + 1", "9.223372036854776e+18"),
+            ("distance", "visits * visits", "8.507059173023462e+37"), ("visits", "visits - 1", "9223372036854775806"),
+            ("distance", "price + 1", "7.0"), ("distance", "distance * 1.5 - price", "4.5"),
+            ("distance", "distance * 1e-300 * 1e-300", "0.0"), ("distance", "(price + 4.5) * 1e308", "inf"),
+            ("price", "distance + 1", nil), ("distance", "distance - distance", "nil"),
+            ("distance", "distance + 1", "nil"), ("distance", "price - 6", "0.0"), ("seats", "nil + 1", "nil"),
+            ("seats", "seats + 1", "nil"), ("price", "seats + price", "nil"), ("price", "7 - 5", "2"),
+        ]
+        for (name, expression, wanted) in cases {
+            let request = NSBatchUpdateRequest(entityName: "Venue")
+            request.propertiesToUpdate = [name: NSExpression(format: expression)]
+            let before = try shown(name)
+            if let wanted {
+                _ = try stack.execute(request)
+                try expectEqual(shown(name), wanted, "\(name) = \(expression)")
+            } else {
+                let error = #expect(throws: CocoaError.self, "\(expression)") { try stack.execute(request) }
+                expectEqual(error?.code, .persistentStoreOperation)
+                try expectEqual(shown(name), before, "\(name) = \(expression)")
+            }
+        }
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a value made of other rows is made of what they were before the update`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
