@@ -35,7 +35,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-fault-points test-repeat bench stress \
-	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models docs docs-preview \
+	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models check-without-postgresql docs docs-preview \
 	check-docs system-packages postgresql-packages
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo "make test     run the tests"
 	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
 	@echo "make test-postgresql  run the tests of stores on a private PostgreSQL server"
+	@echo "make check-without-postgresql  build everything as on a machine without libpq"
 	@echo "make test-fault-points  run the tests of what only builds with fault points have"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
@@ -125,6 +126,15 @@ test-postgresql: system-packages postgresql-packages
 		--filter '$(POSTGRESQL_STEPPED_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TESTED)
 	STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/postgresql-server.sh run $(SWIFT) test --skip-build \
 		--filter '$(POSTGRESQL_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TEST_ARGS) $(TESTED)
+
+# Everything, tests aside, as it builds where there is no libpq, in a folder of its own.
+WITHOUT_POSTGRESQL = .build/without-postgresql
+check-without-postgresql: system-packages
+	STRATA_POSTGRESQL=0 $(SWIFT) build --scratch-path $(WITHOUT_POSTGRESQL)
+	@for program in strata stress bench JobQueue Storefront; do \
+		! ldd $(WITHOUT_POSTGRESQL)/debug/$$program | grep libpq || { echo "$$program needs libpq." >&2; exit 1; }; \
+	done
+	$(WITHOUT_POSTGRESQL)/debug/stress bank --seconds 1 --floor 1
 
 # What only builds with fault points have: the points themselves, in a build of the lowest target alone.
 test-fault-points: system-packages
