@@ -11,6 +11,8 @@ package final class ConnectionPool: Sendable {
     package let timeout: Double
     /// For how many seconds one waits for a new connection, if that is less.
     private let openingTimeout: Double
+    /// The most connections in use at a time.
+    private let size: Int
     private let permits: FairSemaphore
     private let idle = Mutex<[Connection]>([])
     private let isClosed = Atomic(false)
@@ -47,6 +49,7 @@ package final class ConnectionPool: Sendable {
         self.timeout = timeout
         self.openingTimeout = openingTimeout
         self.prepare = prepare
+        self.size = size
         permits = FairSemaphore(permits: size)
     }
 
@@ -97,15 +100,7 @@ package final class ConnectionPool: Sendable {
         }
         do {
             if isClosed.load(ordering: .acquiring) { throw PostgreSQLError(.misuse, "the store is closed") }
-            while let connection = idle.withLock({ $0.popLast() }) {
-                if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere(),
-                    hasCurrentPlans(connection)
-                {
-                    connection.leaseWait = leaseWait
-                    return connection
-                }
-            }
-            let connection = try open(timeout: openingLimit)
+            let connection = try usable() ?? open(timeout: openingLimit)
             connection.patience = max(timeout, 1)
             connection.leaseWait = leaseWait
             return connection
@@ -115,18 +110,63 @@ package final class ConnectionPool: Sendable {
         }
     }
 
+    /// A connection that nobody uses; `nil` if there is none that is good for anything.
+    private func usable() -> Connection? {
+        while let connection = idle.withLock({ $0.popLast() }) {
+            if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere(),
+                hasCurrentPlans(connection)
+            {
+                return connection
+            }
+        }
+        return nil
+    }
+
     /// Ends the use of a connection.
     package func give(back connection: Connection) {
         defer { permits.release() }
+        keep(connection)
+    }
+
+    /// Keeps a connection for whoever comes next, if it is good for anything.
+    private func keep(_ connection: Connection) {
         connection.settleCancel()
         connection.patience = max(timeout, 1)
         if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
         guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life), isCurrent(connection),
             !isClosed.load(ordering: .acquiring)
         else { return }
-        idle.withLock { $0.append(connection) }
+        // Those that come back from long use are beyond the number that can be in use.
+        idle.withLock { if $0.count < size { $0.append(connection) } }
         if isClosed.load(ordering: .acquiring) { closeIdle() }
     }
+
+    // MARK: - For long
+
+    /// A connection for so long that it must not count among those in use: one that nobody uses, or a new one.
+    ///
+    /// - Returns: The connection, which ``takeBack(_:)`` takes, or which is closed when nobody holds it any more.
+    /// - Throws: ``PostgreSQLError``.
+    package func lend() throws -> Connection {
+        guard let connection = usable() else { return try open() }
+        connection.patience = max(timeout, 1)
+        return connection
+    }
+
+    /// Takes a connection back that was lent.
+    ///
+    /// Returns at once, as whoever lets go of it last may be anybody: what is open on it is rolled back by another thread.
+    package func takeBack(_ connection: Connection) {
+        guard !connection.isBroken, !isClosed.load(ordering: .acquiring), idle.withLock({ $0.count < size }) else {
+            return
+        }
+        DispatchQueue.global(qos: .utility).async { [self] in keep(connection) }
+    }
+
+    /// How many nobody uses, for tests that script it.
+    package var idleCount: Int { idle.withLock { $0.count } }
+
+    // MARK: - New ones
 
     /// A connection that does not belong to the pool, for those who listen or ask about another one.
     ///

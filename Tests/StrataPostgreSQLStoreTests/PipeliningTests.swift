@@ -1,10 +1,12 @@
-import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
 import TestSupport
 import Testing
+
+@testable import CoreData
+@testable import StrataPostgreSQLStore
 
 @Suite("Statements that are sent together", .enabled(if: Server.isThere))
 struct PipeliningTests {
@@ -215,6 +217,56 @@ struct PipeliningTests {
                 try coordinator.remove(store)
                 try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
             }
+        }
+    }
+
+    @Test
+    func `a context is pinned in one round trip, on a connection that nobody uses, which is used again afterwards`()
+        throws
+    {
+        try FaultProxy.withStore { proxy, schema, coordinator in
+            let (context, other) = (context(coordinator), context(coordinator))
+            let direct = try Server.connection()
+            try direct.command("SET search_path TO \"\(schema)\"")
+            try context.performAndWait {
+                _ = context.insert("City", ["name": "Rome"])
+                try context.save()
+            }
+            try expectEqual(Cities.fetched(other), ["Rome"])
+            for round in 0..<3 {
+                var (trips, callers) = (proxy.answers.withLock { $0 }, proxy.callers.withLock { $0 })
+                try context.performAndWait { try context.setQueryGenerationFrom(.current) }
+                try expectEqual(Cities.fetched(context), ["Rome"])
+                // One for the version, and one for the read.
+                expectEqual(proxy.answers.withLock { $0 }, trips + 2)
+                expectEqual(proxy.callers.withLock { $0 }, callers)
+                try expectEqual(PinnedStack.holders(direct), 1)
+                // Somebody else has a connection meanwhile, a new one the first time.
+                callers += round == 0 ? 1 : 0
+                try expectEqual(Cities.fetched(other), ["Rome"])
+                expectEqual(proxy.callers.withLock { $0 }, callers)
+                try context.performAndWait { try context.setQueryGenerationFrom(nil) }
+                try waitUntil { try PinnedStack.holders(direct) == 0 }
+                // It comes back once it has rolled back.
+                let store = try require(coordinator.persistentStores.first as? PostgreSQLStore)
+                let pool = try require(store.engine as? PostgreSQLEngine).openDatabase().pool
+                try waitUntil { pool.idleCount == 2 }
+            }
+        }
+    }
+
+    @Test func `a context is pinned though the connection that nobody used turns out to be lost`() throws {
+        try FaultProxy.withStore { proxy, _, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                _ = context.insert("City", ["name": "Rome"])
+                try context.save()
+                // Lost on the way, when it is used.
+                proxy.arm(.cutBefore, at: "pg_export_snapshot")
+                try context.setQueryGenerationFrom(.current)
+            }
+            try expectEqual(Cities.fetched(context), ["Rome"])
+            expect(proxy.hasStruck)
         }
     }
 

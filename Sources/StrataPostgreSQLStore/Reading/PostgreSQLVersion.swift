@@ -15,8 +15,10 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     private let database: OpenDatabase
     /// The connection; `nil` once the version was let go of.
     private var held: Connection?
-    /// What leads to the same server, and the name of the snapshot there.
-    private let others: (pool: ConnectionPool, snapshot: ExportedSnapshot)?
+    /// What leads to the same server.
+    private let pool: ConnectionPool
+    /// The name of the snapshot there; `nil` if only one connection has it.
+    private let snapshot: ExportedSnapshot?
     private let age: VersionAge?
     private let turn = FairSemaphore(permits: 1)
     private let isEnded = Mutex(false)
@@ -36,9 +38,21 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         -> PostgreSQLVersion
     {
         do {
-            return try held(database, mayBeReplica: mayBeReplica, limit)
+            return try newestHeld(database, mayBeReplica: mayBeReplica, limit)
         } catch is HeldSnapshot.CannotBeShared {
             database.sharesVersions.store(false, ordering: .relaxed)
+            return try newestHeld(database, mayBeReplica: mayBeReplica, limit)
+        }
+    }
+
+    private static func newestHeld(_ database: OpenDatabase, mayBeReplica: Bool, _ limit: Double?) throws
+        -> PostgreSQLVersion
+    {
+        do {
+            return try held(database, mayBeReplica: mayBeReplica, limit)
+        } catch let error as PostgreSQLError where error.kind == .connection {
+            // One that nobody had used for a while was lost: a migration, or the server, had ended it.
+            database.pool.closeIdle()
             return try held(database, mayBeReplica: mayBeReplica, limit)
         }
     }
@@ -48,13 +62,12 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         if mayBeReplica, let held = try database.replicas?.heldSnapshot(database, for: limit) {
             return PostgreSQLVersion(database, held, isOfReplica: true)
         }
-        let connection = try database.pool.open()
+        let connection = try database.pool.lend()
         if connection.isPooled { try database.requireSame(connection) }
-        try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        // A version is what the first statement sees. The session is new, so that no migration has ended it; from here on migrations wait, as
-        // they lock the table of metadata.
-        if connection.isPooled {
-            try connection.query("SELECT 1 FROM strata_store")
+        // Sent with the first statement, whose moment is the version's. From there on migrations wait, as they lock the table of metadata.
+        try connection.post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if connection.isPooled || connection.isKnown {
+            try connection.post("SELECT 1 FROM strata_store")
         } else {
             try database.requireSame(try StoreMetadata.read(connection, database.place))
         }
@@ -70,9 +83,19 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     private init(_ database: OpenDatabase, _ held: HeldSnapshot, isOfReplica: Bool) {
         self.database = database
         self.held = held.connection
-        others = held.exported.map { (held.pool, $0) }
+        pool = held.pool
+        snapshot = held.exported
         age = held.age
         self.isOfReplica = isOfReplica
+    }
+
+    deinit { letGo() }
+
+    /// Gives the connection back, by whoever has the turn.
+    private func letGo() {
+        guard let connection = held else { return }
+        held = nil
+        pool.takeBack(connection)
     }
 
     /// Lets go of the version, which cannot be read any more.
@@ -80,7 +103,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         isEnded.withLock { $0 = true }
         // Whoever reads lets go of it afterwards.
         guard case .acquired = turn.acquire(timeout: 0) else { return }
-        held = nil
+        letGo()
         turn.release()
     }
 
@@ -115,7 +138,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     private func readInTurn<R>(_ body: (Connection) throws -> R) throws -> R {
         defer {
             held?.settleCancel()
-            if isOver || held?.isBroken == true { held = nil }
+            if isOver || held?.isBroken == true { letGo() }
             turn.release()
         }
         try requireReadable()
@@ -142,7 +165,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     ///
     /// - Returns: What `body` returns; `nil` if no connection was free at once, or none could be had that sees the version, or it was lost.
     private func readBeside<R>(_ body: (Connection) throws -> R) throws -> R? {
-        guard let (pool, snapshot) = others, let connection = try? pool.take(waiting: 0, opening: 1) else { return nil }
+        guard let snapshot, let connection = try? pool.take(waiting: 0, opening: 1) else { return nil }
         defer { pool.give(back: connection) }
         guard let begun = try? begin(snapshot, connection) else { return nil }
         let outcome = Result { try body(connection) }

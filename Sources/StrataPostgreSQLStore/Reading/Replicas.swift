@@ -100,8 +100,11 @@ final class Replicas: Sendable {
     /// - Throws: What is not the replicas' fault.
     func heldSnapshot(_ database: OpenDatabase, for limit: Double?) throws -> HeldSnapshot? {
         try onMember { member in
-            let connection = try member.pool.open()
-            guard try begin(member, database, connection, nil) else { return nil }
+            let connection = try member.pool.lend()
+            guard try begin(member, database, connection, nil) else {
+                member.pool.takeBack(connection)
+                return nil
+            }
             return try HeldSnapshot(
                 connection,
                 member.pool,

@@ -201,42 +201,24 @@ struct PostgreSQLBench {
         }
     }
 
-    /// From a commit of one coordinator to the changed object in a context of another, which has no more to do with it than one of another
-    /// process: the median in milliseconds.
+    /// From just before a save in another process to the changed object in a context of this one: the median in milliseconds.
     private func remoteChanges() throws -> Double {
         try withStore { place in
-            let options: [AnyHashable: Any] = [
-                NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
-            ]
-            let writer = try openStack(place, options)
-            defer { writer.close() }
-            try writer.context.performAndWait {
-                City(context: writer.context).name = "0"
-                try writer.context.save()
+            let stack = try openStack(place, FrameworkSide.sharing)
+            defer { stack.close() }
+            let times = try FrameworkSide.remoteChanges(stack) {
+                try BenchChild(.writerOfPostgreSQL, in: place.absoluteString)
             }
-            let reader = try openStack(place, options)
-            defer { reader.close() }
-            let follower = Follower(reader)
-            try follower.hold()
-            let observation = NotificationCenter.default.addObserver(
-                forName: .NSPersistentStoreRemoteChange,
-                object: reader.coordinator,
-                queue: nil
-            ) { _ in follower.follow() }
-            defer { NotificationCenter.default.removeObserver(observation) }
-            var times: [Double] = []
-            for number in 1...Scale.remoteChanges {
-                let start = try writer.context.performAndWait {
-                    let request = NSFetchRequest<City>(entityName: "City")
-                    try writer.context.fetch(request).first?.name = "\(number)"
-                    try writer.context.save()
-                    return ContinuousClock.now
-                }
-                guard let end = follower.waits(for: "\(number)") else { throw BenchError("A change never came") }
-                times.append((end - start) / .milliseconds(1))
-            }
-            return Self.median(times)
+            return Self.median(times) / 1e6
         }
+    }
+
+    /// Commits the time whenever it is asked to, in the process that was started for that.
+    static func writeWhenAsked(_ place: String) throws {
+        guard let url = URL(string: place) else { throw BenchError("The URL is none") }
+        try FrameworkSide.writeWhenAsked(
+            try FrameworkSide.Stack(.postgreSQL, url, FrameworkSide.model, options: FrameworkSide.sharing)
+        )
     }
 
     // MARK: - Memory
@@ -323,54 +305,6 @@ struct PostgreSQLBench {
         group.wait()
         if let error = failure.withLock({ $0 }) { throw error }
         return total.withLock { $0 }
-    }
-}
-
-/// Holds an object, and merges into it what others save.
-private final class Follower: @unchecked Sendable {
-    // @unchecked Sendable: the object is touched on its context's queue; the rest is behind the condition.
-    private let stack: FrameworkSide.Stack
-    private var city: City?
-    private var token: NSPersistentHistoryToken?
-    private let condition = NSCondition()
-    private var seen: (name: String, at: ContinuousClock.Instant)?
-
-    init(_ stack: FrameworkSide.Stack) { self.stack = stack }
-
-    func hold() throws {
-        token = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
-        try stack.context.performAndWait {
-            city = try stack.context.fetch(NSFetchRequest<City>(entityName: "City")).first
-            _ = city?.name
-        }
-    }
-
-    func follow() {
-        stack.context.performAndWait {
-            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
-            // What fails here is missed by whoever waits.
-            let result = try? stack.context.execute(request) as? NSPersistentHistoryResult
-            for transaction in result?.result as? [NSPersistentHistoryTransaction] ?? [] {
-                stack.context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
-                token = transaction.token
-            }
-            guard let name = city?.name else { return }
-            condition.lock()
-            if seen?.name != name { seen = (name, .now) }
-            condition.broadcast()
-            condition.unlock()
-        }
-    }
-
-    /// When the object had a name; `nil` if it never does.
-    func waits(for name: String) -> ContinuousClock.Instant? {
-        let limit = Date(timeIntervalSinceNow: 30)
-        condition.lock()
-        defer { condition.unlock() }
-        while seen?.name != name {
-            guard condition.wait(until: limit) else { return nil }
-        }
-        return seen?.at
     }
 }
 #endif

@@ -29,7 +29,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .batchInsert: "batch insert of all rows"
         case .writers: "8 threads, saves of 10 insertions; ratio of the saves"
         case .history: "P2 with a history; against without"
-        case .remoteChange: "from a commit of one coordinator to the merged object of another, 100 times"
+        case .remoteChange: "from a save in one process to the merged object in another, 100 times"
         case .manyWriters: "32 threads of 4 processes, saves of 10 insertions, a history; ratio of the saves"
         }
     }

@@ -8,6 +8,8 @@ enum ChildPart: String {
     case rawWorker, frameworkWorker
     /// Saves to a PostgreSQL database for some time, and prints how often.
     case rawPostgreSQL, frameworkPostgreSQL
+    /// Commits the time to a PostgreSQL database each time it is asked to.
+    case writerOfPostgreSQL
     /// Reads all rows of a PostgreSQL database, and prints how much memory that has taken.
     case readerOfPostgreSQL
 
@@ -21,9 +23,11 @@ enum ChildPart: String {
         #if canImport(CoreDataPostgreSQL)
         case .rawPostgreSQL: try ManyWriters(folder).work(isRaw: true)
         case .frameworkPostgreSQL: try ManyWriters(folder).work(isRaw: false)
+        case .writerOfPostgreSQL: try PostgreSQLBench.writeWhenAsked(folder)
         case .readerOfPostgreSQL: try PostgreSQLBench.readAlone(folder)
         #else
-        case .rawPostgreSQL, .frameworkPostgreSQL, .readerOfPostgreSQL: throw BenchError("This was built without libpq")
+        case .rawPostgreSQL, .frameworkPostgreSQL, .writerOfPostgreSQL, .readerOfPostgreSQL:
+            throw BenchError("This was built without libpq")
         #endif
         }
     }

@@ -7,7 +7,7 @@ extension FrameworkSide {
 
     private static func clockPath(_ folder: String) -> String { folder + "/framework-clock.sqlite" }
 
-    private static var sharing: [AnyHashable: Any] {
+    static var sharing: [AnyHashable: Any] {
         [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
     }
 
@@ -17,6 +17,16 @@ extension FrameworkSide {
         defer { removeDatabase(at: path) }
         let stack = try Stack(path, model, options: sharing)
         defer { stack.close() }
+        let times = try remoteChanges(stack) { try BenchChild(.frameworkWriter, in: folder) }
+        return Sample(duration: .nanoseconds(Int64(times.reduce(0, +))), checksum: times.count)
+    }
+
+    /// The same, for each save, in nanoseconds.
+    ///
+    /// - Parameters:
+    ///   - stack: What follows; its store is empty.
+    ///   - start: Starts the other process, which does ``writeWhenAsked(_:)``.
+    static func remoteChanges(_ stack: Stack, _ start: () throws -> BenchChild) throws -> [Double] {
         let context = stack.context
         let venue = try context.performAndWait {
             let venue = Venue(context: context)
@@ -29,8 +39,8 @@ extension FrameworkSide {
             return Unchecked(venue)
         }
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
-        let child = try BenchChild(.frameworkWriter, in: folder)
-        let total = Mutex(0.0)
+        let child = try start()
+        let times = Mutex<[Double]>([])
         let arrival = DispatchSemaphore(value: 0)
         let token = NotificationCenter.default.addObserver(
             forName: NSManagedObjectContext.didMergeChangesObjectIDsNotification,
@@ -40,7 +50,7 @@ extension FrameworkSide {
             // On the context's queue.
             let stamp = venue.value.distance
             guard stamp > 0 else { return }
-            total.withLock { $0 += sharedClock() - stamp }
+            times.withLock { $0.append(sharedClock() - stamp) }
             arrival.signal()
         }
         defer { NotificationCenter.default.removeObserver(token) }
@@ -50,11 +60,15 @@ extension FrameworkSide {
         }
         try child.end()
         follower.stop()
-        return Sample(duration: .nanoseconds(Int64(total.withLock { $0 })), checksum: Scale.remoteChanges)
+        return times.withLock { $0 }
     }
 
     static func writeWhenAsked(in folder: String) throws {
-        let stack = try Stack(clockPath(folder), model, options: sharing)
+        try writeWhenAsked(try Stack(clockPath(folder), model, options: sharing))
+    }
+
+    /// Commits the time whenever it is asked to.
+    static func writeWhenAsked(_ stack: Stack) throws {
         let context = stack.context
         let venue = try context.performAndWait {
             Unchecked(try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).first)
