@@ -21,11 +21,13 @@ extension FrameworkSide {
         return Sample(duration: .nanoseconds(Int64(times.reduce(0, +))), checksum: times.count)
     }
 
-    /// The same, for each save, in nanoseconds.
+    /// The same.
     ///
     /// - Parameters:
     ///   - stack: What follows; its store is empty.
     ///   - start: Starts the other process, which does ``writeWhenAsked(_:)``.
+    /// - Returns: The time of each save, in nanoseconds.
+    /// - Throws: ``BenchError`` if a change does not come; errors of the store.
     static func remoteChanges(_ stack: Stack, _ start: () throws -> BenchChild) throws -> [Double] {
         let context = stack.context
         let venue = try context.performAndWait {
