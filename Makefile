@@ -132,7 +132,8 @@ WITHOUT_POSTGRESQL = .build/without-postgresql
 check-without-postgresql: system-packages
 	STRATA_POSTGRESQL=0 $(SWIFT) build --scratch-path $(WITHOUT_POSTGRESQL)
 	@for program in strata stress bench JobQueue Storefront; do \
-		! ldd $(WITHOUT_POSTGRESQL)/debug/$$program | grep libpq || { echo "$$program needs libpq." >&2; exit 1; }; \
+		libraries=$$(ldd $(WITHOUT_POSTGRESQL)/debug/$$program) || exit 1; \
+		case "$$libraries" in *libpq*) echo "$$program needs libpq." >&2; exit 1;; esac; \
 	done
 	$(WITHOUT_POSTGRESQL)/debug/stress bank --seconds 1 --floor 1
 

@@ -33,6 +33,8 @@ package final class Connection: @unchecked Sendable {
     ///
     /// It must not be while it commits.
     package var cancelsAtDeadline = true
+    /// Asked when the server has been silent for too long: whether it is at work, so that it may go on; `nil` for never.
+    var isAtWork: ((Connection) -> Bool)?
     /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
     var hasSlowAnswer = false
     /// Whether libpq would hand out the rows of the next statement one by one, if that is the first of several that are sent together.
@@ -246,19 +248,25 @@ package final class Connection: @unchecked Sendable {
     }
 
     private func wait(_ events: Int32) throws(PostgreSQLError) {
+        while try !waitOnce(events) {
+            if isAtWork?(self) == true { continue }
+            isBroken = true
+            // Else it goes on for nobody, and keeps its locks.
+            if cancelsAtDeadline { canceller.cancel() }
+            throw PostgreSQLError(.deadline, explained("the server has not answered for \(patience) s"))
+        }
+    }
+
+    /// Waits for the server as long as it may be silent; false if the time is over.
+    private func waitOnce(_ events: Int32) throws(PostgreSQLError) -> Bool {
         waitReason = nil
         if let explanation, explanation.after < patience {
-            if try waitUnlessCancelled(events, seconds: explanation.after) { return }
+            if try waitUnlessCancelled(events, seconds: explanation.after) { return true }
             let end = ContinuousClock.now + .seconds(patience - explanation.after)
             waitReason = explanation.ask(self)
-            if try waitUnlessCancelled(events, seconds: (end - .now) / .seconds(1)) { return }
-        } else if try waitUnlessCancelled(events, seconds: patience) {
-            return
+            return try waitUnlessCancelled(events, seconds: (end - .now) / .seconds(1))
         }
-        isBroken = true
-        // Else it goes on for nobody, and keeps its locks.
-        if cancelsAtDeadline { canceller.cancel() }
-        throw PostgreSQLError(.deadline, explained("the server has not answered for \(patience) s"))
+        return try waitUnlessCancelled(events, seconds: patience)
     }
 
     /// Waits for the server; false if the time is over.

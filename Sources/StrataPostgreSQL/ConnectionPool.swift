@@ -27,6 +27,8 @@ package final class ConnectionPool: Sendable {
     private let planAge = Atomic(0)
     /// Called when connections lead to another server than before.
     private let failedOver = Mutex<(@Sendable () -> Void)?>(nil)
+    /// Where connections that were lent end their transactions. Not a queue that all share: there work of the program could keep them open.
+    private let returns = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
     /// For how many seconds a connection is used at most, so that load moves to new servers.
     private static let life = 600.0
 
@@ -125,14 +127,15 @@ package final class ConnectionPool: Sendable {
     /// Ends the use of a connection.
     package func give(back connection: Connection) {
         defer { permits.release() }
+        connection.patience = max(timeout, 1)
         keep(connection)
     }
 
     /// Keeps a connection for whoever comes next, if it is good for anything.
     private func keep(_ connection: Connection) {
         connection.settleCancel()
-        connection.patience = max(timeout, 1)
         if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
+        connection.patience = max(timeout, 1)
         guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life), isCurrent(connection),
             !isClosed.load(ordering: .acquiring)
         else { return }
@@ -148,10 +151,13 @@ package final class ConnectionPool: Sendable {
     /// - Returns: The connection, which ``takeBack(_:)`` takes, or which is closed when nobody holds it any more.
     /// - Throws: ``PostgreSQLError``.
     package func lend() throws -> Connection {
-        guard let connection = usable() else { return try open() }
+        let connection = try spare(opening: nil)
         connection.patience = max(timeout, 1)
         return connection
     }
+
+    /// The same, which may take so many seconds to open a new one.
+    func spare(opening limit: Double?) throws -> Connection { try usable() ?? open(timeout: limit) }
 
     /// Takes a connection back that was lent.
     ///
@@ -160,8 +166,16 @@ package final class ConnectionPool: Sendable {
         guard !connection.isBroken, !isClosed.load(ordering: .acquiring), idle.withLock({ $0.count < size }) else {
             return
         }
-        DispatchQueue.global(qos: .utility).async { [self] in keep(connection) }
+        returns.async { [self] in
+            guard !isClosed.load(ordering: .acquiring) else { return }
+            // Who stands still holds up the others that come back.
+            connection.patience = min(timeout, Self.returnPatience)
+            keep(connection)
+        }
     }
+
+    /// For how many seconds a connection that was lent may take to end its transaction.
+    private static let returnPatience = 5.0
 
     /// How many nobody uses, for tests that script it.
     package var idleCount: Int { idle.withLock { $0.count } }

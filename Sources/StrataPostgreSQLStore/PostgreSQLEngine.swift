@@ -64,8 +64,9 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             defer { database = nil }
             return database
         }
-        database?.versions.endAll()
+        // What versions give back then is closed at once.
         database?.close()
+        database?.versions.endAll()
     }
 
     package var wasMade: Bool? { database.withLock { $0?.wasMade ?? false } }

@@ -214,6 +214,10 @@ struct FaultTests {
         stack.insert("Rome")
         try stack.save()
         let direct = try stack.direct()
+        // Older servers, and those that do not run on Linux, go on.
+        let sql =
+            "SELECT 1 WHERE current_setting('client_connection_check_interval', true) = '0' AND version() LIKE '%linux%'"
+        guard try direct.query(sql).rowCount == 1 else { return }
         // What a save waits for: ten minutes of work of the server.
         try direct.command(
             """

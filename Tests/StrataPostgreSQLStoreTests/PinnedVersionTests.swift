@@ -208,9 +208,67 @@ struct PinnedVersionTests {
         expectEqual(try reader.literal("a'b"), "'a''b'")
     }
 
+    // MARK: - Connections that were in use before
+
+    @Test func `a version that is pinned while a migration has its locks is refused, and not empty`() throws {
+        let pinned = try PinnedStack()
+        try pinned.stack.insert("Rome")
+        let schema = "other_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        let server = try require(TestDatabase.url)
+        let other = NSPersistentStoreCoordinator(managedObjectModel: StoreModels.model(StoreModels.entity("Other")))
+        let url = try require(URL(string: "\(server.absoluteString)&schema=\(schema)"))
+        let store = try other.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+        defer {
+            try? other.remove(store)
+            _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
+        }
+        let (migrating, observer) = (try pinned.direct(), try pinned.direct())
+        // What a migration of another program does: rows move to other tables, and the metadata tells of another model.
+        try migrating.command(
+            """
+            BEGIN; LOCK TABLE strata_store, city IN ACCESS EXCLUSIVE MODE; CREATE TABLE city_new AS SELECT * FROM city;
+            DROP TABLE city CASCADE; ALTER TABLE city_new RENAME TO city;
+            UPDATE strata_store SET metadata = (SELECT metadata FROM "\(schema)".strata_store)
+            """
+        )
+        pinned.database.pool.closeIdle()
+        let pinning = Errand { try pinned.version().read { try $0.query(Self.count).firstInt64 } }
+        try wait {
+            let sql = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'strata_store'::regclass"
+            return (try? observer.query(sql).rowCount) == 1
+        }
+        try migrating.command("COMMIT")
+        let error = expectThrows(CocoaError.self) { try pinning.wait() }
+        expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
+    }
+
+    @Test func `a version is read on a connection that has statements from before a column was altered`() throws {
+        let pinned = try PinnedStack()
+        let context = pinned.stack.context()
+        let venue = try context.performAndWait {
+            let venue = context.insert("Venue", ["name": "Bar", "price": 7])
+            try context.save()
+            return venue.objectID
+        }
+        func price(_ context: NSManagedObjectContext) throws -> Int? {
+            try context.performAndWait {
+                context.reset()
+                return try context.existingObject(with: venue).value(forKey: "price") as? Int
+            }
+        }
+        // From the database, and not from rows that are known already.
+        let other = pinned.stack.context()
+        other.stalenessInterval = 0
+        try expectEqual(price(other), 7)
+        try pinned.direct().command("ALTER TABLE venue ALTER price TYPE integer")
+        try pinned.stack.insert("Rome")
+        try other.performAndWait { try other.setQueryGenerationFrom(.current) }
+        try expectEqual(price(other), 7)
+    }
+
     // MARK: - The end
 
-    @Test func `a version that was let go of ends its session, and cannot be read any more`() throws {
+    @Test func `a version that was let go of ends its transaction, and cannot be read any more`() throws {
         let pinned = try PinnedStack()
         let version = try pinned.version()
         try expectEqual(pinned.holders(), 1)
@@ -230,7 +288,7 @@ struct PinnedVersionTests {
         expectGone("removed from its coordinator") { try other.read { _ in } }
     }
 
-    @Test func `a version that is read again and again is given up at its age, and its session ends`() throws {
+    @Test func `a version that is read again and again is given up at its age, and its transaction ends`() throws {
         let pinned = try PinnedStack()
         let version = try pinned.version(ageLimit: 0.5)
         expectGone("older than the 0.5 s that NSPostgreSQLPinnedVersionAgeOption allows") {

@@ -41,6 +41,7 @@ extension BatchWork {
             assignments.append("\(name) = \(value)")
         }
         let sql = "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)"
+        try lockInOrder(rows, entity, deletes: false)
         func change() throws -> Bool {
             try self.change(sql, writer.parameters, \.changed, entity, update.slots, identifier)
         }
@@ -63,6 +64,7 @@ extension BatchWork {
             !(database.recordsHistory && HistoryRecorder.keepsValues(of: entity, mapping)),
             let rows = try queries.condition(deletion.rows, entity)
         else { return nil }
+        try lockInOrder(rows, entity, deletes: true)
         return try change(
             "DELETE FROM \(entity.table) AS t0\(rows.sql)",
             rows.parameters,
@@ -71,6 +73,25 @@ extension BatchWork {
             [],
             identifier
         )
+    }
+
+    /// Locks the rows in the order in which savers lock theirs, if an attempt before has come upon somebody who waited for it.
+    private func lockInOrder(
+        _ rows: (sql: String, parameters: [PostgreSQLValue]),
+        _ entity: EntityMapping,
+        deletes: Bool
+    ) throws {
+        guard contended.hasDeadlocked else { return }
+        let key = "t0.\(database.naming.key)"
+        let strength = ContendedRows.strength(deletes: deletes)
+        try database.pool.letWork(connection) {
+            try connection.query(
+                """
+                SELECT pg_catalog.count(*) FROM (SELECT 1 FROM \(entity.table) AS t0\(rows.sql) ORDER BY \(key) \(strength)) AS locked
+                """,
+                rows.parameters
+            )
+        }
     }
 
     /// Runs the statement of a batch, and lists the rows if somebody wants to know them.
@@ -83,12 +104,14 @@ extension BatchWork {
         _ identifier: UUID
     ) throws -> Bool {
         guard batch.listsRows || database.recordsHistory else {
-            changes.count = try connection.query(sql, values).changeCount
+            changes.count = try database.pool.letWork(connection) { try connection.query(sql, values).changeCount }
             if changes.count > 0 { changes.unlistedRoots.insert(entity.layout.rootNumber) }
             return false
         }
         let naming = database.naming
-        let found = try connection.query("\(sql) RETURNING t0.\(naming.key), t0.\(naming.entity)", values)
+        let found = try database.pool.letWork(connection) {
+            try connection.query("\(sql) RETURNING t0.\(naming.key), t0.\(naming.entity)", values)
+        }
         changes.count = found.rowCount
         var rows: [BatchRows] = []
         for row in found.rows {

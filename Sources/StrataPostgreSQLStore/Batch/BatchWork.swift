@@ -17,7 +17,7 @@ final class BatchWork {
     let database: OpenDatabase
     let connection: Connection
     let source: SnapshotSource
-    private let contended: ContendedRows
+    let contended: ContendedRows
     var changes = BatchChanges()
     /// What is to be written.
     var store: StoreChanges
@@ -73,6 +73,15 @@ final class BatchWork {
     /// - Returns: Whether the history has recorded something.
     /// - Throws: What is refused.
     func run(_ given: [GivenRow], identifier: UUID) throws -> Bool {
+        do {
+            return try runOnce(given, identifier: identifier)
+        } catch let error as PostgreSQLError where error.sqlState == "40P01" {
+            contended.noteDeadlock()
+            throw error
+        }
+    }
+
+    private func runOnce(_ given: [GivenRow], identifier: UUID) throws -> Bool {
         try contended.lock(database, connection)
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
@@ -107,12 +116,22 @@ final class BatchWork {
 
     /// The rows that the batch is about, found within the time limit of its request.
     func rows(for plan: FetchPlan) throws -> [Row] {
-        try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
+        do {
+            return try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
+        } catch let error as RowsGone {
+            contended.note(error.keys, root: plan.layout.rootNumber)
+            throw Self.overtaken
+        }
+    }
+
+    /// The batch has to be made again.
+    private static var overtaken: PostgreSQLError {
+        PostgreSQLError(.server, sqlState: "40001", "others have changed rows of the batch")
     }
 
     private func error(_ conflict: StoreConflict) -> any Error {
         switch conflict {
-        case .version: return PostgreSQLError(.server, sqlState: "40001", "others have changed rows of the batch")
+        case .version: return Self.overtaken
         case .constraint(let entity, let attributes, _, _):
             return CocoaError.batchUpdateBreaksConstraint(attributes, entity)
         case .missing(let reference, let root):

@@ -49,7 +49,8 @@ struct ComputedUpdate {
             else { return nil }
             return switch entity.layout.slots[attribute.slot].type {
             case .integer16, .integer32, .integer64: ("CAST(t0.\(name) AS bigint)", true)
-            case .double: ("t0.\(name)", false)
+            // An operator may have made the column a narrower one.
+            case .double: ("CAST(t0.\(name) AS double precision)", false)
             default: nil
             }
         case .function(let function, let arguments, _):

@@ -18,8 +18,15 @@ struct HeldSnapshot: Sendable {
     ///   - pool: What leads to the same server.
     ///   - limit: After how many seconds it is given up; `nil` for never.
     ///   - isShared: Whether other connections shall see the same moment.
+    ///   - begun: What was posted in the transaction before, and fails by itself; `nil` for nothing.
     /// - Throws: ``PostgreSQLError``; ``CannotBeShared`` if the server lets nobody share it, after which the transaction is of no use.
-    init(_ connection: Connection, _ pool: ConnectionPool, for limit: Double?, isShared: Bool) throws {
+    init(
+        _ connection: Connection,
+        _ pool: ConnectionPool,
+        for limit: Double?,
+        isShared: Bool,
+        _ begun: PostedStatement? = nil
+    ) throws {
         self.connection = connection
         self.pool = pool
         // Before the server is told, so that whoever reads knows no later than the server that the time is over.
@@ -30,6 +37,7 @@ struct HeldSnapshot: Sendable {
         let columns = isExported ? ", \(ExportedSnapshot.columns)" : ""
         let asked = try connection.post("SELECT \(Self.idling)\(columns)", [idle])
         try connection.post("SAVEPOINT \(Self.savepoint)", isKept: false)
+        if let begun { try connection.answer(begun) }
         do {
             let told = try connection.answer(asked)
             exported = isExported && told.rowCount == 1 ? ExportedSnapshot(told[0], from: 1) : nil

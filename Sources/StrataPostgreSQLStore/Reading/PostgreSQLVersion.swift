@@ -64,20 +64,23 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         }
         let connection = try database.pool.lend()
         if connection.isPooled { try database.requireSame(connection) }
-        // Sent with the first statement, whose moment is the version's. From there on migrations wait, as they lock the table of metadata.
-        try connection.post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if connection.isPooled || connection.isKnown {
-            try connection.post("SELECT 1 FROM strata_store")
-        } else {
-            try database.requireSame(try StoreMetadata.read(connection, database.place))
+        do {
+            let begun = try StoreMetadata.beginReading(connection)
+            if !connection.isPooled, !connection.isKnown {
+                try database.requireSame(try StoreMetadata.read(connection, database.place))
+            }
+            let held = try HeldSnapshot(
+                connection,
+                database.pool,
+                for: limit,
+                isShared: database.sharesVersions.load(ordering: .relaxed),
+                begun
+            )
+            return PostgreSQLVersion(database, held, isOfReplica: false)
+        } catch let error as PostgreSQLError where error.sqlState == "42P01" {
+            try database.requireSame(StoreMetadata?.none)
+            throw error
         }
-        let held = try HeldSnapshot(
-            connection,
-            database.pool,
-            for: limit,
-            isShared: database.sharesVersions.load(ordering: .relaxed)
-        )
-        return PostgreSQLVersion(database, held, isOfReplica: false)
     }
 
     private init(_ database: OpenDatabase, _ held: HeldSnapshot, isOfReplica: Bool) {
@@ -121,7 +124,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too old, or the server has
     ///   ended the connection.
     func read<R>(_ control: FetchControl? = nil, _ body: (Connection) throws -> R) throws -> R {
-        if case .acquired = turn.acquire(timeout: 0) { return try readInTurn(body) }
+        if case .acquired = turn.acquire(timeout: 0) { return try readInTurn(control, body) }
         let start = ContinuousClock.now
         try requireReadable()
         let position = control?.position
@@ -131,11 +134,11 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         guard case .acquired = turn.acquire(timeout: max(rest, 0)) else {
             throw PostgreSQLError(.deadline, "others have read the version for \(database.pool.timeout) s")
         }
-        return try readInTurn(body)
+        return try readInTurn(control, body)
     }
 
     /// Reads on the connection of the version, by whoever has the turn, and gives that back.
-    private func readInTurn<R>(_ body: (Connection) throws -> R) throws -> R {
+    private func readInTurn<R>(_ control: FetchControl?, _ body: (Connection) throws -> R) throws -> R {
         defer {
             held?.settleCancel()
             if isOver || held?.isBroken == true { letGo() }
@@ -144,20 +147,33 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         try requireReadable()
         guard let held, !held.isBroken, !held.isIdle else { throw gone(ending, nil) }
         do {
+            let position = control?.position
             do {
-                // Sent with the first statement.
-                if let idling { try held.post(idling, isKept: false) }
-                return try body(held)
-            } catch {
-                held.settleCancel()
-                if !held.isBroken {
-                    let back = "ROLLBACK TO SAVEPOINT \(HeldSnapshot.savepoint)"
-                    try held.command([back, idling].compactMap(\.self).joined(separator: "; "))
-                }
-                throw error
+                return try readOnce(held, body)
+            } catch let error as PostgreSQLError where error.isStale && !held.isBroken {
+                // The connection was in use before the version: it may have prepared statements for columns that were altered since.
+                held.forgetPrepared()
+                if let position { control?.goBack(to: position) }
+                return try readOnce(held, body)
             }
         } catch let error as PostgreSQLError where error.kind == .connection || held.isBroken {
             throw gone(ending, error)
+        }
+    }
+
+    /// Reads on the connection of the version, which stays in its transaction if that fails.
+    private func readOnce<R>(_ held: Connection, _ body: (Connection) throws -> R) throws -> R {
+        do {
+            // Sent with the first statement.
+            if let idling { try held.post(idling, isKept: false) }
+            return try body(held)
+        } catch {
+            held.settleCancel()
+            if !held.isBroken {
+                let back = "ROLLBACK TO SAVEPOINT \(HeldSnapshot.savepoint)"
+                try held.command([back, idling].compactMap(\.self).joined(separator: "; "))
+            }
+            throw error
         }
     }
 

@@ -156,7 +156,7 @@ final class Replicas: Sendable {
         guard let position = try position(), try followsPrimary(connection),
             try waitFor(position, connection, control)
         else { return false }
-        try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try StoreMetadata.beginReading(connection)
         // In the snapshot itself: nobody can migrate the store between this and what is read.
         let found = try connection.query(
             "SELECT pg_catalog.md5(metadata), pg_catalog.pg_is_in_recovery() FROM strata_store"

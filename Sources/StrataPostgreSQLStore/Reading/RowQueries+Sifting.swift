@@ -48,7 +48,7 @@ extension RowQueries {
     ///   - connection: What reads.
     /// - Returns: The rows. One that others have changed in between, which only a batch can meet, has the version with which it was judged,
     ///   so that the batch finds out when it locks the row.
-    /// - Throws: ``PostgreSQLError``, with the code 40001 if a row is gone.
+    /// - Throws: ``PostgreSQLError``; ``RowsGone`` if others have deleted some in between.
     private func rows(
         _ names: [(key: Int64, version: Int64)],
         _ plan: FetchPlan,
@@ -74,12 +74,9 @@ extension RowQueries {
             rows[place] = row
             return true
         }
-        return try rows.map { row in
-            guard let row else {
-                throw PostgreSQLError(.server, sqlState: "40001", "others have deleted rows of the fetch")
-            }
-            return row
-        }
+        let found = rows.compactMap(\.self)
+        if found.count < names.count { throw RowsGone(keys: names.map(\.key)) }
+        return found
     }
 
     /// How many rows the first piece has, and how many any has at most.
@@ -193,6 +190,12 @@ extension RowQueries {
         // Whoever holds on to a version never ends its transaction. It goes with the next statement.
         try connection.post("CLOSE strata_rows", isKept: false)
     }
+}
+
+/// Some rows that a batch had found were deleted before it read them whole.
+struct RowsGone: Error {
+    /// The keys of all that it was to read.
+    let keys: [Int64]
 }
 
 extension LookedAt {

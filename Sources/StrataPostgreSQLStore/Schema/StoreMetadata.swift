@@ -104,6 +104,19 @@ package struct StoreMetadata: @unchecked Sendable {
         return try StoreMetadata(result, place)
     }
 
+    /// Begins a transaction that sees one moment, with the next statement.
+    ///
+    /// A migration that has its locks is waited for before the moment is fixed: else one would see the tables as they were, with the metadata that
+    /// they had, and nothing in those that the migration has made anew. From there on migrations wait.
+    ///
+    /// - Returns: What tells whether the table of the metadata is there, and may be read.
+    /// - Throws: ``PostgreSQLError``.
+    @discardableResult
+    static func beginReading(_ connection: Connection) throws -> PostedStatement {
+        try connection.post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return try connection.post("LOCK TABLE strata_store IN ACCESS SHARE MODE", isKept: false, mayWait: true)
+    }
+
     /// Whether there is a table for the metadata.
     ///
     /// A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may answer from what the

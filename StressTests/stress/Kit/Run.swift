@@ -79,7 +79,9 @@ final class Run: Sendable {
     var isOver: Bool { ContinuousClock.now >= end || hasDoneEnough }
 
     /// As ``isOver``, for a scenario whose steps take long on a busy machine: it goes on for its floor, tenfold or for a minute.
-    var isOverAndProven: Bool { isOver && (hasReachedFloor || ContinuousClock.now >= lastEnd) }
+    var isOverAndProven: Bool {
+        hasDoneEnough || isOver && (hasReachedFloor || ContinuousClock.now >= lastEnd)
+    }
 
     private var hasReachedFloor: Bool {
         scenario.works(on: kind).allSatisfy { figure($0.figure) >= options.floor ?? $0.floor }

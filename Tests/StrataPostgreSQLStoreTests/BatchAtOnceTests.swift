@@ -1,0 +1,89 @@
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataPostgreSQLStore
+
+@Suite("Batches that are one statement of PostgreSQL", .enabled(if: Server.isThere))
+struct BatchAtOnceTests {
+    /// A store with three cities, and one venue.
+    private func filled(_ options: [String: Any] = [:]) throws -> PinnedStack {
+        let pinned = try PinnedStack(options)
+        let context = pinned.stack.context()
+        try context.performAndWait {
+            for name in ["Rome", "Oslo", "Bern"] { _ = context.insert("City", ["name": name]) }
+            _ = context.insert("Venue", ["name": "Bar", "distance": 4097.0])
+            try context.save()
+        }
+        return pinned
+    }
+
+    private func update(_ entity: String, _ name: String, _ format: String, _ pinned: PinnedStack) throws {
+        let context = pinned.stack.context()
+        let request = NSBatchUpdateRequest(entityName: entity)
+        request.propertiesToUpdate = [name: NSExpression(format: format)]
+        try context.performAndWait { _ = try context.execute(request) }
+    }
+
+    @Test func `after a deadlock the rows are locked in the order of their keys, as savers lock them`() throws {
+        let pinned = try filled()
+        let (other, observer) = (try pinned.direct(), try pinned.direct())
+        let keys = try observer.query("SELECT strata_id FROM city ORDER BY strata_id").rows.map { $0.int64(0) }
+        // The second one lies behind the third one from here on, which is the order in which the server finds them.
+        try observer.command("UPDATE city SET population = 0 WHERE strata_id = \(keys[1])")
+        let schema = try require(observer.command("SELECT current_schema()")[0].optionalString(0))
+        try observer.command(
+            """
+            CREATE SEQUENCE attempts;
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('\(schema).attempts') <= 1 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40P01'; END IF;
+            RETURN NULL; END $$;
+            CREATE TRIGGER refused BEFORE UPDATE ON city FOR EACH STATEMENT EXECUTE FUNCTION refuse()
+            """
+        )
+        try other.command("BEGIN; SELECT 1 FROM city WHERE strata_id = \(keys[1]) FOR UPDATE")
+        let updating = Errand { try update("City", "population", "population + 1", pinned) }
+        try waitUntil {
+            try observer.query(
+                "SELECT 1 FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))",
+                [.int8(Int64(other.serverProcess))]
+            ).rowCount == 1
+        }
+        // Who waits for the second one has not got the third one yet.
+        try observer.command("BEGIN; SELECT 1 FROM city WHERE strata_id = \(keys[2]) FOR UPDATE NOWAIT; ROLLBACK")
+        try other.command("ROLLBACK")
+        try updating.wait()
+        try expectEqual(observer.query("SELECT sum(population)::bigint FROM city").firstInt64, 3)
+    }
+
+    @Test func `a statement may take longer than the time-out as long as the server works at it`() throws {
+        let pinned = try filled([NSPersistentStoreTimeoutOption: 1.0])
+        let observer = try pinned.direct()
+        try observer.command(
+            """
+            CREATE FUNCTION toil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3.5); RETURN NULL; END $$;
+            CREATE TRIGGER toils BEFORE UPDATE ON city FOR EACH STATEMENT EXECUTE FUNCTION toil()
+            """
+        )
+        try update("City", "population", "population + 1", pinned)
+        try expectEqual(observer.query("SELECT sum(population)::bigint FROM city").firstInt64, 3)
+        // A lock is waited for until the time-out all the same.
+        try observer.command("BEGIN; LOCK TABLE city IN EXCLUSIVE MODE")
+        let error = expectThrows(CocoaError.self) { try update("City", "population", "population + 1", pinned) }
+        expectEqual(error?.code, .persistentStoreTimeout)
+        try observer.command("ROLLBACK")
+    }
+
+    @Test func `a number of a column that an operator has made narrower is computed as wide as its attribute`() throws {
+        let pinned = try filled()
+        let observer = try pinned.direct()
+        try observer.command("ALTER TABLE venue ALTER distance TYPE real")
+        // The product has one bit more than such a column.
+        try update("Venue", "distance", "distance * distance - 16785408.0", pinned)
+        try expectEqual(observer.query("SELECT distance::bigint FROM venue").firstInt64, 1)
+    }
+}
