@@ -7,6 +7,8 @@ package final class PostedStatement {
     /// What the connection has to forget if the statement cannot be prepared.
     fileprivate let preparing: PreparedStatements.Key?
     fileprivate var result: QueryResult?
+    /// Whether the server has told that it has carried the statement out.
+    package var isDone: Bool { result != nil }
 
     fileprivate init(preparing: PreparedStatements.Key?) { self.preparing = preparing }
 }

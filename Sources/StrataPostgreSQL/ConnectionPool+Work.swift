@@ -28,7 +28,9 @@ extension ConnectionPool {
         return try body()
     }
 
-    /// Whether the server says that it runs a statement for a connection. One that waits for a lock counts: that has a limit of its own.
+    /// Whether the server says that it runs a statement for a connection.
+    ///
+    /// One that waits for a lock counts: that has a limit of its own.
     private func isAtWork(_ connection: Connection) -> Bool {
         guard let asking = try? spare(opening: Self.answerTime) else { return false }
         asking.patience = Self.answerTime

@@ -27,7 +27,9 @@ package final class ConnectionPool: Sendable {
     private let planAge = Atomic(0)
     /// Called when connections lead to another server than before.
     private let failedOver = Mutex<(@Sendable () -> Void)?>(nil)
-    /// Where connections that were lent end their transactions. Not a queue that all share: there work of the program could keep them open.
+    /// Where connections that were lent end their transactions.
+    ///
+    /// Not a queue that all share: there work of the program could keep them open.
     private let returns = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
     /// For how many seconds a connection is used at most, so that load moves to new servers.
     private static let life = 600.0

@@ -11,7 +11,9 @@ import StrataRows
 final class ContendedRows {
     private var keys: [Int: Set<Int64>] = [:]
     private var deletes = false
-    /// Whether an attempt has waited for who waited for it. A statement that changes many rows locks them in the order in which it finds them.
+    /// Whether an attempt has waited for who waited for it.
+    ///
+    /// A statement that changes many rows locks them in the order in which it finds them.
     private(set) var hasDeadlocked = false
 
     /// Notes what an attempt was to write.

@@ -18,7 +18,7 @@ struct HeldSnapshot: Sendable {
     ///   - pool: What leads to the same server.
     ///   - limit: After how many seconds it is given up; `nil` for never.
     ///   - isShared: Whether other connections shall see the same moment.
-    ///   - begun: What was posted in the transaction before, and fails by itself; `nil` for nothing.
+    ///   - begun: What was posted in the transaction before; that this fails does not mean that nothing can be shared. `nil` for nothing.
     /// - Throws: ``PostgreSQLError``; ``CannotBeShared`` if the server lets nobody share it, after which the transaction is of no use.
     init(
         _ connection: Connection,
@@ -37,11 +37,10 @@ struct HeldSnapshot: Sendable {
         let columns = isExported ? ", \(ExportedSnapshot.columns)" : ""
         let asked = try connection.post("SELECT \(Self.idling)\(columns)", [idle])
         try connection.post("SAVEPOINT \(Self.savepoint)", isKept: false)
-        if let begun { try connection.answer(begun) }
         do {
             let told = try connection.answer(asked)
             exported = isExported && told.rowCount == 1 ? ExportedSnapshot(told[0], from: 1) : nil
-        } catch let error as PostgreSQLError where isExported && error.isUnavailable {
+        } catch let error as PostgreSQLError where isExported && error.isUnavailable && begun?.isDone != false {
             throw CannotBeShared()
         }
     }
