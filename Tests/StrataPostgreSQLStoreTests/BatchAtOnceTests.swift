@@ -61,11 +61,11 @@ struct BatchAtOnceTests {
     }
 
     @Test func `a statement may take longer than the time-out as long as the server works at it`() throws {
-        let pinned = try filled([NSPersistentStoreTimeoutOption: 1.0])
+        let pinned = try filled([NSPersistentStoreTimeoutOption: 3.0])
         let observer = try pinned.direct()
         try observer.command(
             """
-            CREATE FUNCTION toil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3.5); RETURN NULL; END $$;
+            CREATE FUNCTION toil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$;
             CREATE TRIGGER toils BEFORE UPDATE ON city FOR EACH STATEMENT EXECUTE FUNCTION toil()
             """
         )
