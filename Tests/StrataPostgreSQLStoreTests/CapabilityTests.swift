@@ -117,6 +117,28 @@ struct CapabilityTests {
         try expectEqual(Cities.fetched(pinned), ["Oslo", "Rome"])
     }
 
+    @Test func `a store that may not be read for a while has versions that are shared afterwards`() throws {
+        let lacking = try LackingServer()
+        let stack = try ServerStack(lacking.url)
+        try stack.insert("Rome")
+        let database = try stack.database
+        let schema = database.pool.target.quotedSchema
+        try lacking.run("REVOKE SELECT ON \(schema).strata_store FROM app")
+        let error = expectThrows(PostgreSQLError.self) {
+            _ = try PostgreSQLVersion.newest(database, mayBeReplica: false)
+        }
+        expectEqual(error?.sqlState, "42501")
+        try lacking.run("GRANT SELECT ON \(schema).strata_store TO app")
+        let version = try PostgreSQLVersion.newest(database, mayBeReplica: false)
+        // Somebody else reads it at the same time, and does not wait.
+        let count = "SELECT count(*) FROM city"
+        try version.read { connection in
+            try connection.query(count)
+            let beside = Errand { try version.read { try $0.query(count).firstInt64 } }
+            try expectEqual(beside.wait(), 1)
+        }
+    }
+
     @Test func `without wake-ups others' changes are noticed, and no session is lost for it`() throws {
         let lacking = try LackingServer()
         try lacking.run("REVOKE EXECUTE ON FUNCTION pg_catalog.pg_notify(text, text) FROM PUBLIC")
