@@ -241,14 +241,14 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
-        let contended = ContendedRows()
+        let earlier = EarlierAttempts(of: batch)
         defer { followHistory(of: database) }
         try writing(database) {
             try database.writing(requireNotRetired) { connection in
                 try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
                     connection -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.
-                    let work = BatchWork(batch, database, connection, contended)
+                    let work = BatchWork(batch, database, connection, earlier)
                     let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
                     if isRecorded { own.withLock { $0.note(identifier) } }
                     return .written((), work.changes, isRecorded: isRecorded, witness: nil)

@@ -41,7 +41,7 @@ extension BatchWork {
             assignments.append("\(name) = \(value)")
         }
         let sql = "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)"
-        try lockInOrder(rows, entity, deletes: false)
+        try lockInOrder(rows, entity)
         func change() throws -> Bool {
             try self.change(sql, writer.parameters, \.changed, entity, update.slots, identifier)
         }
@@ -64,7 +64,7 @@ extension BatchWork {
             !(database.recordsHistory && HistoryRecorder.keepsValues(of: entity, mapping)),
             let rows = try queries.condition(deletion.rows, entity)
         else { return nil }
-        try lockInOrder(rows, entity, deletes: true)
+        try lockInOrder(rows, entity)
         return try change(
             "DELETE FROM \(entity.table) AS t0\(rows.sql)",
             rows.parameters,
@@ -76,18 +76,13 @@ extension BatchWork {
     }
 
     /// Locks the rows in the order in which savers lock theirs, if an attempt before has come upon somebody who waited for it.
-    private func lockInOrder(
-        _ rows: (sql: String, parameters: [PostgreSQLValue]),
-        _ entity: EntityMapping,
-        deletes: Bool
-    ) throws {
-        guard contended.hasDeadlocked else { return }
+    private func lockInOrder(_ rows: (sql: String, parameters: [PostgreSQLValue]), _ entity: EntityMapping) throws {
+        guard earlier.haveDeadlocked else { return }
         let key = "t0.\(database.naming.key)"
-        let strength = ContendedRows.strength(deletes: deletes)
         try database.pool.letWork(connection) {
             try connection.query(
                 """
-                SELECT pg_catalog.count(*) FROM (SELECT 1 FROM \(entity.table) AS t0\(rows.sql) ORDER BY \(key) \(strength)) AS locked
+                SELECT pg_catalog.count(*) FROM (SELECT 1 FROM \(entity.table) AS t0\(rows.sql) ORDER BY \(key) \(earlier.strength)) AS locked
                 """,
                 rows.parameters
             )

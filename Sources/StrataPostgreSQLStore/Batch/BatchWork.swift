@@ -17,7 +17,7 @@ final class BatchWork {
     let database: OpenDatabase
     let connection: Connection
     let source: SnapshotSource
-    let contended: ContendedRows
+    let earlier: EarlierAttempts
     var changes = BatchChanges()
     /// What is to be written.
     var store: StoreChanges
@@ -55,10 +55,10 @@ final class BatchWork {
     ///   - batch: The batch.
     ///   - database: Where it works.
     ///   - connection: What writes.
-    ///   - contended: What earlier attempts of the same batch have found that others write; told of what this one finds.
-    init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection, _ contended: ContendedRows) {
+    ///   - earlier: The attempts before this one; told of what this one finds.
+    init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection, _ earlier: EarlierAttempts) {
         self.batch = batch
-        self.contended = contended
+        self.earlier = earlier
         self.database = database
         self.connection = connection
         source = SnapshotSource(database.queries, connection)
@@ -76,13 +76,13 @@ final class BatchWork {
         do {
             return try runOnce(given, identifier: identifier)
         } catch let error as PostgreSQLError where error.sqlState == "40P01" {
-            contended.noteDeadlock()
+            earlier.noteDeadlock()
             throw error
         }
     }
 
     private func runOnce(_ given: [GivenRow], identifier: UUID) throws -> Bool {
-        try contended.lock(database, connection)
+        try earlier.lockContended(database, connection)
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
         case .update(let update):
@@ -103,7 +103,7 @@ final class BatchWork {
             copiesRows: true
         )
         if let conflict = try transaction.run().first {
-            if case .version = conflict { contended.note(store) }
+            if case .version = conflict { earlier.note(store) }
             throw error(conflict)
         }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
@@ -119,7 +119,7 @@ final class BatchWork {
         do {
             return try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
         } catch let error as RowsGone {
-            contended.note(error.keys, root: plan.layout.rootNumber)
+            earlier.note(error.keys, root: plan.layout.rootNumber)
             throw Self.overtaken
         }
     }

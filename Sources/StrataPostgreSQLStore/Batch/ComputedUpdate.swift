@@ -16,15 +16,8 @@ struct ComputedUpdate {
         self.parameters = parameters
     }
 
-    /// The value of an expression as a slot takes it; `nil` if the process has to compute it.
+    /// The value of an expression as a slot takes it; `nil` if the process has to compute it, and the statement is of no use.
     mutating func value(of expression: ResolvedExpression, for slot: Slot) -> String? {
-        let before = parameters
-        if let value = written(expression, for: slot) { return value }
-        parameters = before
-        return nil
-    }
-
-    private mutating func written(_ expression: ResolvedExpression, for slot: Slot) -> String? {
         guard let (sql, isWhole) = written(expression) else { return nil }
         return switch (slot.type, isWhole) {
         case (.integer16, true): "CAST(\(sql) AS smallint)"

@@ -38,21 +38,9 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         -> PostgreSQLVersion
     {
         do {
-            return try newestHeld(database, mayBeReplica: mayBeReplica, limit)
+            return try held(database, mayBeReplica: mayBeReplica, limit)
         } catch is HeldSnapshot.CannotBeShared {
             database.sharesVersions.store(false, ordering: .relaxed)
-            return try newestHeld(database, mayBeReplica: mayBeReplica, limit)
-        }
-    }
-
-    private static func newestHeld(_ database: OpenDatabase, mayBeReplica: Bool, _ limit: Double?) throws
-        -> PostgreSQLVersion
-    {
-        do {
-            return try held(database, mayBeReplica: mayBeReplica, limit)
-        } catch let error as PostgreSQLError where error.kind == .connection {
-            // One that nobody had used for a while was lost: a migration, or the server, had ended it.
-            database.pool.closeIdle()
             return try held(database, mayBeReplica: mayBeReplica, limit)
         }
     }
@@ -63,21 +51,29 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
             return PostgreSQLVersion(database, held, isOfReplica: true)
         }
         let connection = try database.pool.lend()
+        do {
+            return try held(database, connection, limit)
+        } catch let error as PostgreSQLError where error.kind == .connection {
+            // One that nobody had used for a while was lost: a migration, or the server, had ended it.
+            database.pool.closeIdle()
+            return try held(database, try database.pool.lend(), limit)
+        }
+    }
+
+    private static func held(_ database: OpenDatabase, _ connection: Connection, _ limit: Double?) throws
+        -> PostgreSQLVersion
+    {
         if connection.isPooled { try database.requireSame(connection) }
         do {
             let begun = try StoreMetadata.beginReading(connection)
             if !connection.isPooled, !connection.isKnown {
                 try database.requireSame(try StoreMetadata.read(connection, database.place))
             }
-            let held = try HeldSnapshot(
-                connection,
-                database.pool,
-                for: limit,
-                isShared: database.sharesVersions.load(ordering: .relaxed),
-                begun
-            )
+            let isShared = database.sharesVersions.load(ordering: .relaxed)
+            let held = try HeldSnapshot(connection, database.pool, for: limit, isShared: isShared, begun)
             return PostgreSQLVersion(database, held, isOfReplica: false)
         } catch let error as PostgreSQLError where error.sqlState == "42P01" {
+            // There is no store any more.
             try database.requireSame(StoreMetadata?.none)
             throw error
         }
@@ -94,7 +90,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
 
     deinit { letGo() }
 
-    /// Gives the connection back, by whoever has the turn.
+    /// Gives the connection back, by whoever has the turn, or is the last to know the version.
     private func letGo() {
         guard let connection = held else { return }
         held = nil

@@ -120,8 +120,7 @@ extension SaveTransaction {
         // All savers go through the tables in this order.
         return try Set(written.keys).union(targets.keys).sorted().compactMap { root in
             guard let entity = mapping.entity(modelNumber: root) else { return nil }
-            // Members may be added to a row that only changes.
-            let strength = written[root]?.isDeleting == true ? "FOR UPDATE" : "FOR NO KEY UPDATE"
+            let strength = Self.lockStrength(isDeleting: written[root]?.isDeleting == true)
             let (keys, targets) = (written[root]?.keys ?? [], targets[root] ?? [])
             let (locked, kind): (PostedStatement, Look.Kind) =
                 if targets.isEmpty {
@@ -168,6 +167,9 @@ extension SaveTransaction {
             mayWait: true
         )
     }
+
+    /// How a row that is written is locked: members may be added to one that only changes.
+    static func lockStrength(isDeleting: Bool) -> String { isDeleting ? "FOR UPDATE" : "FOR NO KEY UPDATE" }
 
     /// The statement that locks rows, whose keys are its parameter, in the order of their keys, and answers with some of their columns.
     ///
