@@ -269,16 +269,9 @@ extension Batch {
     /// - Throws: What is wrong with a row, and `CancellationError`.
     fileprivate func rowsMade() throws -> [GivenRow] {
         guard case .insert(let insertion) = work else { return [] }
-        if let count = insertion.rows.count { insertion.making?.expect(count) }
-        var counter = RowCounter(insertion.making)
         var rows: [GivenRow] = []
-        while let given = try insertion.rows.next() {
-            if let control = insertion.control, control.isCancelled { throw CancellationError() }
-            // Who has kept the object of a row may still change it.
-            rows.append(GivenRow(row: given.row.copy(), given: given.given))
-            counter.count()
-        }
-        counter.finish()
+        // Who has kept the object of a row may still change it.
+        try insertion.makeRows { rows.append(GivenRow(row: $0.row.copy(), given: $0.given)) }
         return rows
     }
 

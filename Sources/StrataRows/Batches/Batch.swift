@@ -98,6 +98,21 @@ package struct BatchInsertion {
         self.making = making
     }
 
+    /// Makes all rows, which may run the user's code, and tells whoever follows that.
+    ///
+    /// - Parameter body: Called with each row.
+    /// - Throws: What is wrong with a row, `CancellationError`, and what `body` throws.
+    package func makeRows(_ body: (GivenRow) throws -> Void) throws {
+        if let count = rows.count { making?.expect(count) }
+        var counter = RowCounter(making)
+        while let given = try rows.next() {
+            if let control, control.isCancelled { throw CancellationError() }
+            try body(given)
+            counter.count()
+        }
+        counter.finish()
+    }
+
     /// What becomes of a row whose unique values another row has already.
     package enum Upsert {
         case fail

@@ -37,16 +37,10 @@ package final class RowSpool: BatchRowSource {
     package init(_ insertion: BatchInsertion, in folder: URL) throws {
         layout = insertion.layout
         self.folder = folder
-        let source = insertion.rows
-        if let count = source.count { insertion.making?.expect(count) }
-        var counter = RowCounter(insertion.making)
-        while let given = try source.next() {
-            if let control = insertion.control, control.isCancelled { throw CancellationError() }
+        try insertion.makeRows { given in
             append(given)
             if end >= Self.pieceSize { try flush() }
-            counter.count()
         }
-        counter.finish()
         guard let file else { return }
         if end > 0 { try flush() }
         try file.seek(toOffset: 0)
