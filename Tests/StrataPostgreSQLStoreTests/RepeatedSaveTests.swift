@@ -146,15 +146,20 @@ struct RepeatedSaveTests {
 
     /// Runs a batch about three cities, between each two statements of which somebody else adds 1,000 to all that nobody has locked.
     ///
-    /// - Returns: How often somebody has added something, and what the cities that are left have then.
-    private func overtaken(_ request: NSPersistentStoreRequest) throws -> (overtakings: Int64, populations: [Int64]) {
+    /// - Parameters:
+    ///   - request: The batch.
+    ///   - isCrowded: Whether somebody else also inserts a city each time.
+    /// - Returns: How often somebody has added something to three cities, and what the cities that are left have then.
+    private func overtaken(_ request: NSPersistentStoreRequest, isCrowded: Bool = false) throws -> (
+        overtakings: Int64, populations: [Int64]
+    ) {
         var result: (Int64, [Int64]) = (0, [])
         try FaultProxy.withStore { proxy, schema, coordinator in
             let context = NSManagedObjectContext(.privateQueue)
             context.persistentStoreCoordinator = coordinator
             let overtakings = Mutex<Int64>(0)
             let other = try Server.connection()
-            try other.command("SET search_path TO \"\(schema)\"")
+            try other.command("SET search_path TO \"\(schema)\"; SET lock_timeout TO '10ms'")
             try context.performAndWait {
                 let insertion = NSBatchInsertRequest(
                     entityName: "City",
@@ -172,6 +177,13 @@ struct RepeatedSaveTests {
                                 """
                             )
                             if changed?.changeCount == 3 { overtakings += 1 }
+                            guard isCrowded else { return }
+                            _ = try? other.command(
+                                """
+                                INSERT INTO city (strata_id, strata_entity, strata_version, name, population)
+                                SELECT min(strata_id) - 1, min(strata_entity), 1, 'Zug', 0 FROM city
+                                """
+                            )
                         }
                     }
                 }
@@ -193,6 +205,14 @@ struct RepeatedSaveTests {
         // It was overtaken at least at its first attempt.
         expect(overtakings > 0)
         expectEqual(populations, [Int64](repeating: overtakings * 1000 + 1, count: 3))
+    }
+
+    @Test func `a batch update beside which others always insert and change rows keeps them out in the end`() throws {
+        let request = NSBatchUpdateRequest(entityName: "City")
+        request.propertiesToUpdate = ["population": NSExpression(format: "(population * 2 + 2) / 2")]
+        let (_, populations) = try overtaken(request, isCrowded: true)
+        // It has changed what had been inserted by the time that it began for the last time.
+        expect(populations.count { $0 % 1000 == 1 } > 3)
     }
 
     @Test func `a batch deletion that others always overtake locks its rows`() throws {

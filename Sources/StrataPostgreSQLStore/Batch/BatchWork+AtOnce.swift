@@ -79,7 +79,7 @@ extension BatchWork {
     private func lockInOrder(_ rows: (sql: String, parameters: [PostgreSQLValue]), _ entity: EntityMapping) throws {
         guard earlier.haveDeadlocked else { return }
         let key = "t0.\(database.naming.key)"
-        try database.pool.letWork(connection) {
+        _ = try database.pool.letWork(connection) {
             try connection.query(
                 """
                 SELECT pg_catalog.count(*) FROM (SELECT 1 FROM \(entity.table) AS t0\(rows.sql) ORDER BY \(key) \(earlier.strength)) AS locked

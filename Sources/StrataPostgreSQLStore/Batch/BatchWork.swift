@@ -103,7 +103,7 @@ final class BatchWork {
             copiesRows: true
         )
         if let conflict = try transaction.run().first {
-            if case .version = conflict { earlier.note(store) }
+            if case .version = conflict { earlier.noteOvertaking(store) }
             throw error(conflict)
         }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
@@ -119,7 +119,7 @@ final class BatchWork {
         do {
             return try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
         } catch let error as RowsGone {
-            earlier.note(error.keys, root: plan.layout.rootNumber)
+            earlier.noteOvertaking(error.keys, root: plan.layout.rootNumber)
             throw Self.overtaken
         }
     }
