@@ -17,7 +17,7 @@ extension Connection {
     ) throws -> Connection {
         let end = ContinuousClock.now + .seconds(timeout)
         // libpq goes on to the next host when one refuses, and waits for ever for one that is silent.
-        let choices = HostChoices.of(target)
+        let choices = try HostChoices.of(target)
         var failure: (any Error)?
         for (index, choice) in choices.enumerated() {
             let rest = max((end - .now) / .seconds(1), 0)
@@ -87,9 +87,15 @@ extension Connection {
 
     /// What libpq would ask a server for to prove who it is: the `sslmode` that is in effect.
     package static func verification(of target: ConnectionTarget) throws(PostgreSQLError) -> String? {
-        let handle = try start(target, [])
+        try settings(of: target)["sslmode"]
+    }
+
+    /// What libpq makes of a target, with what it finds in service files and in the environment.
+    static func settings(of target: ConnectionTarget) throws(PostgreSQLError) -> [String: String] {
+        // With a value that libpq refuses it has read everything, and does not begin to connect.
+        let handle = try start(target, [("channel_binding", "unknown")])
         defer { PQfinish(handle) }
-        return settings(handle)["sslmode"]
+        return settings(handle)
     }
 
     /// What a connection is made with, from the URL, a service file, the environment and libpq itself.

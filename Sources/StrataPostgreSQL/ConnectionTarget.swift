@@ -19,7 +19,9 @@ package struct ConnectionTarget: Sendable, Hashable {
     /// What messages call the database.
     package let place: String
     /// Whether the URL names several hosts, one of which takes the place of another.
-    package let hasSeveralHosts: Bool
+    let namesSeveralHosts: Bool
+    /// Whether hosts, and maybe several, are named in a service file or in the environment, and not in the URL.
+    let findsHostsElsewhere: Bool
 
     /// The schema if a URL names none.
     package static let defaultSchema = "strata"
@@ -63,8 +65,13 @@ package struct ConnectionTarget: Sendable, Hashable {
         }
         let hosts = (items.last { $0.name == "host" }?.value ?? parts.host ?? "")
             .split(separator: ",").map(String.init)
-        hasSeveralHosts = hosts.count > 1
+        namesSeveralHosts = hosts.count > 1
         let environment = ProcessInfo.processInfo.environment
+        let namesHost = !hosts.isEmpty || items.contains { $0.name == "hostaddr" }
+        findsHostsElsewhere =
+            !namesHost
+            && (items.contains { $0.name == "service" } || environment["PGSERVICE"] != nil
+                || ["PGHOST", "PGHOSTADDR"].contains { environment[$0]?.contains(",") == true })
         saysHowToVerify = items.contains { $0.name == "sslmode" } || environment["PGSSLMODE"] != nil
         verifiesServer = !hosts.allSatisfy(Self.isNear) && !saysHowToVerify
         parts.queryItems = items.isEmpty ? nil : items
@@ -84,6 +91,11 @@ package struct ConnectionTarget: Sendable, Hashable {
         host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || loopback.contains(host)
     }
 
+    /// The parameter that says which of several hosts is wanted.
+    static let role = "target_session_attrs"
+    /// What is wanted if nobody says so: of several servers all but one are replicas.
+    var wantedRole: String { isFollower ? "standby" : "read-write" }
+
     /// What libpq is given, in its order; later ones count.
     var parameters: [(String, String)] {
         var parameters = [
@@ -91,8 +103,7 @@ package struct ConnectionTarget: Sendable, Hashable {
             ("fallback_application_name", ProcessInfo.processInfo.processName),
             ("client_encoding", "UTF8"),
         ]
-        // Of several servers all but one are replicas.
-        if hasSeveralHosts { parameters.append(("target_session_attrs", isFollower ? "standby" : "read-write")) }
+        if namesSeveralHosts { parameters.append((Self.role, wantedRole)) }
         if verifiesServer { parameters.append(("sslmode", "verify-full")) }
         parameters.append(("dbname", url))
         return parameters

@@ -1,6 +1,6 @@
 import CStrataPostgreSQL
 
-/// The hosts of a URL that names several, one by one.
+/// The hosts of a target that has several, one by one.
 ///
 /// Any thread may use it. What is known of silent hosts is shared by all stores of the process.
 enum HostChoices {
@@ -30,9 +30,18 @@ enum HostChoices {
 
     /// What libpq is told beside the URL, for one host after the other.
     ///
-    /// - Returns: One choice without anything if there are not several hosts, or if libpq finds them elsewhere, as in a service file.
-    static func of(_ target: ConnectionTarget) -> [[(String, String)]] {
-        let settings = settings(target.url)
+    /// - Returns: One choice without anything if there are not several hosts.
+    /// - Throws: ``PostgreSQLError`` if libpq does not find out which hosts there are.
+    static func of(_ target: ConnectionTarget) throws(PostgreSQLError) -> [[(String, String)]] {
+        // A service file may name others than the last time.
+        guard target.findsHostsElsewhere else { return of(settings(target.url)) }
+        return of(try Connection.settings(of: target), orElse: target.wantedRole)
+    }
+
+    /// - Parameters:
+    ///   - settings: What is known of the target.
+    ///   - role: Which of several hosts is wanted if the settings do not say so.
+    private static func of(_ settings: [String: String], orElse role: String? = nil) -> [[(String, String)]] {
         let hosts = list(settings["host"])
         let addresses = list(settings["hostaddr"])
         let ports = list(settings["port"])
@@ -49,9 +58,14 @@ enum HostChoices {
             add("port", ports)
             return choice
         }
-        let attribute = "target_session_attrs"
-        guard settings[attribute] == "prefer-standby" else { return ordered(choices) }
-        return ordered(choices.map { $0 + [(attribute, "standby")] } + choices.map { $0 + [(attribute, "any")] })
+        func choosing(_ role: String) -> [[(String, String)]] {
+            choices.map { $0 + [(ConnectionTarget.role, role)] }
+        }
+        let said = settings[ConnectionTarget.role]
+        if said == "prefer-standby" { return choosing("standby") + choosing("any") }
+        // libpq's own default counts as nothing said.
+        if let role, said == nil || said == "any" { return ordered(choosing(role)) }
+        return ordered(choices)
     }
 
     private static func list(_ text: String?) -> [String] {
@@ -69,5 +83,15 @@ enum HostChoices {
             option += 1
         }
         return settings
+    }
+}
+
+extension ConnectionTarget {
+    /// Whether there are several hosts, one of which takes the place of another.
+    ///
+    /// Looked up anew each time if they are not in the URL.
+    var hasSeveralHosts: Bool {
+        guard findsHostsElsewhere else { return namesSeveralHosts }
+        return ((try? HostChoices.of(self)) ?? []).count > 1
     }
 }

@@ -32,7 +32,7 @@ private final class FaultyStack {
     deinit {
         for store in coordinator.persistentStores { try? coordinator.remove(store) }
         proxy.close()
-        if let direct = try? direct() { try? direct.command("DROP SCHEMA \"\(schema)\" CASCADE") }
+        if let direct = try? direct() { _ = try? direct.command("DROP SCHEMA \"\(schema)\" CASCADE") }
     }
 
     /// A connection that goes past the proxy.

@@ -143,17 +143,39 @@ struct TLSTests {
     }
 }
 
-@Suite("PostgreSQL stores by the name of a service", .enabled(if: Server.isThere))
+// One test after the other, as there is one file.
+@Suite("PostgreSQL stores by the name of a service", .serialized, .enabled(if: Server.isThere))
 struct ServiceFileTests {
     private static let file = ProcessInfo.processInfo.environment["PGSERVICEFILE"]
 
     /// What libpq asks for when the URL names the service.
-    private func write(_ password: String, host: String) throws {
-        let text = "[strata-shop]\nhost=\(host)\ndbname=strata\nuser=guide\npassword=\(password)\n"
+    private func write(_ host: String, _ others: String...) throws {
+        let text = (["[strata-shop]", "host=\(host)", "dbname=strata"] + others).joined(separator: "\n") + "\n"
         try text.write(toFile: require(Self.file), atomically: true, encoding: .utf8)
     }
 
-    // One test, as there is one file.
+    private func write(_ password: String, host: String) throws {
+        try write(host, "user=guide", "password=\(password)")
+    }
+
+    @Test func `of the hosts of a service the one that may be written to is found, and none is waited for in vain`() throws {
+        let writable = try PrivateServer()
+        let follower = try PrivateServer()
+        try follower.connection().command("ALTER DATABASE strata SET default_transaction_read_only TO on")
+        let silent = try FaultProxy(to: writable.url)
+        defer { silent.close() }
+        silent.isSilent.withLock { $0 = true }
+        let url = try require(URL(string: "postgresql:///?service=strata-shop&schema=shop"))
+        try write([silent.folder, follower.folder, writable.folder].joined(separator: ","), "user=strata")
+        let stack = try ServerStack(url, [NSPersistentStoreTimeoutOption: 4])
+        try stack.insert("Rome")
+        try expectEqual(writable.text("SELECT name FROM shop.city"), "Rome")
+        // The file is read anew for each connection.
+        try write([follower.folder, writable.folder].joined(separator: ","), "user=strata")
+        try expectEqual(ServerStack(url).cities(), ["Rome"])
+        expectEqual(silent.callers.withLock { $0 }, 1)
+    }
+
     @Test func `the password of a service lets in, and is in no error`() throws {
         let files = PrivateServer.newFolder()
         try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)

@@ -36,7 +36,7 @@ struct ConnectionTargetTests {
             "postgres://me@db.example.org:5433/shop?schema=guide&prepare=0&sslmode=require&pooler=transaction&a=%26%2B"
         let target = try Self.target(text)
         expectEqual(target.schema, "guide")
-        expect(!target.preparesStatements && target.isPooled == true && !target.hasSeveralHosts)
+        expect(!target.preparesStatements && target.isPooled == true && !target.namesSeveralHosts)
         expectEqual(target.place, "postgresql://me@db.example.org:5433/shop?schema=guide")
         let components = try require(URLComponents(string: target.url))
         expect(components.host == "db.example.org" && components.port == 5433 && components.path == "/shop")
