@@ -53,7 +53,7 @@ extension Option {
         "FILE",
         required: true,
         help:
-            "the SQLite store, which is not modified; inspect, verify, fetch and explain take the URL of a PostgreSQL store as well"
+            "the SQLite store, which is not modified; inspect, verify, fetch, explain and export take the URL of a PostgreSQL store as well"
     )
     static let model = Option(
         "--model",

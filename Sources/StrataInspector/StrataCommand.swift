@@ -42,7 +42,8 @@ package enum StrataCommand {
     static var help: String {
         let lines = commands.map { "  \($0.usage)\n      \($0.summary)" }
         return """
-            Looks into Core Data's SQLite stores and models. Only migrate, vacuum, history purge and import modify a store.
+            Looks into Core Data's stores, in SQLite and PostgreSQL, and into models.
+            Only migrate, vacuum, history purge and import modify a store.
 
             \(lines.joined(separator: "\n"))
 

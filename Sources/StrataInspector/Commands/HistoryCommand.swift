@@ -6,7 +6,13 @@ enum HistoryCommand: Command {
     static let summary =
         "list: the transactions and what each has changed. consumers: who reads them. purge: removes what all consumers have read, or what is older than --before."
     static let options: [Option] = [
-        Option("--store", "FILE", required: true, help: "the SQLite store, modified by purge only"), .model,
+        Option(
+            "--store",
+            "FILE",
+            required: true,
+            help: "the SQLite store, modified by purge only; list and consumers take a PostgreSQL store's URL as well"
+        ),
+        .model,
         Option("--after", "N", help: "list: only transactions with higher numbers"),
         Option("--limit", "N", help: "list: how many at most (default: 100)"),
         Option("--before", "DAYS", help: "purge: transactions that are older than so many days, read or not"),
