@@ -240,7 +240,7 @@ layers:
 check-layers:
 	@SWIFT='$(SWIFT)' Docs/layers.sh --check
 
-# The site: symbol graphs of the three modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
+# The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
 # that leads nowhere is an error. DOCS_BASE is the path at which a web server has the site, such as /strata.
 DOCS_BASE ?=
 DOCS = $(CURDIR)/.build/docs
