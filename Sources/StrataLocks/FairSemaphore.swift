@@ -58,6 +58,9 @@ package final class FairSemaphore: Sendable {
         next?.call()
     }
 
+    /// How many permits nobody has.
+    package var freeCount: Int { state.withLock { $0.permits } }
+
     /// How many threads wait, for tests that script an interleaving.
     package var waiterCount: Int {
         state.withLock { $0.waiters.count }

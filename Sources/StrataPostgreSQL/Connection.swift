@@ -17,6 +17,8 @@ package final class Connection: @unchecked Sendable {
     package var patience: Double
     /// For how many seconds whoever has the connection waited for it.
     package var leaseWait: Double = 0
+    /// Since when nobody uses it, as the pool notes it.
+    var restsSince = ContinuousClock.now
     package let canceller: QueryCanceller
     /// Whether statements are prepared at all.
     let prepares: Bool
@@ -230,7 +232,7 @@ package final class Connection: @unchecked Sendable {
             try sendAll()
             while PQisBusy(handle) != 0 {
                 try wait(POLLIN)
-                guard PQconsumeInput(handle) == 1 else { throw lost() }
+                try consumeInput()
             }
         }
         return PQgetResult(handle)
@@ -243,8 +245,16 @@ package final class Connection: @unchecked Sendable {
             guard flushed >= 0 else { throw lost() }
             if flushed == 0 { return }
             try wait(POLLIN | POLLOUT)
-            guard PQconsumeInput(handle) == 1 else { throw lost() }
+            try consumeInput()
         }
+    }
+
+    /// Takes in what the server has sent.
+    private func consumeInput() throws(PostgreSQLError) {
+        // The rest of an encrypted record lies in the library for TLS, where nobody sees it who waits for the socket. One record has 16 KB at
+        // most; each time there is room for 8 KB at least.
+        let times = PQsslInUse(handle) == 1 ? 2 : 1
+        for _ in 0..<times { guard PQconsumeInput(handle) == 1 else { throw lost() } }
     }
 
     private func wait(_ events: Int32) throws(PostgreSQLError) {
@@ -307,8 +317,15 @@ package final class Connection: @unchecked Sendable {
 
     /// Whether the server has closed the connection while nobody used it.
     func isStillThere() -> Bool {
-        guard !isBroken, (try? Self.wait(for: PQsocket(handle), POLLIN, seconds: 0)) == true else { return !isBroken }
-        return PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
+        guard !isBroken else { return false }
+        // What the server says when it ends a session comes before the end of the file.
+        while (try? Self.wait(for: PQsocket(handle), POLLIN, seconds: 0)) != false {
+            guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else {
+                isBroken = true
+                return false
+            }
+        }
+        return true
     }
 
     /// Waits for a notification, for another file to become readable, or for a time.
@@ -321,7 +338,7 @@ package final class Connection: @unchecked Sendable {
         ]
         poll(&places, 2, Int32(seconds * 1000))
         guard places[0].revents != 0 else { return }
-        guard PQconsumeInput(handle) == 1 else { throw lost() }
+        try consumeInput()
         _ = takeNotifications()
     }
 

@@ -32,14 +32,18 @@ extension ConnectionPool {
     ///
     /// One that waits for a lock counts: that has a limit of its own.
     private func isAtWork(_ connection: Connection) -> Bool {
-        guard let asking = try? spare(opening: Self.answerTime) else { return false }
-        asking.patience = Self.answerTime
-        defer { takeBack(asking) }
-        guard asking.timeline == connection.timeline else { return false }
-        let found = try? asking.query(
-            "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1 AND state = 'active'",
-            [.int8(Int64(connection.serverProcess))]
-        )
-        return found?.rowCount == 1
+        // One that nobody has used for long may turn out to be lost.
+        for _ in 0..<2 {
+            guard let asking = try? spare(opening: Self.answerTime) else { return false }
+            asking.patience = Self.answerTime
+            defer { takeBack(asking) }
+            guard asking.timeline == connection.timeline else { return false }
+            let found = try? asking.query(
+                "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1 AND state = 'active'",
+                [.int8(Int64(connection.serverProcess))]
+            )
+            if let found { return found.rowCount == 1 }
+        }
+        return false
     }
 }

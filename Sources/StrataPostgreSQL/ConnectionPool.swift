@@ -12,7 +12,7 @@ package final class ConnectionPool: Sendable {
     /// For how many seconds one waits for a new connection, if that is less.
     private let openingTimeout: Double
     /// The most connections in use at a time.
-    private let size: Int
+    package let size: Int
     private let permits: FairSemaphore
     private let idle = Mutex<[Connection]>([])
     private let isClosed = Atomic(false)
@@ -33,6 +33,10 @@ package final class ConnectionPool: Sendable {
     private let returns = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
     /// For how many seconds a connection is used at most, so that load moves to new servers.
     private static let life = 600.0
+    /// For how many seconds connections are kept that nobody uses, all but one.
+    private let rest: Double
+    /// Whether somebody will look for those that nobody has used for so long.
+    private let willRest = Atomic(false)
 
     /// A pool without connections.
     ///
@@ -41,17 +45,20 @@ package final class ConnectionPool: Sendable {
     ///   - size: The most connections in use at a time.
     ///   - timeout: For how many seconds one waits for a connection or the server.
     ///   - openingTimeout: For how many seconds one waits for a new connection, if that is less.
+    ///   - rest: For how many seconds connections are kept that nobody uses, all but one.
     ///   - prepare: What a new connection has to be told first; notes on it which server it has come to.
     package init(
         _ target: ConnectionTarget,
         size: Int,
         timeout: Double,
         openingTimeout: Double = .infinity,
+        rest: Double = 60,
         prepare: @escaping @Sendable (Connection) throws -> Void
     ) {
         self.target = target
         self.timeout = timeout
         self.openingTimeout = openingTimeout
+        self.rest = rest
         self.prepare = prepare
         self.size = size
         permits = FairSemaphore(permits: size)
@@ -141,9 +148,35 @@ package final class ConnectionPool: Sendable {
         guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life), isCurrent(connection),
             !isClosed.load(ordering: .acquiring)
         else { return }
+        connection.restsSince = .now
         // Those that come back from long use are beyond the number that can be in use.
-        idle.withLock { if $0.count < size { $0.append(connection) } }
+        let several = idle.withLock { idle in
+            if idle.count < size { idle.append(connection) }
+            return idle.count > 1
+        }
         if isClosed.load(ordering: .acquiring) { closeIdle() }
+        if several { closeRestingLater() }
+    }
+
+    /// Closes connections once nobody has used them for long: the server may have room for a few only, and others want some of them.
+    private func closeRestingLater() {
+        guard !willRest.load(ordering: .relaxed), !willRest.exchange(true, ordering: .acquiringAndReleasing) else {
+            return
+        }
+        returns.asyncAfter(deadline: .now() + rest) { [weak self] in
+            guard let self else { return }
+            willRest.store(false, ordering: .releasing)
+            let limit = ContinuousClock.now - .seconds(rest)
+            // The last one to come back is the first to be taken. What is removed is closed outside of the lock.
+            let (closed, several) = idle.withLock { idle in
+                let count = min(idle.count { $0.restsSince <= limit }, max(idle.count - 1, 0))
+                let closed = Array(idle.prefix(count))
+                idle.removeFirst(count)
+                return (closed, idle.count > 1)
+            }
+            withExtendedLifetime(closed) {}
+            if several { closeRestingLater() }
+        }
     }
 
     // MARK: - For long
@@ -179,8 +212,14 @@ package final class ConnectionPool: Sendable {
     /// For how many seconds a connection that was lent may take to end its transaction.
     private static let returnPatience = 5.0
 
-    /// How many nobody uses, for tests that script it.
+    /// How many nobody uses.
     package var idleCount: Int { idle.withLock { $0.count } }
+
+    /// How many are in use, but for those that are lent.
+    package var usedCount: Int { max(size - permits.freeCount, 0) }
+
+    /// How many threads wait for one.
+    package var waiterCount: Int { permits.waiterCount }
 
     // MARK: - New ones
 
@@ -192,6 +231,7 @@ package final class ConnectionPool: Sendable {
         let limit = min(timeout ?? self.timeout, openingTimeout)
         let end = ContinuousClock.now + .seconds(limit)
         var busy: PostgreSQLError?
+        var pause = Self.firstPause
         while true {
             do {
                 let connection = try Connection.open(target, timeout: max((end - .now) / .seconds(1), 0.1)) {
@@ -209,16 +249,23 @@ package final class ConnectionPool: Sendable {
                 let isKnown = hasConnected.load(ordering: .relaxed)
                 let mayCome =
                     (error.isBusy && openingTimeout == .infinity)
-                    || (isKnown && (target.hasSeveralHosts || error.sqlState == PostgreSQLError.cutOff))
+                    || (isKnown && !error.isRefusal
+                        && (error.sqlState == PostgreSQLError.cutOff || target.hasSeveralHosts))
                 if error.isBusy { busy = error }
                 guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else {
                     // The last attempt may have had no time for an answer, which would have been the same.
                     throw error.kind == .deadline ? busy ?? error : error
                 }
-                usleep(100_000)
+                // Many may wait for the same server.
+                usleep(UInt32(pause * Double.random(in: 0.5...1.5)))
+                pause = min(pause * 1.5, Self.longestPause)
             }
         }
     }
+
+    /// For how many microseconds one waits before it tries to open a connection again.
+    private static let firstPause = 50_000.0
+    private static let longestPause = 500_000.0
 
     // MARK: - Plans
 

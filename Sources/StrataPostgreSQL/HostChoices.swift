@@ -41,6 +41,7 @@ enum HostChoices {
     /// - Parameters:
     ///   - settings: What is known of the target.
     ///   - role: Which of several hosts is wanted if the settings do not say so.
+    /// - Returns: The choices.
     private static func of(_ settings: [String: String], orElse role: String? = nil) -> [[(String, String)]] {
         let hosts = list(settings["host"])
         let addresses = list(settings["hostaddr"])

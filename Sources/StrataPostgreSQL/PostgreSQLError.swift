@@ -41,6 +41,9 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the server lets nobody in for now: it starts, recovers, stops, or has no room for one more.
     package var isBusy: Bool { kind == .connection && ["57P03", "53300"].contains(sqlState) }
 
+    /// Whether the server will not let in who asks like this, however often: a password that is wrong, or a database that is not there.
+    var isRefusal: Bool { kind == .connection && (sqlState.hasPrefix("28") || sqlState.hasPrefix("3D")) }
+
     /// The SQLSTATE of a connection that was closed before the server has said anything.
     static let cutOff = "08006"
 

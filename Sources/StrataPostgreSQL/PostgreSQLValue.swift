@@ -259,7 +259,8 @@ enum NumericCoding {
         for digit in digits { bytes.append(bigEndian: digit) }
     }
 
-    /// Reads a number; `nil` for what a `Decimal` cannot hold: not a number, an infinity, more than 38 digits, and what is no number at all.
+    /// Reads a number; `nil` for what a `Decimal` cannot hold: not a number, an infinity, more digits than 128 bits have, and what is no number
+    /// at all.
     static func read(_ bytes: UnsafeRawBufferPointer) -> Decimal? {
         guard bytes.count >= 8 else { return nil }
         func word(_ index: Int) -> UInt16 {
@@ -269,25 +270,40 @@ enum NumericCoding {
         let weight = Int(Int16(bitPattern: word(1)))
         let sign = word(2)
         guard sign == 0 || sign == 0x4000, bytes.count >= 8 + count * 2 else { return nil }
-        guard count > 0 else { return 0 }
-        var text = ""
-        for index in 0..<count {
-            // No server sends more, but what comes from outside must not stop the program.
-            guard word(4 + index) < 10_000 else { return nil }
-            let digits = String(word(4 + index))
-            text += String(repeating: "0", count: 4 - digits.count) + digits
+        var mantissa: UInt128 = 0
+        func append(_ digits: UInt16, factor: UInt128) -> Bool {
+            let product = mantissa.multipliedReportingOverflow(by: factor)
+            let sum = product.partialValue.addingReportingOverflow(UInt128(digits))
+            mantissa = sum.partialValue
+            return !product.overflow && !sum.overflow
         }
-        // The last digit stands for 10,000 to the power of `weight - count + 1`.
+        for index in 0..<max(count - 1, 0) {
+            // No server sends more, but what comes from outside must not stop the program.
+            guard word(4 + index) < 10_000, append(word(4 + index), factor: 10_000) else { return nil }
+        }
+        // The last digits, without the zeros at their end: with these the mantissa may be too long.
         var exponent = (weight - count + 1) * 4
-        while text.hasSuffix("0") {
-            text.removeLast()
+        if count > 0 {
+            var (digits, factor) = (word(3 + count), UInt128(10_000))
+            guard digits < 10_000 else { return nil }
+            while factor > 1, digits % 10 == 0 {
+                (digits, factor) = (digits / 10, factor / 10)
+                exponent += 1
+            }
+            guard append(digits, factor: factor) else { return nil }
+        }
+        guard mantissa > 0 else { return 0 }
+        while mantissa % 10 == 0 {
+            mantissa /= 10
             exponent += 1
         }
-        let significant = text.drop { $0 == "0" }
-        guard significant.count <= 38, (-128...127).contains(exponent) else { return nil }
-        return Decimal(
-            string: (sign == 0 ? "" : "-") + significant + "e\(exponent)",
-            locale: Locale(identifier: "en_US_POSIX")
-        )
+        // A larger exponent has no room, but the mantissa may have.
+        while exponent > 127 {
+            guard append(0, factor: 10) else { return nil }
+            exponent -= 1
+        }
+        guard exponent >= -128 else { return nil }
+        let minus = sign == 0 ? "" : "-"
+        return Decimal(string: "\(minus)\(mantissa)e\(exponent)", locale: Locale(identifier: "en_US_POSIX"))
     }
 }

@@ -158,8 +158,19 @@ final class OpenDatabase: Sendable {
                 pg_catalog.set_config('idle_in_transaction_session_timeout', $3, \(isLocal))
                 """
             // A pooler is the one who hangs up.
-            return isLocal ? settings : "\(settings), \(Self.clientCheck)"
+            return isLocal ? settings : "\(settings), \(Self.keepalives), \(Self.clientCheck)"
         }
+
+        /// Has the server look after a minute whether the machine of a silent client is still there.
+        ///
+        /// Else the locks and the version that it has stay for two hours. A socket of the same machine has no such settings.
+        private static let keepalives = [("idle", 60), ("interval", 10), ("count", 3)].map { name, most in
+            let setting = "tcp_keepalives_\(name)"
+            return """
+                CASE WHEN pg_catalog.current_setting('\(setting)')::int > \(most)
+                THEN pg_catalog.set_config('\(setting)', '\(most)', false) END
+                """
+        }.joined(separator: ", ")
 
         /// Has the server look every few seconds whether the client of a long statement is still there: else the statement of a process that was
         /// killed goes on to its end, with its locks.
@@ -172,7 +183,9 @@ final class OpenDatabase: Sendable {
     }
 
     private static func settings(_ target: ConnectionTarget, _ timeout: Double) -> Settings {
-        let milliseconds = String(Int(max(1, min(timeout * 1000, 2e9))))
+        // Sooner than the client gives up, so that the server says what it was: a lock.
+        let wait = timeout - min(timeout / 20, 0.5)
+        let milliseconds = String(Int(max(1, min(wait * 1000, 2e9))))
         let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
         return Settings(values: [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)])
     }

@@ -93,8 +93,14 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     /// Runs `body`, which writes, unless another store takes this one's place.
     private func writing<R>(_ database: OpenDatabase, _ body: () throws -> R) throws -> R {
-        try gate.writing(timeout: database.pool.timeout) {
-            try PostgreSQLBoundary.run(.saving, database.place, body)
+        do {
+            return try gate.writing(timeout: database.pool.timeout) {
+                try PostgreSQLBoundary.run(.saving, database.place, body)
+            }
+        } catch let doubt as SaveInDoubt {
+            own.withLock { $0.forget(doubt.identifier) }
+            noteChangesOfOthers()
+            throw doubt
         }
     }
 

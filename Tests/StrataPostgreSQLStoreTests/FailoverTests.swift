@@ -202,6 +202,45 @@ struct FailoverTests {
         expectEqual(name(), "Roma")
     }
 
+    @Test func `a save that no standby has confirmed is in doubt when its connection breaks`() throws {
+        let (primary, replica) = try pair()
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(try url([proxy.folder]), history: true, [NSPersistentStoreTimeoutOption: 5])
+        try stack.insert("Rome")
+        try replica.halt()
+        proxy.arm(.cutAfter)
+        let error = expectThrows(CocoaError.self) { try stack.insert("Oslo") }
+        expect(proxy.hasStruck)
+        expectEqual(error?.code, .persistentStoreSave)
+        let identifier = try require(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
+        // Once the standby is there, and has it, so has the primary.
+        try replica.resume()
+        let session = try primary.connection()
+        while try session.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)]).rowCount == 0 {
+            usleep(1_000)
+        }
+        try expectEqual(stack.cities(), ["Oslo", "Rome"])
+    }
+
+    @Test func `a role that is locked out is told at once, though there are several hosts`() throws {
+        let server = try PrivateServer()
+        let session = try server.connection()
+        try session.command("CREATE ROLE guide LOGIN; GRANT CREATE ON DATABASE strata TO guide")
+        let hosts = try url([server.folder, server.folder])
+        let place = try require(URL(string: hosts.absoluteString.replacing("user=strata", with: "user=guide")))
+        let stack = try ServerStack(place, [NSPersistentStoreTimeoutOption: 120])
+        try stack.insert("Rome")
+        try session.command("ALTER ROLE guide NOLOGIN")
+        try session.command(
+            "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usename = 'guide'"
+        )
+        let start = ContinuousClock.now
+        let error = expectThrows(CocoaError.self) { try stack.insert("Oslo") }
+        expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "28000")
+        expect(.now - start < .seconds(60))
+    }
+
     @Test func `a host that is silent does not keep a store from the next one`() throws {
         let server = try PrivateServer()
         // A socket that takes connections, and never says anything.

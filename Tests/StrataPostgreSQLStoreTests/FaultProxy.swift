@@ -271,13 +271,14 @@ extension FaultProxy {
     /// Runs `body` with a proxy, and a store behind it in a schema of its own, which is removed afterwards.
     static func withStore(
         options: [AnyHashable: Any]? = nil,
+        model: NSManagedObjectModel = GuideModel.make(),
         _ body: (FaultProxy, _ schema: String, NSPersistentStoreCoordinator) throws -> Void
     ) throws {
         let proxy = try FaultProxy()
         defer { proxy.close() }
         let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
         let url = try require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: options)
         defer {
             for store in coordinator.persistentStores { try? coordinator.remove(store) }

@@ -117,6 +117,59 @@ struct FaultTests {
         expect(stack.context.performAndWait { stack.context.hasChanges })
     }
 
+    @Test func `a batch that nobody can tell the end of says so, and what it may have changed is read again`() throws {
+        let stack = try FaultyStack(timeout: 1)
+        stack.insert("Rome")
+        try stack.save()
+        stack.proxy.closesWithFault.withLock { $0 = true }
+        stack.proxy.arm(.cutAfter)
+        let error = expectThrows(CocoaError.self) {
+            try stack.context.performAndWait {
+                let update = NSBatchUpdateRequest(entityName: "City")
+                update.propertiesToUpdate = ["name": "Roma"]
+                _ = try stack.context.execute(update)
+            }
+        }
+        expectEqual(error?.code, .persistentStoreSave)
+        expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
+        try expectEqual(stack.count("Roma"), 1)
+        stack.proxy.setOpen(true)
+        let others = NSManagedObjectContext(.privateQueue)
+        others.persistentStoreCoordinator = stack.coordinator
+        let name = try others.performAndWait {
+            let request = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+            request.resultType = .managedObjectIDResultType
+            let city = try others.object(with: require(others.fetch(request).first))
+            return city.value(forKey: "name") as? String
+        }
+        expectEqual(name, "Roma")
+    }
+
+    @Test func `a commit that waits for somebody else's unique value ends with the time-out, and once`() throws {
+        let stack = try FaultyStack(timeout: 2)
+        let direct = try stack.direct()
+        try direct.command(
+            """
+            BEGIN;
+            INSERT INTO "user" (strata_id, strata_entity, strata_version, email)
+            VALUES (-1, (SELECT 7), 1, 'a@example.org')
+            """
+        )
+        // So far away that the client would be the first to give up.
+        stack.proxy.delay.withLock { $0 = 20_000 }
+        let start = ContinuousClock.now
+        let error = expectThrows(CocoaError.self) {
+            try stack.context.performAndWait {
+                _ = stack.context.insert("User", ["email": "a@example.org"])
+                try stack.context.save()
+            }
+        }
+        expectEqual(error?.code, .persistentStoreTimeout)
+        expect(.now - start < .seconds(4))
+        try direct.command("ROLLBACK")
+        try stack.context.performAndWait { try stack.context.save() }
+    }
+
     @Test func `who reads and saves does not notice that the server has ended all sessions in between`() throws {
         let stack = try FaultyStack()
         stack.insert("Rome")

@@ -149,6 +149,7 @@ struct RepeatedSaveTests {
     /// - Parameters:
     ///   - request: The batch.
     ///   - isCrowded: Whether somebody else also inserts a city each time.
+    /// - Throws: What the batch throws.
     /// - Returns: How often somebody has added something to three cities, and what the cities that are left have then.
     private func overtaken(_ request: NSPersistentStoreRequest, isCrowded: Bool = false) throws -> (
         overtakings: Int64, populations: [Int64]

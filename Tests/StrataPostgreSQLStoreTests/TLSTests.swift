@@ -158,7 +158,9 @@ struct ServiceFileTests {
         try write(host, "user=guide", "password=\(password)")
     }
 
-    @Test func `of the hosts of a service the one that may be written to is found, and none is waited for in vain`() throws {
+    @Test func `of the hosts of a service the one that may be written to is found, and none is waited for in vain`()
+        throws
+    {
         let writable = try PrivateServer()
         let follower = try PrivateServer()
         try follower.connection().command("ALTER DATABASE strata SET default_transaction_read_only TO on")

@@ -8,7 +8,8 @@ struct ConnectionTests {
     @Test(arguments: [
         "0", "1", "-1", "10000", "-9999", "0.1", "-0.0001", "123456789012345678901234567890.12345678", "1e-20",
         "12300000000",
-        "99999999999999999999999999999999999999",
+        "99999999999999999999999999999999999999", "2.33333333333333333333333333333333333331", "1000e127", "1e-128",
+        "340282366920938463463374607431768211455e127",
     ])
     func `a decimal comes back as it went`(_ text: String) throws {
         let number = try require(Decimal(string: text))
@@ -55,6 +56,30 @@ struct ConnectionTests {
         expectEqual(error?.description.contains("xyzzy"), false)
         // The connection is as good as before.
         try expectEqual(connection.query("SELECT 1").firstInt64, 1)
+    }
+
+    @Test func `a pool does not hand out a connection whose session the server has ended`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 2, timeout: 30) { _ in }
+        defer { pool.close() }
+        let process = try pool.withConnection { $0.serverProcess }
+        let other = try Server.connection()
+        try other.query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(process))])
+        let isThere = "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1"
+        while try other.query(isThere, [.int8(Int64(process))]).rowCount > 0 { usleep(1_000) }
+        try expectEqual(pool.withConnection { try $0.query("SELECT 1").firstInt64 }, 1)
+    }
+
+    @Test func `a pool closes connections that nobody uses any more, but for one`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 3, timeout: 30, rest: 0.1) { _ in }
+        defer { pool.close() }
+        let all = try (0..<3).map { _ in try pool.take() }
+        let processes = all.map { Int64($0.serverProcess) }
+        for connection in all { pool.give(back: connection) }
+        let end = ContinuousClock.now + .seconds(60)
+        while pool.idleCount > 1, ContinuousClock.now < end { usleep(1_000) }
+        expectEqual(pool.idleCount, 1)
+        // The last one to come back is the one that is left.
+        try expectEqual(pool.withConnection { Int64($0.serverProcess) }, processes[2])
     }
 
     @Test func `nobody waits for a server that is silent`() throws {

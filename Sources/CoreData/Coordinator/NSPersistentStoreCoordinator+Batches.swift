@@ -7,22 +7,28 @@ import StrataLocks
 extension NSPersistentStoreCoordinator {
     /// Carries out a batch in one store, and lets the row cache know.
     ///
-    /// - Throws: The store's error; nothing has changed then.
+    /// - Throws: The store's error; nothing has changed then, unless it has `NSPersistentStoreSaveInDoubtKey`.
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
         var removals: UInt64 = 0
         guard gate.enter() else { throw closedError }
         defer { gate.leave() }
-        try store.execute(batch) { changes in
-            #if FaultPoints
-            FaultPoint.batchCommitted.pass()
-            let isOff = FaultGuard.batchInvalidation.isOff
-            #else
-            let isOff = false
-            #endif
-            if !isOff { store.cache.publish(changes) }
-            removals = store.cache.removals
-            done = changes
+        do {
+            try store.execute(batch) { changes in
+                #if FaultPoints
+                FaultPoint.batchCommitted.pass()
+                let isOff = FaultGuard.batchInvalidation.isOff
+                #else
+                let isOff = false
+                #endif
+                if !isOff { store.cache.publish(changes) }
+                removals = store.cache.removals
+                done = changes
+            }
+        } catch let doubt as SaveInDoubt {
+            // Whatever it may have changed is read again.
+            store.cache.removeAll()
+            throw doubt.error(of: store, "Read the objects that it was to change before you execute it again.")
         }
         return StoreBatch(store: store, changes: done, removals: removals)
     }

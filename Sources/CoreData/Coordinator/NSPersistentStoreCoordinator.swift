@@ -185,7 +185,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
                 }
             } catch let doubt as SaveInDoubt {
                 store.cache.forget(changes)
-                throw doubt.error(of: store)
+                throw doubt.error(
+                    of: store,
+                    "The changes are kept as unsaved ones. Read the objects anew before you save them again."
+                )
             }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
@@ -379,16 +382,13 @@ extension RowCache {
 }
 
 extension SaveInDoubt {
-    /// The error that the saving context's caller sees.
-    fileprivate func error(of store: OpenStore) -> CocoaError {
+    /// The error that the caller sees, with what it should do.
+    func error(of store: OpenStore, _ advice: String) -> CocoaError {
         CocoaError(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    """
-                Nobody can tell whether the save was committed to the store \(store.rows.place): the answer did not come. \
-                The changes are kept as unsaved ones. Read the objects anew before you save them again.
-                """,
+                    "Nobody can tell whether the transaction was committed to the store \(store.rows.place): the answer did not come. \(advice)",
                 NSPersistentStoreSaveInDoubtKey: identifier,
                 NSAffectedStoresErrorKey: [store.store],
                 NSUnderlyingErrorKey: reason,

@@ -42,21 +42,21 @@ public struct CoreDataStatistics: Sendable {
     /// for pool in coordinator.statistics().stores.compactMap(\.pool) { print(pool.readers, pool.waitingReaders, pool.logSize) }
     /// ```
     public struct Pool: Sendable {
-        /// How many connections are open for reading.
+        /// How many connections are open for reading; of a store on a server, for whatever is asked of it.
         public let readers: Int
         /// The most of them (`NSPersistentStoreConnectionPoolMaxSizeKey`).
         public let readerLimit: Int
         /// How many threads wait for one.
         public let waitingReaders: Int
-        /// How many threads of this process wait for their turn to write.
+        /// How many threads of this process wait for their turn to write; none of a store on a server, where savers work side by side.
         public let waitingWriters: Int
         /// How many versions contexts of this coordinator are pinned to.
         public let pinnedVersions: Int
         /// For how long the oldest of these has been held: as long as it is, the log cannot begin anew.
         public let oldestPin: Duration?
-        /// The size of the file, in bytes.
+        /// The size of the file, in bytes; 0 of a store on a server.
         public let fileSize: Int
-        /// The size of the write-ahead log, in bytes.
+        /// The size of the write-ahead log, in bytes; 0 of a store on a server.
         public let logSize: Int
     }
 

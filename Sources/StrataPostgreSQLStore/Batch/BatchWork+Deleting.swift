@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
@@ -25,6 +26,7 @@ extension BatchWork {
         while position < doomed.rows.count {
             let level = Array(doomed.rows[position...])
             position = doomed.rows.count
+            try lock(level)
             try forEachLink(of: level) { link, rows in
                 guard link.relationship.deleteRule == .cascade else { return }
                 for (_, members) in try members(link, rows) { for member in members { doomed.add(member) } }
@@ -38,6 +40,36 @@ extension BatchWork {
             changes.deleted.add(row.key, row.layout)
         }
         changes.count = doomed.rows.count
+    }
+
+    /// Locks rows before anybody looks at what is related to them: nobody can relate anything to them any more.
+    ///
+    /// - Throws: ``PostgreSQLError`` with the code 40001 if others have changed or deleted some of them.
+    private func lock(_ rows: [Row]) throws {
+        for (root, rows) in Dictionary(grouping: rows, by: \.layout.rootNumber).sorted(by: { $0.key < $1.key }) {
+            guard let entity = database.mapping.entity(modelNumber: root) else { continue }
+            let keys = rows.map(\.key).sorted()
+            let found = try connection.answer(
+                try connection.post(
+                    SaveTransaction.locking(
+                        "\(database.naming.key), \(database.naming.version)",
+                        of: entity.table,
+                        database.naming,
+                        earlier.strength
+                    ),
+                    [.array(PostgreSQLArray(keys))],
+                    mayWait: true
+                )
+            )
+            let versions = Dictionary(
+                found.rows.map { ($0.int64(0), $0.int64(1)) },
+                uniquingKeysWith: { first, _ in first }
+            )
+            guard rows.allSatisfy({ versions[$0.key] == $0.version }) else {
+                earlier.noteOvertaking(keys, root: root)
+                throw Self.overtaken
+            }
+        }
     }
 
     /// The stored relationships of rows, each with the rows that have it.

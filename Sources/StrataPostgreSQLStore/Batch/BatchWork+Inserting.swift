@@ -67,7 +67,7 @@ extension BatchWork {
             )
         }
         var holders = Holders(table.constraints.filter { $0.applies(to: insertion.layout) })
-        let stored = try storedHolders(of: given, &holders, entity, table)
+        let stored = try storedHolders(of: given, &holders, table)
         var clashes: [BatchClash] = []
         var changed: Set<Int64> = []
         let control = insertion.control
@@ -111,23 +111,21 @@ extension BatchWork {
     private func storedHolders(
         of given: [GivenRow],
         _ holders: inout Holders,
-        _ entity: EntityMapping,
         _ table: SQLTable
     ) throws -> [Int64: Row] {
-        var keys: Set<Int64> = []
+        var rows: [Int64: Row] = [:]
         for (index, constraint) in holders.constraints.enumerated() {
             let values = given.compactMap { given -> [PostgreSQLValue]? in
                 let values = constraint.slots.map { PostgreSQLValue(given.row, $0) }
                 return values.contains(where: \.isNull) ? nil : values
             }
             guard !values.isEmpty else { continue }
-            for (values, key) in try queries.holders(of: values, constraint, table, connection) {
-                holders.set(.stored(key), index, values)
-                keys.insert(key)
+            for (values, row) in try queries.holders(of: values, constraint, table, connection) {
+                holders.set(.stored(row.key), index, values)
+                rows[row.key] = row
             }
         }
-        let rows = try queries.rows(keys.sorted(), entity, connection)
-        return Dictionary(rows.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+        return rows
     }
 
     private func isStored(_ holder: Holder) -> Bool {
@@ -174,7 +172,7 @@ extension BatchWork {
         guard isStored(holder) else { return true }
         noteChange(next, slots)
         for slot in slots where slot.kind == .reference {
-            try move(next.key, from: old.reference(slot), to: next.reference(slot), slot)
+            try move(next, from: old.reference(slot), to: next.reference(slot), slot)
         }
         return true
     }

@@ -23,7 +23,7 @@ extension BatchWork {
             for (value, target) in zip(computed, update.computed) { try next.set(value, target.slot) }
             noteChange(row, update.slots)
             for slot in update.constantSlots where slot.kind == .reference {
-                try move(row.key, from: row.reference(slot), to: next.reference(slot), slot)
+                try move(row, from: row.reference(slot), to: next.reference(slot), slot)
             }
             changes.changed.add(row.key, row.layout, properties: update.propertyNames)
         }

@@ -21,6 +21,10 @@ final class BatchWork {
     var changes = BatchChanges()
     /// What is to be written.
     var store: StoreChanges
+    /// To-one relationships that lead elsewhere than they did, for each update.
+    ///
+    /// A member that is given the owner it has keeps its place in an ordered relationship.
+    private var moved: [SlotSet] = []
     /// Changed rows as they will be, in the order in which they were changed first.
     private var updates: [RowName: Int] = [:]
     private var owners: [MembersName: Set<Int64>] = [:]
@@ -100,10 +104,13 @@ final class BatchWork {
             database,
             connection,
             identifier: identifier,
-            copiesRows: true
+            copiesRows: true,
+            moved: moved
         )
         if let conflict = try transaction.run().first {
             if case .version = conflict { earlier.noteOvertaking(store) }
+            // Somebody may have taken the values since the batch has looked for those who have them.
+            if case .constraint = conflict, earlier.mayHaveLostRace() { throw Self.overtaken }
             throw error(conflict)
         }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
@@ -125,7 +132,7 @@ final class BatchWork {
     }
 
     /// The batch has to be made again.
-    private static var overtaken: PostgreSQLError {
+    static var overtaken: PostgreSQLError {
         PostgreSQLError(.server, sqlState: "40001", "others have changed rows of the batch")
     }
 
@@ -149,6 +156,7 @@ final class BatchWork {
         let next = row.copy()
         updates[RowName(row)] = store.updated.count
         store.updated.append(RowUpdate(row: next, baseVersion: row.version, changed: SlotSet()))
+        moved.append(SlotSet())
         return next
     }
 
@@ -164,12 +172,18 @@ final class BatchWork {
         store.updated[position] = RowUpdate(row: update.row, baseVersion: update.baseVersion, changed: changed)
     }
 
+    private func noteMove(_ row: Row, _ slot: Slot) {
+        guard let position = updates[RowName(row)] else { return }
+        moved[position].insert(slot.index)
+    }
+
     /// Clears to-one relationships of rows that lead to others which have let go of them.
     func release(_ targets: [Int64], _ backlink: Relationship, unless isLeft: (Row) -> Bool = { _ in false }) throws {
         for row in try rows(leadingTo: targets, by: backlink) where !isLeft(row) {
             guard let slot = row.layout.slot(named: backlink.name) else { continue }
             successor(of: row).setReference(nil, slot)
             noteChange(row, [slot])
+            noteMove(row, slot)
             changes.followed.add(row.key, row.layout, properties: [backlink.name])
         }
     }
@@ -213,10 +227,11 @@ final class BatchWork {
         }
     }
 
-    /// Keeps the other side of a changed to-one relationship in step.
-    func move(_ key: Int64, from: ObjectReference?, to: ObjectReference?, _ slot: Slot) throws {
+    /// Keeps the other side of a to-one relationship in step that was given a value.
+    func move(_ row: Row, from: ObjectReference?, to: ObjectReference?, _ slot: Slot) throws {
+        if from?.key != to?.key { noteMove(row, slot) }
         guard let inverse = slot.inverse else { return }
-        guard inverse.isToMany else { return try release([key], inverse) }
+        guard inverse.isToMany else { return try release([row.key], inverse) }
         if let from, from.key != to?.key { noteMembers(of: from.key, inverse) }
         if let to { noteMembers(of: to.key, inverse) }
     }

@@ -10,6 +10,8 @@ import StrataRows
 ///
 /// Used by the thread that executes the batch.
 final class EarlierAttempts {
+    /// How many attempts may find unique values taken: who inserts looks at them first, and finds what others have inserted the next time.
+    private var racesLeft: Int
     /// The strength of the locks that the batch needs.
     let strength: String
     /// The keys of the rows by the number of their root entity.
@@ -24,10 +26,10 @@ final class EarlierAttempts {
     private static let mostOvertakings = 3
 
     init(of batch: Batch) {
-        if case .delete = batch.work {
-            strength = SaveTransaction.lockStrength(isDeleting: true)
-        } else {
-            strength = SaveTransaction.lockStrength(isDeleting: false)
+        switch batch.work {
+        case .delete: (strength, racesLeft) = (SaveTransaction.lockStrength(losesKeys: true), 0)
+        case .update: (strength, racesLeft) = (SaveTransaction.lockStrength(losesKeys: false), 1)
+        case .insert: (strength, racesLeft) = (SaveTransaction.lockStrength(losesKeys: false), 5)
         }
     }
 
@@ -45,6 +47,12 @@ final class EarlierAttempts {
     }
 
     private func note(_ keys: [Int64], root: Int) { contended[root, default: []].formUnion(keys) }
+
+    /// Whether unique values that are taken may be somebody else's only since the attempt began; each time counts.
+    func mayHaveLostRace() -> Bool {
+        racesLeft -= 1
+        return racesLeft >= 0
+    }
 
     func noteDeadlock() { haveDeadlocked = true }
 

@@ -186,6 +186,9 @@ struct OwnTransactions {
         order.removeFirst(Self.most / 2)
     }
 
+    /// Takes a transaction for somebody else's: nobody knows whether it was committed, so that whoever reads the history has to be told.
+    mutating func forget(_ identifier: UUID) { identifiers.remove(identifier) }
+
     /// Notes the number that a transaction has got, of whomever.
     mutating func note(_ number: Int64, of identifier: UUID) {
         guard identifiers.contains(identifier) else {

@@ -72,9 +72,9 @@ extension SaveTransaction {
             if touched.concerns(entity) { for key in keys { _ = touched.take(key, entity) } }
         }
         for run in updateRuns() {
-            let entity = try entity(run[0].row.layout)
-            let mask = history.places(entity).mask(run[0].changed)
-            for update in run {
+            let entity = try entity(run.updates[0].row.layout)
+            let mask = history.places(entity).mask(run.key.changed)
+            for update in run.updates {
                 var mask = mask
                 if let more = touched.take(update.row.key, entity) { mask.formUnion(more) }
                 history.updated(CollectionOfOne(update.row.key), entity, mask)

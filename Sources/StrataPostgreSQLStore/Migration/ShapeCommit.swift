@@ -9,8 +9,7 @@ struct ShapeCommit {
     private let connection: Connection
     private let target: ConnectionTarget
     private let pool: ConnectionPool
-    private let transaction: String
-    private let process: Int64
+    private let session: LostSession
 
     /// Asks what the transaction is called, by which the session is found that nobody can reach any more.
     init(_ connection: Connection, _ target: ConnectionTarget, _ pool: ConnectionPool) throws {
@@ -20,8 +19,7 @@ struct ShapeCommit {
         let told = try connection.query(
             "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()::bigint"
         )
-        transaction = told[0].string(0)
-        process = told[0].int64(1)
+        session = LostSession(process: told[0].int64(1), transaction: told[0].string(0))
     }
 
     /// Commits.
@@ -45,18 +43,14 @@ struct ShapeCommit {
             do {
                 let asking = try pool.open(timeout: 5)
                 // The server may still wait in the old session.
-                let ended = try asking.query(
-                    """
-                    SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-                    WHERE pid = $1 AND backend_xid = $2::text::xid8::xid
-                    """,
-                    [.int8(process), .text(transaction)]
-                )
-                if ended.rowCount == 0 {
+                switch try session.end(asking) {
+                case .gone:
                     // Whoever gets the lock sees how it has ended.
                     try asking.command("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 1000")
                     try OpenDatabase.lockShape(of: target, asking)
                     return try hasHappened(asking)
+                case .ended: break
+                case .waitsForStandby: last = LostSession.unconfirmed
                 }
             } catch let other as PostgreSQLError {
                 last = other

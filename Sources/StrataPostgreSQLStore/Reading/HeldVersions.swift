@@ -14,6 +14,7 @@ final class HeldVersions: Sendable {
 
     private struct WeakVersion {
         weak var version: PostgreSQLVersion?
+        let since: ContinuousClock.Instant
     }
 
     private let most: Int
@@ -53,9 +54,15 @@ final class HeldVersions: Sendable {
         // At once, so that nobody counts it twice.
         state.withLock { state in
             state.coming -= 1
-            if case .success(let version) = version { state.held.append(WeakVersion(version: version)) }
+            if case .success(let version) = version { state.held.append(WeakVersion(version: version, since: .now)) }
         }
         return try version.get()
+    }
+
+    /// How many there are, and for how long the oldest has been held.
+    var figures: (count: Int, oldest: Duration?) {
+        let held = state.withLock { $0.held.filter { $0.version != nil }.map(\.since) }
+        return (held.count, held.min().map { .now - $0 })
     }
 
     /// Lets go of all of them, which cannot be read any more.

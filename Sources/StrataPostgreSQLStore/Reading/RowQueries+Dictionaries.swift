@@ -102,7 +102,7 @@ extension RowQueries {
             guard let decimal = row.decimal(position) else {
                 throw PostgreSQLBoundary.damaged(
                     place,
-                    "\"\(attribute.name)\" of a row of \(plan.rows.layout.name), or of one that it leads to, is no number of up to 38 digits."
+                    "\"\(attribute.name)\" of a row of \(plan.rows.layout.name), or of one that it leads to, is no number that a Decimal can hold."
                 )
             }
             return .decimal(decimal)

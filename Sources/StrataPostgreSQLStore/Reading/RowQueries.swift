@@ -102,12 +102,14 @@ final class RowQueries: Sendable {
         _ constraint: SQLConstraint,
         _ table: SQLTable,
         _ connection: Connection
-    ) throws -> [[PostgreSQLValue]: Int64] {
+    ) throws -> [[PostgreSQLValue]: Row] {
         let asked = try askForHolders(of: values, constraint, table, connection)
-        return Self.holders(of: values, try connection.answer(asked))
+        return try holders(of: values, table, try connection.answer(asked))
     }
 
     /// Asks for the stored rows that have values of a constraint.
+    ///
+    /// As whole rows: nobody has locked them, and at another moment they may have other values.
     func askForHolders(
         of values: [[PostgreSQLValue]],
         _ constraint: SQLConstraint,
@@ -120,21 +122,27 @@ final class RowQueries: Sendable {
         let condition = zip(constraint.columns, names).map { "t.\($0) = u.\($1)" }.joined(separator: " AND ")
         let columns = names.joined(separator: ", ")
         arrays.append(PostgreSQLArray(values.indices.map { Int64($0) }))
+        let shape = rootShape(table.entities[0])
         let wanted = "\(unnested(arrays.map(\.element), from: 1)) AS u (\(columns), place)"
         // Each value is looked up by itself, for the reason that SaveTransaction.locking has.
         return try connection.post(
             """
-            SELECT u.place, t.* FROM \(wanted)
-            CROSS JOIN LATERAL (SELECT t.\(naming.key) FROM \(table.name) AS t WHERE \(condition) LIMIT 1) AS t
+            SELECT \(shape.columns), u.place FROM \(wanted)
+            CROSS JOIN LATERAL (SELECT t.* FROM \(table.name) AS t WHERE \(condition) LIMIT 1) AS t0
             """,
             arrays.map { .array($0) }
         )
     }
 
-    /// What the answer tells: the keys of the rows by the values.
-    static func holders(of values: [[PostgreSQLValue]], _ found: QueryResult) -> [[PostgreSQLValue]: Int64] {
-        var holders: [[PostgreSQLValue]: Int64] = [:]
-        for row in found.rows { holders[values[Int(row.int64(0))].map(\.identity)] = row.int64(1) }
+    /// What the answer tells: the rows by the values.
+    func holders(of values: [[PostgreSQLValue]], _ table: SQLTable, _ found: QueryResult) throws
+        -> [[PostgreSQLValue]: Row]
+    {
+        let place = rootShape(table.entities[0]).columnCount
+        var holders: [[PostgreSQLValue]: Row] = [:]
+        for (row, result) in zip(try rows(found, table.entities[0]), found.rows) {
+            holders[values[Int(result.int64(place))].map(\.identity)] = row
+        }
         return holders
     }
 

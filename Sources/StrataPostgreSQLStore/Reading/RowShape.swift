@@ -137,7 +137,7 @@ final class RowShape: Sendable {
                     target.header.pointee.nulls = nulls
                     throw PostgreSQLBoundary.damaged(
                         queries.place,
-                        "\"\(row.layout.slots[Int(column.slot)].name)\" of row \(row.key) of \(mapping.table.raw) is no number of up to 38 digits."
+                        "\"\(row.layout.slots[Int(column.slot)].name)\" of row \(row.key) of \(mapping.table.raw) is no number that a Decimal can hold."
                     )
                 }
                 target.pointer(Decimal.self, word).initialize(to: decimal)

@@ -217,8 +217,7 @@ extension PostgreSQLError {
 
 /// What tells afterwards whether a transaction was committed.
 struct CommitMark {
-    private let transaction: String
-    private let serverProcess: Int64
+    private let session: LostSession
     private let timeline: Int64?
     private let identifier: UUID
     private let isRecorded: Bool
@@ -241,15 +240,18 @@ struct CommitMark {
         self.isRecorded = isRecorded
         self.witness = witness
         serverRun = connection.serverRun
-        transaction = begun.rowCount > 0 ? begun[0].string(0) : ""
-        serverProcess = begun.rowCount > 0 ? begun[0].int64(1) : 0
+        session = LostSession(
+            process: begun.rowCount > 0 ? begun[0].int64(1) : 0,
+            transaction: begun.rowCount > 0 ? begun[0].string(0) : ""
+        )
         timeline = connection.timeline
         self.identifier = identifier
     }
 
     /// Finds out how the commit has ended, by another connection.
     ///
-    /// - Throws: The error itself if nothing was committed; ``SaveInDoubt`` if nobody can tell.
+    /// - Throws: An error if nothing was committed: with the code 40003 for a connection that was lost, or the error itself if the server was
+    ///   waited for in vain; ``SaveInDoubt`` if nobody can tell.
     func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
         #if FaultPoints
         if FaultGuard.doubtResolution.isOff {
@@ -258,25 +260,48 @@ struct CommitMark {
         #endif
         let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
         var last: any Error = error
+        var ending: LostSession.State?
         while ContinuousClock.now < end {
+            let isCommitted: Bool?
             do {
-                guard let isCommitted = try ask(database) else {
-                    usleep(50_000)
-                    continue
-                }
-                if isCommitted { return }
-                throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
-            } catch let other as PostgreSQLError where other.sqlState != "40003" {
+                isCommitted = try ask(database, &ending)
+            } catch let other as PostgreSQLError {
                 last = other
                 usleep(100_000)
+                continue
             }
+            guard let isCommitted else {
+                usleep(50_000)
+                continue
+            }
+            if isCommitted { return }
+            // Made once more it would wait as long.
+            if error.kind == .deadline, case .ended(waitedForLock: true)? = ending { throw error }
+            throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
         }
         throw SaveInDoubt(identifier: identifier, reason: last)
     }
 
-    /// Whether the transaction was committed; `nil` as long as the server has not ended it.
-    private func ask(_ database: OpenDatabase) throws -> Bool? {
+    /// Asks whether the transaction was committed.
+    ///
+    /// - Parameters:
+    ///   - database: The store.
+    ///   - ending: How the session was ended; stays `nil` if that was not needed.
+    /// - Returns: `nil` as long as the server has not ended it.
+    /// - Throws: ``PostgreSQLError`` if the server does not answer, or cannot tell.
+    private func ask(_ database: OpenDatabase, _ ending: inout LostSession.State?) throws -> Bool? {
         let connection = try database.pool.open(timeout: 5)
+        let isCommitted = try look(database, connection, &ending)
+        // It may have begun to wait for a standby just then.
+        if isCommitted == true, ending != nil, try LostSession.mayWaitForStandby(connection) {
+            throw LostSession.unconfirmed
+        }
+        return isCommitted
+    }
+
+    private func look(_ database: OpenDatabase, _ connection: Connection, _ ending: inout LostSession.State?) throws
+        -> Bool?
+    {
         // Another server has given the transaction's number to somebody else, or will.
         let isSameServer = connection.timeline == timeline
         let status = isSameServer ? try status(connection) : nil
@@ -294,14 +319,11 @@ struct CommitMark {
         case "committed"?: return try isWitnessed(connection)
         case "aborted"?: return false
         case "in progress"?:
-            // The server still waits in the old session, which nobody can reach any more.
-            try connection.query(
-                """
-                SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-                WHERE pid = $1 AND backend_xid = $2::text::xid8::xid
-                """,
-                [.int8(serverProcess), .text(transaction)]
-            )
+            switch try session.end(connection) {
+            case .gone: break
+            case .waitsForStandby: throw LostSession.unconfirmed
+            case let ended: ending = ended
+            }
             return nil
         // The server was started again, and has lost the transaction with its last moments.
         case Self.yetToCome?: return false
@@ -319,7 +341,7 @@ struct CommitMark {
                 "SELECT xmin::text FROM \(witness.table) WHERE \(witness.keyColumn) = $1",
                 [.int8(witness.key)]
             )
-            let low = Int64(transaction).map { String($0 & 0xFFFF_FFFF) }
+            let low = Int64(session.transaction).map { String($0 & 0xFFFF_FFFF) }
             if found.rowCount == 1, found[0].optionalString(0) == low { return true }
         }
         throw PostgreSQLError(
@@ -334,7 +356,10 @@ struct CommitMark {
     /// What the server says of the transaction; `nil` if it has forgotten it.
     private func status(_ connection: Connection) throws -> String? {
         do {
-            let result = try connection.query("SELECT pg_catalog.pg_xact_status($1::text::xid8)", [.text(transaction)])
+            let result = try connection.query(
+                "SELECT pg_catalog.pg_xact_status($1::text::xid8)",
+                [.text(session.transaction)]
+            )
             return result.rowCount > 0 ? result[0].optionalString(0) : nil
         } catch let error as PostgreSQLError where error.sqlState == "22023" {
             return Self.yetToCome

@@ -108,19 +108,21 @@ extension SaveTransaction {
             changes.foreignTargets().map { ($0.root, $0.targets) },
             uniquingKeysWith: { $0 + $1 }
         )
-        var written: [Int: (keys: [Int64], isDeleting: Bool)] = [:]
-        func note(_ layout: EntityLayout, _ key: Int64, isDeleting: Bool) {
+        var written: [Int: (keys: [Int64], losesKeys: Bool)] = [:]
+        func note(_ layout: EntityLayout, _ key: Int64, losesKey: Bool) {
             written[layout.rootNumber, default: ([], false)].keys.append(key)
-            if isDeleting { written[layout.rootNumber]?.isDeleting = true }
+            if losesKey { written[layout.rootNumber]?.losesKeys = true }
         }
-        for lock in changes.locked { note(lock.layout, lock.key, isDeleting: false) }
-        for deletion in changes.deleted { note(deletion.layout, deletion.key, isDeleting: true) }
-        for update in changes.updated { note(update.row.layout, update.row.key, isDeleting: false) }
+        for lock in changes.locked { note(lock.layout, lock.key, losesKey: false) }
+        for deletion in changes.deleted { note(deletion.layout, deletion.key, losesKey: true) }
+        for update in changes.updated {
+            note(update.row.layout, update.row.key, losesKey: changesUniqueValue(update))
+        }
         self.targets = targets
         // All savers go through the tables in this order.
         return try Set(written.keys).union(targets.keys).sorted().compactMap { root in
             guard let entity = mapping.entity(modelNumber: root) else { return nil }
-            let strength = Self.lockStrength(isDeleting: written[root]?.isDeleting == true)
+            let strength = Self.lockStrength(losesKeys: written[root]?.losesKeys == true)
             let (keys, targets) = (written[root]?.keys ?? [], targets[root] ?? [])
             let (locked, kind): (PostedStatement, Look.Kind) =
                 if targets.isEmpty {
@@ -168,8 +170,19 @@ extension SaveTransaction {
         )
     }
 
-    /// How a row that is written is locked: members may be added to one that only changes.
-    static func lockStrength(isDeleting: Bool) -> String { isDeleting ? "FOR UPDATE" : "FOR NO KEY UPDATE" }
+    /// Whether an update changes a column of a unique index.
+    ///
+    /// To the server such a column is a key that others may lead to. So it would take the stronger lock with the update, out of the order of
+    /// keys, and wait there for who has related something to the row.
+    private func changesUniqueValue(_ update: RowUpdate) -> Bool {
+        guard let entity = mapping.entity(update.row.layout), let table = mapping.table(of: entity) else {
+            return false
+        }
+        return table.constraints.contains { $0.slots.contains { update.changed.contains($0.index) } }
+    }
+
+    /// How a row that is written is locked: members may be added to one that only changes, and keeps its unique values.
+    static func lockStrength(losesKeys: Bool) -> String { losesKeys ? "FOR UPDATE" : "FOR NO KEY UPDATE" }
 
     /// The statement that locks rows, whose keys are its parameter, in the order of their keys, and answers with some of their columns.
     ///
@@ -244,18 +257,18 @@ extension SaveTransaction {
                 let changed = zip(constraint.slots, constraint.columns).first { update.changed.contains($0.0.index) }
                 own.updateValue(changed?.1, forKey: update.row.key)
             }
-            let holders = RowQueries.holders(of: look.takers.map(\.values), try connection.answer(look.holders))
+            let answer = try connection.answer(look.holders)
+            let holders = try database.queries.holders(of: look.takers.map(\.values), table, answer)
             var leaving: [SQLName: [Int64]] = [:]
             for (values, rows) in grouped(look.takers) {
                 var keys = rows.map(\.handedOver)
-                if let holder = holders[values], !deleted.contains(holder),
+                if let stored = holders[values], case let holder = stored.key, !deleted.contains(holder),
                     !rows.contains(where: { $0.key == holder })
                 {
                     switch own[holder] {
                     case let column??: leaving[column, default: []].append(holder)
                     case .some(nil): keys.insert(holder, at: 0)
                     case nil:
-                        let stored = try database.queries.row(holder, table.entities[0], connection)
                         report(constraint, keys, stored)
                         continue
                     }

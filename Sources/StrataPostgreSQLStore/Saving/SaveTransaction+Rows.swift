@@ -76,16 +76,16 @@ extension SaveTransaction {
 
     // MARK: - Updating
 
-    func update(_ run: [RowUpdate]) throws {
-        let shape = database.shapes.update(try entity(run[0].row.layout), run[0].changed)
+    func update(_ run: UpdateRun) throws {
+        let shape = database.shapes.update(try entity(run.updates[0].row.layout), run.key)
         var arrays = shape.arrays
-        arrays.reserve(run.count)
+        arrays.reserve(run.updates.count)
         func flush() throws {
             let count = arrays.rowCount
             guard count > 0 else { return }
             try connection.post(shape.sql, arrays.take() + [.int8(Int64(count))], mayWait: shape.mayWait)
         }
-        for update in run {
+        for update in run.updates {
             arrays.append(update.row.key, to: WriteShape.key)
             arrays.append(update.baseVersion, to: WriteShape.version)
             append(update.row, update.row.key, shape, to: &arrays)

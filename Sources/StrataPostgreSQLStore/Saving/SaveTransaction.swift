@@ -42,6 +42,8 @@ final class SaveTransaction {
     var touched: [Int: (keys: Set<Int64>, found: PostedStatement)] = [:]
     /// Where changes are recorded; `nil` if the store keeps no history.
     let history: HistoryRecorder?
+    /// The to-one relationships that lead elsewhere than before, for each update; `nil` if all that change do.
+    private let moved: [SlotSet]?
     /// Whether many new rows go by COPY, which takes less time than INSERT, and round trips of its own.
     let copiesRows: Bool
     /// What keeps derived attributes up to date; `nil` if the model has none.
@@ -56,16 +58,18 @@ final class SaveTransaction {
         let key: Int64
     }
 
-    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied.
+    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied, and says what has `moved`.
     init(
         _ changes: StoreChanges,
         keys: [Int64],
         _ database: OpenDatabase,
         _ connection: Connection,
         identifier: UUID,
-        copiesRows: Bool = false
+        copiesRows: Bool = false,
+        moved: [SlotSet]? = nil
     ) {
         self.changes = changes
+        self.moved = moved
         self.copiesRows = copiesRows
         self.database = database
         self.connection = connection
@@ -196,17 +200,24 @@ final class SaveTransaction {
         return Dictionary(grouping: elements) { layout($0).number }.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Updates of one entity and the same slots, which one statement serves.
-    func updateRuns() -> [[RowUpdate]] {
+    /// Updates that one statement serves.
+    struct UpdateRun {
+        let key: UpdateKey
+        var updates: [RowUpdate]
+    }
+
+    /// Updates of one entity and the same slots.
+    func updateRuns() -> [UpdateRun] {
         var positions: [UpdateKey: Int] = [:]
-        var runs: [[RowUpdate]] = []
-        for update in changes.updated {
-            let key = UpdateKey(entity: update.row.layout.number, changed: update.changed)
+        var runs: [UpdateRun] = []
+        for (index, update) in changes.updated.enumerated() {
+            let moved = moved?[index] ?? update.changed
+            let key = UpdateKey(entity: update.row.layout.number, changed: update.changed, moved: moved)
             if let position = positions[key] {
-                runs[position].append(update)
+                runs[position].updates.append(update)
             } else {
                 positions[key] = runs.count
-                runs.append([update])
+                runs.append(UpdateRun(key: key, updates: [update]))
             }
         }
         return runs

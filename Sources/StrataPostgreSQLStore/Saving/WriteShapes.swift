@@ -233,13 +233,16 @@ final class WriteShape: Sendable {
 
     /// Rows of which some slots change.
     ///
+    /// Who leaves an ordered relationship leaves its position too, and gets another in the next one.
+    ///
     /// The statement fails with 22012, a division by zero, if it finds fewer rows than its last parameter says: they are locked, so none can
     /// have changed, unless a program of somebody else's keeps them from being written.
-    init(updating entity: EntityMapping, _ changed: SlotSet, isConstrained: Bool, _ naming: SQLNaming) {
-        let parameters = Parameters(entity, naming) { changed.contains($0) }
+    init(updating entity: EntityMapping, _ key: UpdateKey, isConstrained: Bool, _ naming: SQLNaming) {
+        let parameters = Parameters(entity, naming) { key.changed.contains($0) }
         let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
-        // Who leaves an ordered relationship leaves its position too; in the next one it gets another.
-        let orders = parameters.columns.compactMap { column in column.order.map { "\($0) = NULL" } }
+        let orders = parameters.columns.compactMap { column in
+            key.moved.contains(column.slotIndex) ? column.order.map { "\($0) = NULL" } : nil
+        }
         #if FaultPoints
         let isCurrent = FaultGuard.versionCheck.isOff ? "" : " AND t.\(naming.version) = u.c\(Self.version)"
         #else
@@ -280,13 +283,12 @@ final class WriteShapes: Sendable {
 
     func insert(_ entity: EntityMapping) -> WriteShape { inserts[entity.number - 1] }
 
-    func update(_ entity: EntityMapping, _ changed: SlotSet) -> WriteShape {
-        let key = UpdateKey(entity: entity.number, changed: changed)
-        return updates.withLock { updates in
+    func update(_ entity: EntityMapping, _ key: UpdateKey) -> WriteShape {
+        updates.withLock { updates in
             if let known = updates[key] { return known }
             if updates.count >= Self.most { updates.removeAll() }
             let isConstrained = Self.isConstrained(entity, mapping)
-            let shape = WriteShape(updating: entity, changed, isConstrained: isConstrained, mapping.dialect.naming)
+            let shape = WriteShape(updating: entity, key, isConstrained: isConstrained, mapping.dialect.naming)
             updates[key] = shape
             return shape
         }
@@ -295,6 +297,9 @@ final class WriteShapes: Sendable {
 
 /// What one statement can update together.
 struct UpdateKey: Hashable {
+    /// The number of the entity in the model.
     let entity: Int
     let changed: SlotSet
+    /// To-one relationships, of those that are written, which lead elsewhere than before.
+    let moved: SlotSet
 }

@@ -103,6 +103,29 @@ struct BatchOrderTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `members that are given the owner they have keep their places`(_ kind: StoreKind) throws {
+        let stack = try stack(kind)
+        let ids = try books(["one", "two"], stack)
+        try insert("bcad".map { (String($0), ids[0]) }, in: stack)
+        let versions = try ids.map { try stack.version(of: $0) }
+        let update = NSBatchUpdateRequest(entityName: "Page")
+        update.predicate = NSPredicate(format: "number IN {'b', 'a'}")
+        update.propertiesToUpdate = ["book": ids[0]]
+        try stack.execute(update)
+        try expectEqual(pages(of: ids[0], stack), ["b", "c", "a", "d"])
+        // All at once, with one that is new and one that leaves.
+        try insert(
+            [("a", ids[0]), ("d", ids[0]), ("e", ids[0]), ("c", ids[1]), ("b", ids[0])],
+            in: stack,
+            .mergeByPropertyObjectTrump
+        )
+        try expectEqual(pages(of: ids[0], stack), ["b", "a", "d", "e"])
+        try expectEqual(pages(of: ids[1], stack), ["c"])
+        try expectEqual(stack.version(of: ids[1]), versions[1] + 1)
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an update and a delete keep the order of those who stay, and versions tell the owners`(_ kind: StoreKind)
         throws
     {
