@@ -56,7 +56,7 @@ extension PostgreSQLValue {
 extension PostgreSQLArray {
     /// Values of one type.
     fileprivate init(_ values: [PostgreSQLValue]) {
-        self.init(values.first?.type ?? .int8)
+        self.init(values.lazy.map(\.type).first { $0 != .unknown } ?? .int8)
         for value in values { append(value) }
     }
 }

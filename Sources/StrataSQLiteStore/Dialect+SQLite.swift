@@ -81,7 +81,13 @@ extension Dialect {
             // `instr` compares the whole pattern at each place.
             longestContained: 64
         ),
-        columns: SQLColumnRules(type: columnType, place: columnPlace, keyType: "INTEGER", most: 2000),
+        columns: SQLColumnRules(
+            type: columnType,
+            place: columnPlace,
+            keyType: "INTEGER",
+            most: 2000,
+            tagsExternalData: true
+        ),
         naming: .apple
     )
 

@@ -2,6 +2,7 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataRows
+import StrataSQL
 import Synchronization
 import TestSupport
 import Testing
@@ -66,7 +67,8 @@ struct AggregateTests {
         let resolved = try require(plan.predicate)
         var layouts = [EntityLayout?](repeating: nil, count: resolved.variableCount)
         layouts[0] = plan.layout
-        return SQLReach.all.saysAll(resolved.condition, layouts)
+        let mapping = try SQLMapping(plan.layout.schema, dialect: .postgresql)
+        return SQLReach(mapping).saysAll(resolved.condition, layouts)
     }
 
     @Test(arguments: [
@@ -174,7 +176,8 @@ struct AggregateTests {
             specification.sortDescriptors = [NSSortDescriptor(key: "sum", ascending: false)]
             let store = try require(stack.coordinator.openStores.first)
             let plan = try FetchPlanner(model: context.model).dictionaryPlan(specification).asked(ofStore: store.number)
-            expect(SQLReach.all.says(plan))
+            let mapping = try SQLMapping(plan.rows.layout.schema, dialect: .postgresql)
+            expect(SQLReach(mapping).says(plan))
             let results = try store.rows.values(for: plan)
             let told = (0..<results.count).map { row in results[row].map { "\($0.comparable)" }.joined(separator: " ") }
             let inProcess = try store.rows.rows(for: plan.rows)

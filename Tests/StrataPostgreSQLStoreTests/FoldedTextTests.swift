@@ -61,7 +61,7 @@ struct FoldedTextTests {
         let rewritten = FoldedText.rewritten(try require(plan.predicate), plan.layout, mapping)
         var layouts = [EntityLayout?](repeating: nil, count: rewritten.variableCount)
         layouts[0] = plan.layout
-        return SQLReach.all.saysAll(rewritten.condition, layouts)
+        return SQLReach(mapping).saysAll(rewritten.condition, layouts)
     }
 
     @Test(arguments: [

@@ -7,6 +7,7 @@ struct DecimalTests {
     @Test func `a decimal becomes what the same literal of a double is`() throws {
         var texts = [
             "0", "-0.1", "3.03", "10.11", "1e100", "123456789012345678901234567890", "9007199254740993", "-1e-30",
+            "90071992547409.93", "-9007199254740.993",
         ]
         for whole in stride(from: -997, to: 997, by: 7) {
             for part in 0..<100 { texts.append("\(whole).\(part < 10 ? "0" : "")\(part)") }

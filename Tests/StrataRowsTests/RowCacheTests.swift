@@ -225,4 +225,60 @@ struct RowCacheTests {
         expectEqual(stamp(computed, [101, 100]), 101)
         expectEqual(stamp(layout, [100, 101]), 100)
     }
+
+    // MARK: - Derived values, which change without a new version
+
+    private let words = Schemas.words.entities[0]
+
+    /// Row 1 of version 3, with what the store has computed of it.
+    private func word(_ plain: String) throws -> Row {
+        let row = Row(layout: words, key: 1, version: 3, stamp: CoarseClock.now)
+        row.setString(plain, try require(words.slot(named: "plain")))
+        return row
+    }
+
+    private func plain() throws -> String? {
+        let slot = try require(words.slot(named: "plain"))
+        return cache.row(1, root: words.rootNumber)?.string(slot.word)
+    }
+
+    private func publish(_ save: RowCache.Read, plain: String) throws {
+        cache.publish(written: [try word(plain)], removed: [], by: save)
+        cache.endRead(save)
+    }
+
+    //     A: computes 5, commits                         tells
+    //     B:                      computes 6, commits, tells
+    @Test func `of derived values that two saves have computed the older do not stay`() throws {
+        let (a, b) = (cache.beginRead(), cache.beginRead())
+
+        try publish(b, plain: "6")
+        try publish(a, plain: "5")
+
+        // Which of them is the newer only the store can tell.
+        try expectEqual(plain(), nil)
+    }
+
+    @Test func `a read that began before a save does not undo the derived values that it has computed`() throws {
+        let read = cache.beginRead()
+        try publish(cache.beginRead(), plain: "6")
+
+        var rows = [try word("5")]
+        cache.offer(&rows, root: words.rootNumber, read: read)
+        cache.endRead(read)
+
+        try expectEqual(plain(), "6")
+        expectEqual(rows[0].string(try require(words.slot(named: "plain")).word), "6")
+    }
+
+    @Test func `a read that began after a save brings newer derived values`() throws {
+        try publish(cache.beginRead(), plain: "5")
+        let read = cache.beginRead()
+
+        var rows = [try word("6")]
+        cache.offer(&rows, root: words.rootNumber, read: read)
+        cache.endRead(read)
+
+        try expectEqual(plain(), "6")
+    }
 }

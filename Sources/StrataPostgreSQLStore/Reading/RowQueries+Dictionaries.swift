@@ -15,7 +15,7 @@ extension RowQueries {
             limit: plan.rows.limit,
             offset: plan.rows.offset
         )
-        guard let entity = mapping.entity(plan.rows.layout), SQLReach.all.says(said) else { return nil }
+        guard let entity = mapping.entity(plan.rows.layout), SQLReach(mapping).says(said) else { return nil }
         return (said, entity)
     }
 

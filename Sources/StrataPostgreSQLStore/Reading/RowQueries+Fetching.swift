@@ -33,8 +33,9 @@ extension RowQueries {
         _ plan: FetchPlan,
         _ entity: EntityMapping,
         isOrdered: Bool = true,
-        reach: SQLReach = .all
+        addsUp: Bool = true
     ) throws -> FetchStatement {
+        let reach = SQLReach(mapping, addsUp: addsUp)
         var predicate = plan.predicate
         var isFilterExact = true
         if let given = plan.predicate.map({ FoldedText.rewritten($0, plan.layout, mapping) }) {
@@ -144,7 +145,7 @@ extension RowQueries {
             try body(statement)
         } otherwise: {
             if let position { plan.control?.goBack(to: position) }
-            return try body(try self.statement(plan, entity, isOrdered: isOrdered, reach: .withoutSums))
+            return try body(try self.statement(plan, entity, isOrdered: isOrdered, addsUp: false))
         }
     }
 

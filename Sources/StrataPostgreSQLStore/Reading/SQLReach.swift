@@ -1,5 +1,6 @@
 import StrataPredicates
 import StrataRows
+import StrataSQL
 
 /// What PostgreSQL answers exactly as Strata means it; all else is evaluated in the process.
 ///
@@ -7,11 +8,15 @@ import StrataRows
 /// come to; sums, differences and products of whole numbers that cannot be too large. No other arithmetic, which raises where Strata has nil; no folding of text, no
 /// patterns, no regular expressions, which have other meanings there.
 struct SQLReach {
+    /// The store; what it does not hold has no columns.
+    private let mapping: SQLMapping
     /// Whether sums are said that end as an error if they are too large; in the process such a sum is a double, or infinite.
     let addsUp: Bool
 
-    static let all = SQLReach(addsUp: true)
-    static let withoutSums = SQLReach(addsUp: false)
+    init(_ mapping: SQLMapping, addsUp: Bool = true) {
+        self.mapping = mapping
+        self.addsUp = addsUp
+    }
 
     /// Whether PostgreSQL says a condition, apart from conditions inside of it.
     func says(_ condition: ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool {
@@ -95,7 +100,7 @@ struct SQLReach {
     private func kind(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Kind? {
         switch expression {
         case .constant(let value, _): return kind(value)
-        case .object: return .reference
+        case .object(let path): return layout(path, layouts) == nil ? nil : .reference
         case .attribute(let path, let attribute): return kind(path, attribute, layouts)
         case .aggregate(let aggregate): return kind(aggregate, layouts)
         case .rowAggregate(let function, let operand):
@@ -134,11 +139,20 @@ struct SQLReach {
 
     /// The slot of an attribute; `nil` for one that has none.
     private func slot(_ path: ResolvedPath, _ attribute: PredicateAttribute, _ layouts: [EntityLayout?]) -> Slot? {
-        guard layouts.indices.contains(path.variable),
-            let layout = path.steps.last.map({ $0.destination as? EntityLayout }) ?? layouts[path.variable],
-            layout.slots.indices.contains(attribute.slot)
-        else { return nil }
+        guard let layout = layout(path, layouts), layout.slots.indices.contains(attribute.slot) else { return nil }
         return layout.slots[attribute.slot]
+    }
+
+    /// The entity at the end of a path; `nil` for one that is not known, and if the store does not hold all that lies on the way.
+    ///
+    /// Such a path leads nowhere, and would be a NULL without a type.
+    private func layout(_ path: ResolvedPath, _ layouts: [EntityLayout?]) -> EntityLayout? {
+        guard layouts.indices.contains(path.variable), var layout = layouts[path.variable] else { return nil }
+        for step in path.steps {
+            guard mapping.entity(layout) != nil, let next = step.destination as? EntityLayout else { return nil }
+            layout = next
+        }
+        return mapping.entity(layout) == nil ? nil : layout
     }
 
     private func kind(_ aggregate: ResolvedAggregate, _ layouts: [EntityLayout?]) -> Kind? {
@@ -197,9 +211,7 @@ struct SQLReach {
         _ layouts: [EntityLayout?]
     ) -> Kind? {
         if attribute.type == .entity { return .entity }
-        guard layouts.indices.contains(path.variable),
-            let layout = path.steps.last.map({ $0.destination as? EntityLayout }) ?? layouts[path.variable]
-        else { return nil }
+        guard let layout = layout(path, layouts) else { return nil }
         // A column with folded text, which is at no slot: see EntityMapping.foldedColumns.
         guard layout.slots.indices.contains(attribute.slot) else { return .text }
         switch layout.slots[attribute.slot].type {
@@ -290,7 +302,7 @@ extension SQLReach {
         switch expression {
         // Decimals are grouped by their doubles, and shown with all digits.
         case .attribute: expression.type != .decimal && kind(expression, layouts) != nil
-        case .object: true
+        case .object: kind(expression, layouts) != nil
         case .constant, .function, .aggregate, .conditional, .rowAggregate: false
         }
     }

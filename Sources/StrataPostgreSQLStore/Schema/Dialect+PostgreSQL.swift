@@ -47,7 +47,13 @@ extension Dialect {
             contains: { "pg_catalog.strpos(\($0), \($1)) > 0" },
             longestContained: .max
         ),
-        columns: SQLColumnRules(type: columnType, place: { _ in 0 }, keyType: "bigint", most: 1600),
+        columns: SQLColumnRules(
+            type: columnType,
+            place: { _ in 0 },
+            keyType: "bigint",
+            most: 1600,
+            tagsExternalData: false
+        ),
         naming: .postgresql,
         hints: SQLHints(
             table: "postgresql.table",

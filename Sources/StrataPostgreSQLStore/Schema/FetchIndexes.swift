@@ -66,7 +66,7 @@ struct FetchIndexes {
     private func expression(_ text: String) -> String? {
         // An expression by itself is part of no predicate.
         guard let resolved = resolved("(\(text)) == nil"), case .isNull(let expression) = resolved.condition,
-            SQLReach.all.says(resolved.condition, [entity.layout])
+            SQLReach(mapping).says(resolved.condition, [entity.layout])
         else { return nil }
         switch expression {
         case .attribute, .function: break
@@ -79,7 +79,7 @@ struct FetchIndexes {
     private func condition(_ text: String) -> String? {
         guard let resolved = resolved(text) else { return nil }
         let condition = FoldedText.rewritten(resolved, entity.layout, mapping).condition.withoutSets
-        guard let condition, SQLReach.all.saysAll(condition, [entity.layout]) else { return nil }
+        guard let condition, SQLReach(mapping).saysAll(condition, [entity.layout]) else { return nil }
         return sql { try $0.writeWhole(condition) }
     }
 

@@ -13,8 +13,8 @@ extension Decimal {
     package var nearestDouble: Double {
         if isNaN { return .nan }
         let digits = NSDecimalNumber(decimal: significand).doubleValue
-        // Of two exact operands, one operation gives the nearest result.
-        if digits.magnitude <= 0x1p53, exponent.magnitude < Self.powersOfTen.count {
+        // Of two exact operands, one operation gives the nearest result. What comes to 2⁵³ may have been rounded.
+        if digits.magnitude < 0x1p53, exponent.magnitude < Self.powersOfTen.count {
             let power = Self.powersOfTen[Int(exponent.magnitude)]
             let value = exponent < 0 ? digits / power : digits * power
             return sign == .minus ? -value : value

@@ -10,7 +10,7 @@ import StrataLocks
 /// and those race: a slow fetch may bring a row that a save has already replaced or deleted, and an engine that commits saves
 /// side by side may tell of them in another order than it committed them in. So rows are ordered by version, never by time of
 /// arrival, and a removal is remembered, with the version that it removed, as long as a read or save that began before it is
-/// under way.
+/// under way. Derived values change without a new version: there a change counts as a removal.
 ///
 /// Rows that nobody outside the cache holds are kept until all rows take more memory than ``limit``, and then the oldest of them go, so
 /// that an import of millions of rows does not keep them; but not rows younger than a read under way, which could bring an older version of
@@ -193,6 +193,8 @@ package final class RowCache: Sendable {
         state.withLock { state in
             state.commit += 1
             let mayBeOvertaken = state.commit > save.commit + 1
+            // Nobody but the save itself is under way most of the time.
+            let othersAreUnderWay = state.readsSince.count > 1 || (state.readsSince.values.first?.count ?? 0) > 1
             // Rows mostly come in runs of one hierarchy.
             var latest: (root: Int, table: ObjectTable<RowBuffer>)?
             for row in written {
@@ -203,21 +205,24 @@ package final class RowCache: Sendable {
                 if FaultGuard.publicationOrder.isOff, table.remove(row.key) != nil { state.noteRemoval() }
                 #endif
                 let before = table.count
-                if let known = table[row.key], Row(shared: known).version > row.version { continue }
-                if mayBeOvertaken, state.wasOvertaken(row, root, save) {
+                let known = table[row.key]?.header.version
+                if let known, known > row.version { continue }
+                let hasDerivedValues = row.layout.hasDerivedSlots
+                let isAsOld = hasDerivedValues && known == row.version
+                if mayBeOvertaken, isAsOld || state.wasOvertaken(row, root, save) {
                     // Nobody here can tell which row is the newest: neither this one nor what was read meanwhile may stay.
                     if table.remove(row.key) != nil { state.noteRemoval() }
                     state.remember(row.key, root, .max)
                     continue
                 }
                 table.insert(row.buffer, for: row.key)
+                // A read that began before this save may bring other values of the same version.
+                if hasDerivedValues, othersAreUnderWay { state.remember(row.key, root, row.version - 1) }
                 guard table.count > before else { continue }
                 state.count += 1
                 state.bytes += row.unsafe.size
             }
             if !removed.isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
-            // Nobody but the save itself is under way most of the time.
-            let othersAreUnderWay = state.readsSince.count > 1 || (state.readsSince.values.first?.count ?? 0) > 1
             for (root, key, version) in removed {
                 // The row may have come back, with a higher version.
                 if let known = state.tables[root]?[key], known.header.version > version { continue }
@@ -301,12 +306,16 @@ extension RowCache.State {
         for index in rows.indices {
             let row = rows[index]
             let key = UnsafeRow(row).header.pointee.key
+            var wasTold = false
             if isForgotten || !removals.isEmpty {
                 let removed = removals[RowCache.RemovedKey(root: root, key: key)]?.commit ?? 0
-                if isForgotten || removed > read.commit, table[key] == nil { continue }
+                if isForgotten || removed > read.commit {
+                    guard table[key] != nil else { continue }
+                    wasTold = removed > read.commit
+                }
             }
             guard let known = table.insertUnlessKnown(row, for: key) else { continue }
-            if UnsafeRow(known).isPreferable(to: UnsafeRow(row)) {
+            if UnsafeRow(known).isPreferable(to: UnsafeRow(row), wasTold: wasTold) {
                 rows[index] = known.retain()
                 row.release()
             } else {
@@ -362,11 +371,12 @@ extension UnsafeRow {
     /// Whether this row, which the cache holds, is to be kept although `row` was read.
     ///
     /// Of two rows of one version the older is kept, so that all contexts share it; unless it is so much older that a
-    /// `stalenessInterval` may tell the difference, or has values that the store computes without a new version.
-    fileprivate func isPreferable(to row: UnsafeRow) -> Bool {
+    /// `stalenessInterval` may tell the difference, or has values that the store computes without a new version. Of these the newer ones are
+    /// kept: those of a save if it was told since the read began, and else those of the younger row.
+    fileprivate func isPreferable(to row: UnsafeRow, wasTold: Bool) -> Bool {
         let (own, other) = (header.pointee, row.header.pointee)
         if own.version != other.version { return own.version > other.version }
-        if own.layout._withUnsafeGuaranteedRef({ $0.hasDerivedSlots }) { return own.stamp > other.stamp }
+        if own.layout._withUnsafeGuaranteedRef({ $0.hasDerivedSlots }) { return wasTold || own.stamp > other.stamp }
         return other.stamp < own.stamp &+ 8
     }
 }

@@ -12,17 +12,21 @@ package struct SQLColumnRules: Sendable {
     package let keyType: String
     /// The most columns that a table may have.
     package let most: Int
+    /// Whether values of attributes with external storage have a tag in front, which says whether a file has the data.
+    package let tagsExternalData: Bool
 
     package init(
         type: @escaping @Sendable (AttributeType) -> String,
         place: @escaping @Sendable (AttributeType) -> Int,
         keyType: String,
-        most: Int
+        most: Int,
+        tagsExternalData: Bool
     ) {
         self.type = type
         self.place = place
         self.keyType = keyType
         self.most = most
+        self.tagsExternalData = tagsExternalData
     }
 
     /// The types whose columns stand together, in the order of their places.

@@ -187,7 +187,7 @@ package struct MappingBuilder {
             let name = given.map(naming.name) ?? hierarchy.names.name(naming.attribute(slot.name))
             var column = SlotColumn(name: name)
             column.isDerived = slot.isDerived
-            column.isTagged = slot.kind == .data && slot.allowsExternalStorage
+            column.isTagged = rules.tagsExternalData && slot.kind == .data && slot.allowsExternalStorage
             for folding in try hints?.foldings(of: slot, in: entity) ?? [] {
                 column.folded.append((folding, hierarchy.names.name(naming.folded(name.raw, folding))))
             }

@@ -10,7 +10,7 @@ struct SeveralStoresTests {
         let note = GuideModel.entity("Note", NSManagedObject.self)
         note.properties = [GuideModel.attribute("text", .string)]
         let person = GuideModel.entity("Person", NSManagedObject.self)
-        person.properties = [GuideModel.attribute("name", .string)]
+        person.properties = [GuideModel.attribute("name", .string), GuideModel.attribute("age", .integer16)]
         person.uniquenessConstraints = [["name"]]
         let tag = GuideModel.entity("Label", NSManagedObject.self)
         tag.properties = [GuideModel.attribute("title", .string)]
@@ -114,6 +114,56 @@ struct SeveralStoresTests {
             note.setValue(nil, forKey: "author")
             try context.save()
             expect(!note.objectID.isTemporaryID)
+        }
+    }
+
+    @Test(
+        arguments: StoreKind.allCases,
+        [
+            "author == nil", "author.name == nil", "author.age == nil AND text != nil", "NOT author.age > 1",
+            "NOT author.age + author.age > 1", "NOT author.name CONTAINS 'a'", "NOT author.name IN {'a', 'b'}",
+            "author.notes.@count == 0", "SUBQUERY(author.notes, $n, $n.text == 'milk').@count == 0",
+        ]
+    )
+    func `what lies in another store is nil to a fetch`(kind: StoreKind, predicate: String) async throws {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            for text in ["milk", "bread"] { _ = Self.insert("Note", ["text": text], context) }
+            try context.save()
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Note")
+            request.affectedStores = [parts.notes]
+            request.predicate = NSPredicate(format: predicate)
+            request.sortDescriptors = ["author.name", "author.age", "author", "text"]
+                .map { NSSortDescriptor(key: $0, ascending: true) }
+            let texts = try context.fetch(request).map { $0.value(forKey: "text") as? String }
+            expectEqual(texts, ["bread", "milk"])
+            try expectEqual(context.count(for: request), 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what lies in another store is nil in dictionaries, and makes one group`(kind: StoreKind) async throws {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            for text in ["milk", "bread"] { _ = Self.insert("Note", ["text": text], context) }
+            try context.save()
+            let request = NSFetchRequest<NSDictionary>(entityName: "Note")
+            request.affectedStores = [parts.notes]
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["author.name"]
+            request.returnsDistinctResults = true
+            try expectEqual(context.fetch(request).map(\.count), [0])
+            let sum = NSExpressionDescription()
+            sum.name = "sum"
+            sum.expression = NSExpression(forFunction: "sum:", arguments: [NSExpression(forKeyPath: "author.age")])
+            sum.expressionResultType = .integer64AttributeType
+            request.returnsDistinctResults = false
+            request.propertiesToFetch = ["author.name", sum]
+            request.propertiesToGroupBy = ["author.name"]
+            let groups = try context.fetch(request)
+            expectEqual(groups.map { $0["sum"] as? Int }, [0])
         }
     }
 
