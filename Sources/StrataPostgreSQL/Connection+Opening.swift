@@ -52,7 +52,7 @@ extension Connection {
     ) throws -> Connection {
         let handle = try start(target, choice)
         do {
-            try finish(handle, timeout: timeout)
+            try finish(handle, timeout: min(timeout, connectTimeout(handle)))
             strata_pq_be_quiet(handle)
             PQsetnonblocking(handle, 1)
             let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? ""
@@ -67,6 +67,14 @@ extension Connection {
             throw error
         }
         return Connection(handle, patience: patience, prepares: prepares)
+    }
+
+    /// How long a host may take at most, as the URL, a service file or the environment says: libpq looks at that in its waiting calls only.
+    private static func connectTimeout(_ handle: OpaquePointer) -> Double {
+        guard let seconds = settings(handle)["connect_timeout"].flatMap(Double.init), seconds > 0 else {
+            return .infinity
+        }
+        return seconds
     }
 
     /// Begins to connect: nothing was sent yet.

@@ -241,6 +241,18 @@ struct FailoverTests {
         expect(.now - start < .seconds(60))
     }
 
+    @Test func `a host is waited for as long as the URL says`() throws {
+        let silent = try FaultProxy()
+        defer { silent.close() }
+        silent.isSilent.withLock { $0 = true }
+        let place = try url([silent.folder]).absoluteString + "&connect_timeout=1"
+        let start = ContinuousClock.now
+        let error = expectThrows(CocoaError.self) {
+            _ = try ServerStack(require(URL(string: place)), [NSPersistentStoreTimeoutOption: 120])
+        }
+        expect(error != nil && .now - start < .seconds(60))
+    }
+
     @Test func `a host that is silent does not keep a store from the next one`() throws {
         let server = try PrivateServer()
         // A socket that takes connections, and never says anything.

@@ -24,7 +24,7 @@ extension InMemoryBatch {
                 let next = successor(of: self.row(row.key, root: row.layout.rootNumber) ?? row)
                 for slot in update.constantSlots { next.take(slot, from: update.constants) }
                 for computed in update.computed {
-                    try next.set(try evaluator.value(of: computed.expression, for: row.buffer), computed.slot)
+                    try next.setComputed(try evaluator.value(of: computed.expression, for: row.buffer), computed.slot)
                 }
                 put(next)
                 for slot in update.constantSlots where slot.kind == .reference { moveMember(row, next, slot) }
@@ -162,38 +162,5 @@ extension Row {
     /// The destination in a slot; `nil` for a slot that is no relationship.
     fileprivate func reference(_ slot: Slot, ifToOne: Bool) -> ObjectReference? {
         slot.kind == .reference ? reference(slot) : nil
-    }
-
-    /// Sets an attribute to what an expression has come to.
-    ///
-    /// - Throws: `persistentStoreOperation` (134070) for a number that does not fit.
-    fileprivate func set(_ value: PredicateValue, _ slot: Slot) throws {
-        switch value {
-        case .null, .collection, .reference, .entity: setNull(slot)
-        case .int(let number): try setNumber(number, Double(number), slot)
-        case .double(let number), .date(let number):
-            guard slot.kind == .int else { return try setNumber(0, number, slot) }
-            guard let whole = Int64(exactly: number.rounded(.towardZero)) else {
-                throw CocoaError.batchValueOutOfRange(layout)
-            }
-            // The sign of a fraction alone decides whether a truth value is true.
-            try setNumber(slot.type == .boolean && number != 0 ? 1 : whole, number, slot)
-        case .string(let text): setString(text, slot)
-        case .uuid(let uuid): setUUID(uuid, slot)
-        case .data(let data): setData(data, slot)
-        }
-    }
-
-    private func setNumber(_ whole: Int64, _ number: Double, _ slot: Slot) throws {
-        switch slot.kind {
-        case .int:
-            guard let fitting = try? slot.type.integer(whole) else {
-                throw CocoaError.batchValueOutOfRange(layout)
-            }
-            setInt(fitting, slot)
-        case .double: setDouble(number, slot)
-        case .decimal: setDecimal(Decimal(shortest: number) ?? 0, slot)
-        default: setNull(slot)
-        }
     }
 }

@@ -9,7 +9,7 @@ extension PredicateValue {
         case (.double(let lhs), .double(let rhs)): lhs == rhs || (lhs.isNaN && rhs.isNaN)
         case (.int(let lhs), .double(let rhs)): !rhs.isNaN && exactOrder(lhs, rhs) == 0
         case (.double(let lhs), .int(let rhs)): !lhs.isNaN && exactOrder(rhs, lhs) == 0
-        case (.date(let lhs), .date(let rhs)): lhs == rhs
+        case (.date(let lhs), .date(let rhs)): lhs == rhs || (lhs.isNaN && rhs.isNaN)
         case (.uuid(let lhs), .uuid(let rhs)): lhs == rhs
         case (.data(let lhs), .data(let rhs)): lhs == rhs
         case (.reference(let lhs), .reference(let rhs)): lhs == rhs
@@ -25,13 +25,12 @@ extension PredicateValue {
     package func order(_ other: PredicateValue, folding: StringFolding) -> Int? {
         switch (self, other) {
         case (.int(let lhs), .int(let rhs)): return lhs < rhs ? -1 : (lhs == rhs ? 0 : 1)
-        case (.double(let lhs), .double(let rhs)):
+        case (.double(let lhs), .double(let rhs)), (.date(let lhs), .date(let rhs)):
             if lhs < rhs { return -1 }
             if lhs > rhs { return 1 }
             return lhs == rhs ? 0 : nil
         case (.int(let lhs), .double(let rhs)): return rhs.isNaN ? nil : exactOrder(lhs, rhs)
         case (.double(let lhs), .int(let rhs)): return lhs.isNaN ? nil : -exactOrder(rhs, lhs)
-        case (.date(let lhs), .date(let rhs)): return lhs < rhs ? -1 : (lhs == rhs ? 0 : 1)
         case (.string(let lhs), .string(let rhs)): return folding.order(lhs, rhs)
         case (.uuid(let lhs), .uuid(let rhs)):
             return withUnsafeBytes(of: lhs.uuid) { left in withUnsafeBytes(of: rhs.uuid) { byteOrder(left, $0) } }

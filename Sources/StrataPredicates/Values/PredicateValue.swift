@@ -35,7 +35,7 @@ package enum PredicateValue: Sendable {
     package var isNull: Bool {
         switch self {
         case .null: true
-        case .double(let value): value.isNaN
+        case .double(let value), .date(let value): value.isNaN
         default: false
         }
     }
@@ -109,7 +109,7 @@ extension PredicateValue: Hashable {
         case .string(let value):
             ByteString(value).hash(into: &hasher)
         case .date(let value):
-            hasher.combine(value)
+            if value.isNaN { hasher.combine(0) } else { hasher.combine(value) }
         case .uuid(let value):
             hasher.combine(value)
         case .data(let value):

@@ -9,7 +9,10 @@ extension Row {
         guard !isNull(slot.index) else { return .null }
         switch slot.kind {
         case .int: return .int(int(slot.word))
-        case .double: return attribute.type == .date ? .date(double(slot.word)) : .number(double(slot.word))
+        case .double:
+            let number = double(slot.word)
+            if number.isNaN { return .null }
+            return attribute.type == .date ? .date(number) : .double(number)
         case .string: return .string(string(slot.word))
         case .data: return .data(data(slot.word))
         case .uuid: return .uuid(uuid(slot.word))

@@ -1,0 +1,167 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+/// What tells afterwards whether a transaction was committed.
+struct CommitMark {
+    private let session: LostSession
+    private let timeline: Int64?
+    private let identifier: UUID
+    private let isRecorded: Bool
+    private let serverRun: ServerRun?
+    private let witness: WrittenRow?
+
+    /// - Parameters:
+    ///   - begun: The number of the transaction, and of the server's process, as they were told when it began.
+    ///   - connection: What writes.
+    ///   - identifier: What the history knows the transaction by.
+    ///   - isRecorded: Whether it does.
+    ///   - witness: A row that it has written; `nil` if it has only deleted, or is a batch.
+    init(
+        _ begun: QueryResult,
+        _ connection: Connection,
+        _ identifier: UUID,
+        isRecorded: Bool,
+        _ witness: WrittenRow?
+    ) {
+        self.isRecorded = isRecorded
+        self.witness = witness
+        serverRun = connection.serverRun
+        session = LostSession(
+            process: begun.rowCount > 0 ? begun[0].int64(1) : 0,
+            transaction: begun.rowCount > 0 ? begun[0].string(0) : ""
+        )
+        timeline = connection.timeline
+        self.identifier = identifier
+    }
+
+    /// Finds out how the commit has ended, by another connection.
+    ///
+    /// - Throws: An error if nothing was committed: with the code 40003 for a connection that was lost, or the error itself if the server was
+    ///   waited for in vain; ``SaveInDoubt`` if nobody can tell.
+    func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
+        #if FaultPoints
+        if FaultGuard.doubtResolution.isOff {
+            throw PostgreSQLError(.server, sqlState: "40003", "the transaction is taken for rolled back")
+        }
+        #endif
+        let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
+        var last: any Error = error
+        var ending: LostSession.State?
+        while ContinuousClock.now < end {
+            let isCommitted: Bool?
+            do {
+                isCommitted = try ask(database, &ending)
+            } catch let other as PostgreSQLError {
+                last = other
+                usleep(100_000)
+                continue
+            }
+            guard let isCommitted else {
+                usleep(50_000)
+                continue
+            }
+            if isCommitted { return }
+            // Made once more it would wait as long.
+            if error.kind == .deadline, case .ended(waitedForLock: true)? = ending { throw error }
+            throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
+        }
+        throw SaveInDoubt(identifier: identifier, reason: last)
+    }
+
+    /// Asks whether the transaction was committed.
+    ///
+    /// - Parameters:
+    ///   - database: The store.
+    ///   - ending: How the session was ended; stays `nil` if that was not needed.
+    /// - Returns: `nil` as long as the server has not ended it.
+    /// - Throws: ``PostgreSQLError`` if the server does not answer, or cannot tell.
+    private func ask(_ database: OpenDatabase, _ ending: inout LostSession.State?) throws -> Bool? {
+        let connection = try database.pool.open(timeout: 5)
+        let isCommitted = try look(database, connection, &ending)
+        // It may have begun to wait for a standby just then.
+        if isCommitted == true, ending != nil, try LostSession.mayWaitForStandby(connection) {
+            throw LostSession.unconfirmed
+        }
+        return isCommitted
+    }
+
+    private func look(_ database: OpenDatabase, _ connection: Connection, _ ending: inout LostSession.State?) throws
+        -> Bool?
+    {
+        // Another server has given the transaction's number to somebody else, or will.
+        let isSameServer = connection.timeline == timeline
+        let status = isSameServer ? try status(connection) : nil
+        let isSameRun = serverRun.map { connection.serverRun?.isSame(as: $0) ?? false } ?? false
+        if isSameServer, isSameRun, status == "committed" { return true }
+        if isRecorded, status != "in progress" {
+            // The proof that holds after a failover as well: another server gives the numbers of transactions to others.
+            let found = try connection.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)])
+            return found.rowCount > 0
+        }
+        guard isSameServer else {
+            throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
+        }
+        switch status {
+        case "committed"?: return try isWitnessed(connection)
+        case "aborted"?: return false
+        case "in progress"?:
+            switch try session.end(connection) {
+            case .gone: break
+            case .waitsForStandby: throw LostSession.unconfirmed
+            case let ended: ending = ended
+            }
+            return nil
+        // The server was started again, and has lost the transaction with its last moments.
+        case Self.yetToCome?: return false
+        default: throw PostgreSQLError(.server, "the server does not know the transaction any more")
+        }
+    }
+
+    /// Whether a transaction was committed whose number was, by a server that may have crashed since.
+    ///
+    /// A transaction whose commit did not reach the disk is gone, and its number may be somebody else's by now. So the number proves nothing,
+    /// only a row that has it.
+    private func isWitnessed(_ connection: Connection) throws -> Bool {
+        if let witness {
+            let found = try connection.query(
+                "SELECT xmin::text FROM \(witness.table) WHERE \(witness.keyColumn) = $1",
+                [.int8(witness.key)]
+            )
+            let low = Int64(session.transaction).map { String($0 & 0xFFFF_FFFF) }
+            if found.rowCount == 1, found[0].optionalString(0) == low { return true }
+        }
+        throw PostgreSQLError(
+            .server,
+            "the server was started again, and has given the number of the transaction to another"
+        )
+    }
+
+    /// What stands for the status of a transaction whose number the server has not given yet.
+    private static let yetToCome = "yet to come"
+
+    /// What the server says of the transaction; `nil` if it has forgotten it.
+    private func status(_ connection: Connection) throws -> String? {
+        do {
+            let result = try connection.query(
+                "SELECT pg_catalog.pg_xact_status($1::text::xid8)",
+                [.text(session.transaction)]
+            )
+            return result.rowCount > 0 ? result[0].optionalString(0) : nil
+        } catch let error as PostgreSQLError where error.sqlState == "22023" {
+            return Self.yetToCome
+        }
+    }
+}
+
+/// A row that a transaction has written, which tells afterwards whether it was committed.
+struct WrittenRow {
+    let table: SQLName
+    let keyColumn: SQLName
+    let key: Int64
+}

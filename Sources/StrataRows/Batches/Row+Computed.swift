@@ -1,0 +1,38 @@
+import Foundation
+import StrataKeys
+import StrataPredicates
+
+extension Row {
+    /// Sets an attribute to what an expression of a batch update has come to.
+    ///
+    /// Only the thread that executes the batch may call it.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a number that does not fit.
+    package func setComputed(_ value: PredicateValue, _ slot: Slot) throws {
+        switch value {
+        case .null, .collection, .reference, .entity: setNull(slot)
+        case .int(let number): try setNumber(number, Double(number), slot)
+        case .double(let number), .date(let number):
+            guard slot.kind == .int else { return try setNumber(0, number, slot) }
+            guard let whole = Int64(exactly: number.rounded(.towardZero)) else {
+                throw CocoaError.batchValueOutOfRange(layout)
+            }
+            // The sign of a fraction alone decides whether a truth value is true.
+            try setNumber(slot.type == .boolean && number != 0 ? 1 : whole, number, slot)
+        case .string(let text): setString(text, slot)
+        case .uuid(let uuid): setUUID(uuid, slot)
+        case .data(let data): setData(data, slot)
+        }
+    }
+
+    private func setNumber(_ whole: Int64, _ number: Double, _ slot: Slot) throws {
+        switch slot.kind {
+        case .int:
+            guard let fitting = try? slot.type.integer(whole) else { throw CocoaError.batchValueOutOfRange(layout) }
+            setInt(fitting, slot)
+        case .double: setDouble(number, slot)
+        case .decimal: setDecimal(Decimal(shortest: number) ?? 0, slot)
+        default: setNull(slot)
+        }
+    }
+}
