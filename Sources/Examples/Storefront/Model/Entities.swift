@@ -26,7 +26,7 @@ package final class Order: NSManagedObject {
     /// When the order was last changed.
     @Managed package var updatedAt: Date
     @Managed package var state: State
-    /// The sum of the lines, which a SQLite store keeps by itself.
+    /// The sum of the lines, which the store keeps by itself.
     @Managed package var totalCents: Int64
     /// Who packs the order, and until when nobody else may.
     @Managed package var packer: String?

@@ -7,12 +7,9 @@ import CoreDataPostgreSQL
 /// The model, in Swift.
 package enum StorefrontModel {
     /// One for the process: a model stays in memory once a coordinator has used it.
-    package static let model = Result { try make(derivesTotals: true) }
+    package static let model = Result { try make() }
 
-    /// The same with totals that ``Shop`` writes: the store for PostgreSQL has no derived attributes.
-    package static let modelWithPlainTotals = Result { try make(derivesTotals: false) }
-
-    private static func make(derivesTotals: Bool) throws -> NSManagedObjectModel {
+    private static func make() throws -> NSManagedObjectModel {
         let product = entity("Product", Product.self)
         product.properties = [
             attribute("sku", .string), attribute("name", .string), attribute("priceCents", .integer64),
@@ -28,12 +25,10 @@ package enum StorefrontModel {
         product.uniquenessConstraints = [["sku"]]
 
         let order = entity("Order", Order.self)
-        let total = derivesTotals ? NSDerivedAttributeDescription() : attribute("totalCents", .integer64)
+        let total = NSDerivedAttributeDescription()
         total.name = "totalCents"
         total.type = .integer64
-        (total as? NSDerivedAttributeDescription)?.derivationExpression = NSExpression(
-            format: "lines.amountCents.@sum"
-        )
+        total.derivationExpression = NSExpression(format: "lines.amountCents.@sum")
         order.properties = [
             attribute("number", .uuid), attribute("customer", .string), attribute("createdAt", .date),
             attribute("updatedAt", .date), attribute("state", .integer16), total,
@@ -131,8 +126,8 @@ package enum StorefrontStore {
     ///
     /// It follows what the other process writes, so contexts that merge by themselves, and live results, see that too.
     package static func open(at url: URL) throws -> NSPersistentContainer {
-        let model = url.isFileURL ? StorefrontModel.model : StorefrontModel.modelWithPlainTotals
-        let container = NSPersistentContainer(name: "Storefront", managedObjectModel: try model.get())
+        let model = try StorefrontModel.model.get()
+        let container = NSPersistentContainer(name: "Storefront", managedObjectModel: model)
         let description = NSPersistentStoreDescription(url: url)
         if !url.isFileURL {
             description.type = try typeOfDatabases()
@@ -153,9 +148,7 @@ package enum StorefrontStore {
     /// Removes what an earlier demonstration has left.
     package static func remove(at url: URL) throws {
         guard url.isFileURL else {
-            let coordinator = NSPersistentStoreCoordinator(
-                managedObjectModel: try StorefrontModel.modelWithPlainTotals.get()
-            )
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try StorefrontModel.model.get())
             return try coordinator.destroyPersistentStore(at: url, ofType: try typeOfDatabases())
         }
         for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }

@@ -123,10 +123,6 @@ package struct Shop: Sendable {
                 line.order = order
                 total += line.amountCents
             }
-            // Where the store keeps no sums.
-            if !(order.entity.attributesByName["totalCents"] is NSDerivedAttributeDescription) {
-                order.totalCents = total
-            }
             order.payment = payment(total, message.card, in: context)
             return order
         }
