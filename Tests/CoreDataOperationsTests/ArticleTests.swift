@@ -100,11 +100,20 @@ struct ArticleTests {
     }
 
     @Test(.enabled(if: ShownProgram.has("CoreDataPostgreSQL"), "It was built without libpq"))
-    func `what the page on PostgreSQL shows compiles`() throws {
+    func `what the page and the symbols of PostgreSQL show compiles`() throws {
         let blocks = try ShownCode.page("Docs/PostgreSQL.md").filter { !$0.isManifest }
-        expect(!blocks.isEmpty)
+        let examples = try ShownCode.comments(in: ["CoreDataPostgreSQL"])
+        expect(!blocks.isEmpty && !examples.isEmpty)
         for block in blocks {
             try expectEqual(ShownProgram.complaints(["main.swift": block.code]), "", "\(block.place)")
+        }
+        for example in examples {
+            let code = """
+                import CoreDataPostgreSQL
+                let description = NSPersistentStoreDescription()
+                \(example.code)
+                """
+            try expectEqual(ShownProgram.complaints(["main.swift": code]), "", "\(example.place)")
         }
     }
 
