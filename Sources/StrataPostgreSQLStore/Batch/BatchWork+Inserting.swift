@@ -104,6 +104,7 @@ extension BatchWork {
             }
         }
         counter.finish()
+        noteNewMembers(insertion.layout)
         guard clashes.isEmpty else { throw BatchClashes(layout: insertion.layout, clashes: clashes) }
     }
 
@@ -148,10 +149,13 @@ extension BatchWork {
         holders.enter(row, .new(store.inserted.count))
         store.inserted.append(row)
         changes.count += 1
-        for slot in row.layout.referenceSlots {
-            if let inverse = slot.inverse, inverse.isToMany, let owner = row.reference(slot) {
-                noteMembers(of: owner.key, inverse)
-            }
+    }
+
+    /// Notes whose relationships have new members.
+    private func noteNewMembers(_ layout: EntityLayout) {
+        for slot in layout.referenceSlots {
+            guard let inverse = slot.inverse, inverse.isToMany else { continue }
+            noteMembers(of: store.inserted.lazy.compactMap { $0.reference(slot)?.key }, inverse)
         }
     }
 

@@ -207,6 +207,18 @@ final class BatchWork {
         owners[MembersName(relationship), default: []].insert(owner)
     }
 
+    func noteMembers(of owners: some Sequence<Int64>, _ relationship: Relationship) {
+        var keys: Set<Int64> = []
+        // Members mostly come in runs of one owner.
+        var last: Int64?
+        for owner in owners where owner != last {
+            keys.insert(owner)
+            last = owner
+        }
+        guard !keys.isEmpty else { return }
+        self.owners[MembersName(relationship), default: []].formUnion(keys)
+    }
+
     /// Lists the owners of to-many relationships that have changed; of an ordered one the owner gets a new version.
     private func noteMembers() throws {
         let deleted = Set(store.deleted.map { RowName(root: $0.layout.rootNumber, key: $0.key) })

@@ -25,8 +25,12 @@ final class SaveTransaction {
 
     private(set) var conflicts: [StoreConflict] = []
     var result = StoreSaveResult()
-    /// The permanent keys of rows that had temporary ones.
-    private(set) var permanentKeys = KeyMap<Int64>()
+    /// The permanent keys of rows that had temporary ones; few saves lead to rows that are as new.
+    private lazy var permanentKeys: KeyMap<Int64> = {
+        var permanent = KeyMap<Int64>(minimumCapacity: result.insertedKeys.count)
+        for (row, key) in zip(changes.inserted, result.insertedKeys) where row.key < 0 { permanent.set(key, for: row.key) }
+        return permanent
+    }()
     /// Rows whose stored form is not what was handed over, by the number of the root entity in the model.
     var inexact: [Int: Set<Int64>] = [:]
     /// Owners in ordered relationships with members that may have no position yet.
@@ -83,9 +87,6 @@ final class SaveTransaction {
             ) : nil
         derived = database.derived.map { DerivedUpkeep($0, database.queries, connection) }
         result.insertedKeys = keys
-        var permanent = KeyMap<Int64>(minimumCapacity: keys.count)
-        for (row, key) in zip(changes.inserted, keys) where row.key < 0 { permanent.set(key, for: row.key) }
-        permanentKeys = permanent
     }
 
     /// Writes everything.
@@ -130,9 +131,9 @@ final class SaveTransaction {
 
     /// A row that tells afterwards whether the transaction was committed; `nil` if it only deletes.
     var witness: WrittenRow? {
-        guard let row = changes.inserted.first ?? changes.updated.first?.row, let key = storedKey(row.key),
-            let entity = mapping.entity(row.layout)
+        guard let row = changes.inserted.first ?? changes.updated.first?.row, let entity = mapping.entity(row.layout)
         else { return nil }
+        let key = result.insertedKeys.first ?? row.key
         return WrittenRow(table: entity.table, keyColumn: naming.key, key: key)
     }
 

@@ -126,6 +126,18 @@ struct BatchOrderTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a new member that a later row of the batch gives another owner is the other one's`(_ kind: StoreKind) throws {
+        let stack = try stack(kind)
+        let ids = try books(["one", "two"], stack)
+        let version = try stack.version(of: ids[1])
+        try insert([("a", ids[0]), ("a", ids[1])], in: stack, .mergeByPropertyObjectTrump)
+        try expectEqual(pages(of: ids[0], stack), [])
+        try expectEqual(pages(of: ids[1], stack), ["a"])
+        try expectEqual(stack.version(of: ids[1]), version + 1)
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an update and a delete keep the order of those who stay, and versions tell the owners`(_ kind: StoreKind)
         throws
     {
