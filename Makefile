@@ -48,7 +48,7 @@ help:
 	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
 	@echo "make test-postgresql  run the tests of stores on a private PostgreSQL server"
 	@echo "make check-without-postgresql  build everything as on a machine without libpq"
-	@echo "make test-fault-points  run the tests of what only builds with fault points have"
+	@echo "make test-fault-points  run the tests of what only a build with fault points has"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"

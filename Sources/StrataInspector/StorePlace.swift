@@ -13,20 +13,43 @@ struct StorePlace {
     ///
     /// - Throws: `fileReadNoSuchFile` (260) for a file that is not there, a ``UsageError`` for a URL where libpq is not.
     init(_ text: String) throws {
-        guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
-            type = .sqlite
-            url = URL(fileURLWithPath: text)
-            guard FileManager.default.fileExists(atPath: url.path) else {
-                throw CocoaError(
-                    .fileReadNoSuchFile,
-                    userInfo: [NSLocalizedDescriptionKey: "There is no store at \(url.path)."]
-                )
+        (url, type) = try Self.place(text)
+        guard !isFile || FileManager.default.fileExists(atPath: url.path) else {
+            throw CocoaError(
+                .fileReadNoSuchFile,
+                userInfo: [NSLocalizedDescriptionKey: "There is no store at \(url.path)."]
+            )
+        }
+    }
+
+    /// Takes what stands behind `--store` for a store that is to be made.
+    ///
+    /// - Throws: A ``UsageError`` if there is one already, or for a URL where libpq is not.
+    init(new text: String) throws {
+        (url, type) = try Self.place(text)
+        let isTaken: Bool
+        if isFile {
+            isTaken = FileManager.default.fileExists(atPath: url.path)
+        } else {
+            do {
+                _ = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: url)
+                isTaken = true
+            } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+                isTaken = false
             }
-            return
+        }
+        guard !isTaken else {
+            throw UsageError("there is a \(isFile ? "file" : "store") at \(name) already, which is not replaced")
+        }
+    }
+
+    private static func place(_ text: String) throws -> (URL, NSPersistentStore.StoreType) {
+        guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
+            return (URL(fileURLWithPath: text), .sqlite)
         }
         #if canImport(CoreDataPostgreSQL)
         guard let found = URL(string: text) else { throw UsageError("what stands behind --store is no URL") }
-        (url, type) = (found, .postgreSQL)
+        return (found, .postgreSQL)
         #else
         throw UsageError("this strata was built without libpq, and knows files only")
         #endif
@@ -42,6 +65,15 @@ struct StorePlace {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let schema = parts?.queryItems?.last { $0.name == "schema" }?.value ?? "strata"
         return "postgresql://\(parts?.host ?? "")\(parts?.path ?? "")?schema=\(schema)"
+    }
+
+    /// Removes the store, if there is one.
+    func destroy(_ model: NSManagedObjectModel) throws {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        guard isFile else { return try coordinator.destroyPersistentStore(at: url, type: type) }
+        try? coordinator.destroyPersistentStore(at: url, type: type)
+        // Destroying leaves an empty file.
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }
     }
 
     /// The model that the store keeps a copy of.

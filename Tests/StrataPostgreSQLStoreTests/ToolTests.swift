@@ -52,6 +52,50 @@ struct ToolTests {
         expect(verified.lines.contains("venue is missing"))
     }
 
+    @Test func `what was exported from a file is imported into a database`() throws {
+        let file = try Stack(.sqlite, model: GuideModel.make(), options: nil)
+        let context = file.context()
+        try context.performAndWait {
+            for name in ["Rome", "Oslo"] {
+                let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                city.setValue(name, forKey: "name")
+                let venue = NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context)
+                venue.setValue("Of \(name)", forKey: "name")
+                venue.setValue(city, forKey: "city")
+            }
+            try context.save()
+        }
+        try file.coordinator.close()
+        let exported = run("export", "--store", file.storeURL.path).lines
+        let lines = file.folder.appendingPathComponent("lines")
+        try Data(exported.joined(separator: "\n").utf8).write(to: lines)
+        let url = TestDatabase.url(for: URL(fileURLWithPath: "/imported-\(UUID().uuidString)")).absoluteString
+        func imported(_ words: String...) -> (code: ExitCode, lines: [String], complaints: [String]) {
+            var (all, complaints): ([String], [String]) = ([], [])
+            let command = ["import", "--store", url, "--from", lines.path] + words
+            let code = StrataCommand.run(command, print: { all.append($0) }, complain: { complaints.append($0) })
+            return (code, all, complaints)
+        }
+
+        let first = imported("--like", file.storeURL.path)
+        expectEqual(first.code, .success, "\(first.complaints)")
+        expectEqual(first.lines.last?.hasSuffix(" has 4 objects."), true)
+        expectEqual(run("verify", "--store", url).code, .success)
+        expectEqual(run("export", "--store", url).lines.map(unkeyed).sorted(), exported.map(unkeyed).sorted())
+        // A store that is there is not replaced.
+        expectEqual(imported("--like", url).code, .usage)
+        expectEqual(run("verify", "--store", url).code, .success)
+
+        // What cannot be finished leaves nothing.
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try GuideModel.make())
+        try coordinator.destroyPersistentStore(at: try require(URL(string: url)), type: .postgreSQL)
+        try Data((exported + ["{"]).joined(separator: "\n").utf8).write(to: lines)
+        expectEqual(imported("--like", file.storeURL.path).code, .failure)
+        expectEqual(run("verify", "--store", url).code, .failure)
+    }
+
+    private func unkeyed(_ line: String) -> String { line.replacing(/\/p\d+/, with: "") }
+
     @Test func `what changes files is refused for a URL`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         let url = TestDatabase.url(for: stack.storeURL).absoluteString

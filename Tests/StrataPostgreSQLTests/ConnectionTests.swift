@@ -69,6 +69,24 @@ struct ConnectionTests {
         try expectEqual(pool.withConnection { try $0.query("SELECT 1").firstInt64 }, 1)
     }
 
+    @Test func `a pool does not hand out a connection on which the server has said something unasked`() throws {
+        // As it does when it ends a session, some time before it closes the connection.
+        let pool = ConnectionPool(try Server.target(), size: 2, timeout: 30) { _ in }
+        defer { pool.close() }
+        let process = try pool.withConnection { connection in
+            try connection.query("LISTEN unasked")
+            return connection.serverProcess
+        }
+        try Server.connection().query("NOTIFY unasked")
+        let end = ContinuousClock.now + .seconds(60)
+        var isSame = true
+        while isSame, ContinuousClock.now < end {
+            isSame = try pool.withConnection { $0.serverProcess } == process
+            usleep(1_000)
+        }
+        expect(!isSame)
+    }
+
     @Test func `a pool closes connections that nobody uses any more, but for one`() throws {
         let pool = ConnectionPool(try Server.target(), size: 3, timeout: 30, rest: 0.1) { _ in }
         defer { pool.close() }

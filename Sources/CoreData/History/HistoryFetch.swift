@@ -221,14 +221,14 @@ enum HistoryStores {
             let reason =
                 entry.rows is any HistoryStore
                 ? "was added without NSPersistentHistoryTrackingKey"
-                : "is of type \(entry.store.type), and only SQLite stores keep one"
+                : "is of type \(entry.store.type), which keeps none"
             return "\(entry.store.url?.path ?? entry.store.identifier ?? "") \(reason)"
         }
         throw CocoaError(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "None of the stores keeps a history: \(reasons.isEmpty ? "there is none" : reasons.joined(separator: "; ")). Add a SQLite store with NSPersistentHistoryTrackingKey.",
+                    "None of the stores keeps a history: \(reasons.isEmpty ? "there is none" : reasons.joined(separator: "; ")). Add a store of SQLite or PostgreSQL with NSPersistentHistoryTrackingKey.",
                 NSAffectedStoresErrorKey: stores.map { $0.store },
             ]
         )

@@ -6,7 +6,12 @@ enum ImportCommand: Command {
     static let summary =
         "Makes a new store of the lines that export has printed. Objects get new keys; a store that cannot be finished is removed."
     static let options: [Option] = [
-        Option("--store", "FILE", required: true, help: "the SQLite store, which must not be there yet"),
+        Option(
+            "--store",
+            "FILE",
+            required: true,
+            help: "the store, a SQLite file or a URL, which must not be there yet"
+        ),
         Option("--model", "PATH", help: "an .xcdatamodeld, an .xcdatamodel or its contents file"),
         Option("--like", "FILE", help: "instead of --model: a store that keeps a copy of its model"),
         Option("--from", "FILE", required: true, help: "the lines"),
@@ -14,16 +19,13 @@ enum ImportCommand: Command {
     ]
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
-        let url = URL(fileURLWithPath: try arguments.required("--store"))
         let lines = try arguments.required("--from")
-        guard !FileManager.default.fileExists(atPath: url.path) else {
-            throw UsageError("there is a file at \(url.path) already, which is not replaced")
-        }
+        let place = try StorePlace(new: try arguments.required("--store"))
         var options: [AnyHashable: Any] = [:]
         if arguments.has("--history") { options[NSPersistentHistoryTrackingKey] = true }
         // Made with the model as it is, which the store's version comes from.
         let maker = NSPersistentStoreCoordinator(managedObjectModel: try model(arguments))
-        try maker.addPersistentStore(type: .sqlite, at: url, options: options)
+        try maker.addPersistentStore(type: place.type, at: place.url, options: options)
         try maker.close()
         let model = try model(arguments)
         model.readTransformablesAsData()
@@ -31,16 +33,13 @@ enum ImportCommand: Command {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         coordinator.limits.rowCacheBytes = ExchangeFormat.rowCacheBytes
         do {
-            try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
+            try coordinator.addPersistentStore(type: place.type, at: place.url, options: options)
             let count = try Import(coordinator, lines).run()
             try coordinator.close()
-            print("\(url.path) has \(count) objects.")
+            print("\(place.name) has \(count) objects.")
         } catch {
             try? coordinator.close()
-            let maker = NSPersistentStoreCoordinator(managedObjectModel: model)
-            try? maker.destroyPersistentStore(at: url, type: .sqlite)
-            // Destroying leaves an empty file.
-            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }
+            try? place.destroy(model)
             throw error
         }
         return .success
@@ -49,7 +48,7 @@ enum ImportCommand: Command {
     private static func model(_ arguments: Arguments) throws -> NSManagedObjectModel {
         if let path = arguments["--model"] { return try Store.model(at: path) }
         guard let store = arguments["--like"] else { throw UsageError("one of --model and --like is missing") }
-        return try Store.model(arguments, storeURL: URL(fileURLWithPath: store))
+        return try Store.model(arguments, try StorePlace(store))
     }
 }
 

@@ -28,7 +28,9 @@ final class SaveTransaction {
     /// The permanent keys of rows that had temporary ones; few saves lead to rows that are as new.
     private lazy var permanentKeys: KeyMap<Int64> = {
         var permanent = KeyMap<Int64>(minimumCapacity: result.insertedKeys.count)
-        for (row, key) in zip(changes.inserted, result.insertedKeys) where row.key < 0 { permanent.set(key, for: row.key) }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) where row.key < 0 {
+            permanent.set(key, for: row.key)
+        }
         return permanent
     }()
     /// Rows whose stored form is not what was handed over, by the number of the root entity in the model.
