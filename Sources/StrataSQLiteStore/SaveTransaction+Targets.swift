@@ -24,25 +24,6 @@ extension SaveTransaction {
 // MARK: - The other way round
 
 extension SaveTransaction {
-    /// A to-one relationship that may lead to rows which this save deletes.
-    private struct Backlink {
-        let member: EntityMapping
-        let column: SQLName
-        let assignments: String
-        let name: String
-
-        init?(_ inverse: Relationship, _ mapping: SQLMapping) {
-            guard let member = mapping.entity(modelNumber: inverse.entity.number),
-                let place = member.column(named: inverse.name), let column = place.name
-            else { return nil }
-            self.member = member
-            self.column = column
-            name = inverse.name
-            assignments = [column, place.entity, place.order].compactMap { $0.map { "\($0) = NULL" } }
-                .joined(separator: ", ")
-        }
-    }
-
     /// Takes deleted rows out of the to-one relationships of rows that somebody else has related to them meanwhile:
     /// their deletion has not seen those, and an addition to an unordered relationship is no conflict.
     func releaseStragglers() throws {

@@ -95,17 +95,7 @@ package struct StoreMetadata: @unchecked Sendable {
     ///
     /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
     func write(_ connection: Connection) throws {
-        guard PropertyListSerialization.propertyList(values, isValidFor: .binary),
-            let data = try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
-        else {
-            throw CocoaError(
-                .persistentStoreSave,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store's metadata cannot be written: all values must be of property-list types."
-                ]
-            ).marked(.request)
-        }
+        let data = try PropertyListSerialization.data(ofMetadata: values)
         let statement = try connection.statement(
             "INSERT OR REPLACE INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?, ?)"
         )

@@ -139,25 +139,6 @@ extension SaveTransaction {
 // MARK: - Rows that lead to deleted ones
 
 extension SaveTransaction {
-    /// A to-one relationship that may lead to rows which this save deletes.
-    struct Backlink {
-        fileprivate let member: EntityMapping
-        fileprivate let column: SQLName
-        fileprivate let assignments: String
-        fileprivate let name: String
-
-        fileprivate init?(_ inverse: Relationship, _ mapping: SQLMapping) {
-            guard let member = mapping.entity(modelNumber: inverse.entity.number),
-                let place = member.column(named: inverse.name), let column = place.name
-            else { return nil }
-            self.member = member
-            self.column = column
-            name = inverse.name
-            assignments = [column, place.entity, place.order].compactMap { $0.map { "\($0) = NULL" } }
-                .joined(separator: ", ")
-        }
-    }
-
     /// A relationship, and the rows that lead to deleted ones by it.
     struct StragglerLook {
         fileprivate let backlink: Backlink

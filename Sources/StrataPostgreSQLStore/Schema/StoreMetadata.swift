@@ -173,20 +173,7 @@ package struct StoreMetadata: @unchecked Sendable {
     func isSame(as other: StoreMetadata) -> Bool { uuid == other.uuid && versionHashes == other.versionHashes }
 
     /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
-    func archived() throws -> Data {
-        guard PropertyListSerialization.propertyList(values, isValidFor: .binary),
-            let data = try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
-        else {
-            throw CocoaError(
-                .persistentStoreSave,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store's metadata cannot be written: all values must be of property-list types."
-                ]
-            ).marked(.request)
-        }
-        return data
-    }
+    func archived() throws -> Data { try PropertyListSerialization.data(ofMetadata: values) }
 
     /// Writes the metadata, in the transaction that is open.
     func write(_ connection: Connection) throws {

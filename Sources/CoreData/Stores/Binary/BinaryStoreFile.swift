@@ -127,17 +127,7 @@ struct BinaryStoreFile {
     ///   such as 640 (`fileWriteOutOfSpace`); the old file is still there then.
     func write(to url: URL) throws {
         guard url.path != "/dev/null" else { return }
-        guard PropertyListSerialization.propertyList(metadata, isValidFor: .binary),
-            let plist = try? PropertyListSerialization.data(fromPropertyList: metadata, format: .binary, options: 0)
-        else {
-            throw CocoaError(
-                .persistentStoreSave,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store's metadata cannot be written: all values must be of property-list types."
-                ]
-            )
-        }
+        let plist = try PropertyListSerialization.data(ofMetadata: metadata)
         var list = BinaryPropertyList()
         var members: [String: [Int]] = [:]
         for object in objects {

@@ -1,0 +1,21 @@
+import Foundation
+
+extension PropertyListSerialization {
+    /// The metadata of a store as a binary property list, as stores keep them.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
+    package static func data(ofMetadata metadata: [String: Any]) throws -> Data {
+        guard propertyList(metadata, isValidFor: .binary),
+            let data = try? data(fromPropertyList: metadata, format: .binary, options: 0)
+        else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store's metadata cannot be written: all values must be of property-list types."
+                ]
+            ).marked(.request)
+        }
+        return data
+    }
+}
