@@ -173,15 +173,19 @@ final class PostgreSQLMigration {
         let name = provisionalName(table.destination.name)
         try connection.command(PostgreSQLSchema.create(table.destination, as: name))
         var values: [PostgreSQLValue] = []
+        let types = Dictionary(table.source?.columns.map { ($0.name, $0.type) } ?? []) { first, _ in first }
         let fill = table.fill(name) { value, column in
-            let text = value.text { Self.parameter($0, &values) }
-            guard let base = value.base, let was = table.source?.columns.first(where: { $0.name == base }),
-                was.type != column.type
-            else { return text }
-            // A truth value becomes a number by way of `integer` only.
-            return was.type == "boolean" ? "(\(text))::integer::\(column.type)" : "(\(text))::\(column.type)"
+            // Each column by itself: beside it there may be a value of the new type.
+            value.text(column: { Self.cast($0, types[$0], to: column.type) }) { Self.parameter($0, &values) }
         }
         if let fill { try connection.query(fill, values) }
+    }
+
+    /// A column as a value of another type.
+    private static func cast(_ column: SQLName, _ type: String?, to wanted: String) -> String {
+        guard let type, type != wanted else { return column.description }
+        // A truth value becomes a number by way of `integer` only.
+        return type == "boolean" ? "\(column)::integer::\(wanted)" : "\(column)::\(wanted)"
     }
 
     private func copyUnlessKept(_ join: JoinMigration) throws {

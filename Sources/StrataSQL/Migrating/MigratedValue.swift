@@ -10,10 +10,15 @@ package struct MigratedValue: Hashable, Sendable {
         package let type: AttributeType
     }
 
-    /// The expression, with U+0000 where a parameter stands: names and SQL never have it.
-    private let marked: String
-    /// What its parameters stand for, in their order.
-    package let constants: [Constant]
+    /// What the expression consists of.
+    private enum Part: Hashable {
+        case sql(String)
+        /// A column of the row that was there before, whose type may be another one.
+        case column(SQLName)
+        case constant(Constant)
+    }
+
+    private let parts: [Part]
     /// The column that it is made of, if that is one and serves no other purpose.
     package let base: SQLName?
     /// Whether it is that column, unchanged.
@@ -24,28 +29,33 @@ package struct MigratedValue: Hashable, Sendable {
     let isStrict: Bool
 
     private init(
-        _ marked: String,
-        _ constants: [Constant] = [],
+        _ parts: [Part],
         base: SQLName? = nil,
         isPlain: Bool = false,
         readsOthers: Bool = false,
         isStrict: Bool = false
     ) {
-        self.marked = marked
-        self.constants = constants
+        self.parts = parts
         self.base = base
         self.isPlain = isPlain
         self.readsOthers = readsOthers
         self.isStrict = isStrict
     }
 
-    static let null = MigratedValue("NULL")
-    private static let mark = "\0"
+    static let null = MigratedValue([.sql("NULL")])
 
-    package var isNull: Bool { marked == "NULL" }
+    package var isNull: Bool { self == .null }
+
+    /// What its parameters stand for, in their order.
+    package var constants: [Constant] {
+        parts.compactMap { part in
+            guard case .constant(let constant) = part else { return nil }
+            return constant
+        }
+    }
 
     /// The value, if it is the same for all rows and not NULL.
-    package var constant: Constant? { marked == Self.mark ? constants.first : nil }
+    package var constant: Constant? { parts.count == 1 ? constants.first : nil }
 
     /// The expression; in a subquery the row is called `t`, and a parameter is a question mark.
     package var text: String { text { _ in "?" } }
@@ -53,48 +63,61 @@ package struct MigratedValue: Hashable, Sendable {
     /// What the parameters are bound to.
     package var bindings: [SQLBinding] { constants.map(\.binding) }
 
-    /// The expression, with parameters as `parameter` writes them.
-    package func text(_ parameter: (Constant) -> String) -> String {
-        guard !constants.isEmpty else { return marked }
-        let parts = marked.split(separator: Self.mark, omittingEmptySubsequences: false)
-        return zip(parts, constants.map(parameter) + [""]).map { $0 + $1 }.joined()
+    /// The expression, with parameters as `parameter` writes them, and columns whose values it takes as `column` does.
+    package func text(
+        column: (SQLName) -> String = { $0.description },
+        _ parameter: (Constant) -> String
+    ) -> String {
+        parts.map { part in
+            switch part {
+            case .sql(let text): text
+            case .column(let name): column(name)
+            case .constant(let constant): parameter(constant)
+            }
+        }.joined()
     }
 
     /// A column as it is.
     static func column(_ name: SQLName) -> MigratedValue {
-        MigratedValue(name.description, base: name, isPlain: true, isStrict: true)
+        MigratedValue([.column(name)], base: name, isPlain: true, isStrict: true)
     }
 
     /// A value that is the same for all rows.
     static func constant(_ value: SQLBinding, _ type: AttributeType) -> MigratedValue {
         if case .null = value { return .null }
-        return MigratedValue(mark, [Constant(binding: value, type: type)])
+        return MigratedValue([.constant(Constant(binding: value, type: type))])
     }
 
     /// A column, or a value where it is NULL.
     static func column(_ name: SQLName, orElse value: SQLBinding, _ type: AttributeType) -> MigratedValue {
         if case .null = value { return column(name) }
-        return MigratedValue("COALESCE(\(name), \(mark))", [Constant(binding: value, type: type)], base: name)
+        return MigratedValue(
+            [
+                .sql("COALESCE("), .column(name), .sql(", "), .constant(Constant(binding: value, type: type)),
+                .sql(")"),
+            ],
+            base: name
+        )
     }
 
     /// An expression over the row's own columns.
     static func expression(_ text: String, base: SQLName?, isStrict: Bool = false) -> MigratedValue {
-        MigratedValue(text, base: base, isStrict: isStrict)
+        MigratedValue([.sql(text)], base: base, isStrict: isStrict)
     }
 
     /// An expression that looks at other rows.
-    static func query(_ text: String) -> MigratedValue { MigratedValue("(\(text))", readsOthers: true) }
+    static func query(_ text: String) -> MigratedValue { MigratedValue([.sql("(\(text))")], readsOthers: true) }
 
     /// One value for the rows of some entities, whose numbers are in the column `entity`, another for those of others.
     static func cases(_ groups: [(value: MigratedValue, numbers: [Int])], entity: SQLName) -> MigratedValue {
         let bases = Set(groups.compactMap { $0.value.isNull ? nil : $0.value.base })
         let isOfOne = bases.count == 1 && groups.allSatisfy { $0.value.isNull || $0.value.base != nil }
-        let arms = groups.filter { !$0.value.isNull }.map { group in
-            "WHEN \(entity) IN (\(group.numbers.map(String.init).joined(separator: ", "))) THEN \(group.value.marked)"
+        let arms = groups.filter { !$0.value.isNull }.flatMap { group in
+            let numbers = group.numbers.map(String.init).joined(separator: ", ")
+            return [.sql(" WHEN \(entity) IN (\(numbers)) THEN ")] + group.value.parts
         }
         return MigratedValue(
-            "CASE \(arms.joined(separator: " ")) END",
-            groups.filter { !$0.value.isNull }.flatMap(\.value.constants),
+            [.sql("CASE")] + arms + [.sql(" END")],
             base: isOfOne ? bases.first : nil,
             readsOthers: groups.contains { $0.value.readsOthers }
         )

@@ -161,6 +161,79 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
+    @Test(arguments: ["Integer 16", "Integer 32", "Integer 64"])
+    func `m036 m038 an optional truth value becomes a required number, with a default for objects that have none`(
+        _ type: String
+    ) throws {
+        let store = try AgingStore(.migrating)
+        let flag = "<attribute name=\"n\" optional=\"YES\" attributeType=\"String\"/>"
+        try store.use(
+            city(
+                flag
+                    + "<attribute name=\"open\" optional=\"YES\" attributeType=\"Boolean\" usesScalarValueType=\"NO\"/>"
+            )
+        ) { context in
+            for value in [true, nil, false] { context.insert("City", ["open": value]) }
+        }
+        let v2 = city(
+            flag
+                + "<attribute name=\"open\" attributeType=\"\(type)\" defaultValueString=\"7\" usesScalarValueType=\"NO\"/>"
+        )
+        try store.use(v2) { context in
+            let values = try context.all("City").map { $0.value(forKey: "open") as? Int }
+            expectEqual(values, [1, 7, 0])
+        }
+        try expectEqual(store.problems(v2), [])
+    }
+
+    @Test(arguments: ["Double", "Decimal", "Float"])
+    func `m036 m040 an optional number becomes a required one with a fraction`(_ type: String) throws {
+        let store = try filled()
+        let v2 = city(
+            name
+                + "<attribute name=\"people\" attributeType=\"\(type)\" defaultValueString=\"0.5\" usesScalarValueType=\"NO\"/>"
+        )
+        try store.use(v2) { context in
+            let values = try context.all("City").map { $0.value(forKey: "people") as? NSNumber }
+            expectEqual(values, [126_000, 0.5])
+        }
+        try expectEqual(store.problems(v2), [])
+    }
+
+    @Test func `m038 m039 attributes of several types become one of the entity above`() throws {
+        let store = try AgingStore(.migrating)
+        try store.use(
+            ModelSketch.model(
+                """
+                Place: n String
+                City(Place): size Bool
+                Town(Place): size Int16
+                Village(Place): size Int32
+                """
+            )
+        ) { context in
+            context.make("City", "c", ["size": true])
+            context.make("Town", "t", ["size": 300])
+            context.make("Village", "v", ["size": 70_000])
+            context.make("Village", "w")
+            try context.save()
+        }
+        let v2 = ModelSketch.model(
+            """
+            Place: n String, size Int64!=9
+            City(Place):
+            Town(Place):
+            Village(Place):
+            """
+        )
+        try store.use(v2) { context in
+            try expectEqual(
+                context.dump().filter { !$0.hasPrefix("Place") },
+                ["City c size=1", "Town t size=300", "Village v size=70000", "Village w size=9"]
+            )
+        }
+    }
+
     @Test func `m041 m042 m079 m080 all types that do not fit are listed`() throws {
         let store = try filled()
         let v2 = city(
