@@ -48,6 +48,25 @@ struct GivenNameTests {
         try context.save()
     }
 
+    @Test func `a name may change in the case of its letters alone`() throws {
+        let store = ReopenedStore()
+        try store.with(Self.model(nil)) { try Self.fill($0) }
+        func renamed(_ version: String, _ column: String, _ table: String) -> NSManagedObjectModel {
+            Self.model(version) { model in
+                let person = model.entitiesByName["Person"]
+                person?.attributesByName["firstName"]?.userInfo = ["postgresql.column": column]
+                person?.relationshipsByName["boss"]?.userInfo = ["postgresql.column": "\(column)_of_boss"]
+                model.entitiesByName["Club"]?.relationshipsByName["people"]?.userInfo = ["postgresql.table": table]
+            }
+        }
+        for (version, column, table) in [("2", "First_Name", "Membership"), ("3", "first_name", "membership")] {
+            let model = renamed(version, column, table)
+            try store.with(model) { try Self.check($0) }
+            try expectEqual(store.problems(model), [])
+            try expect(store.columns("person").contains(column))
+        }
+    }
+
     @Test func `attributes may be called as columns that each table has of itself, but columns may not`() throws {
         let store = ReopenedStore()
         let names = ["xmin", "ctid", "tableoid", "xmax"]

@@ -129,8 +129,10 @@ package struct TableAlteration: Sendable {
             guard let type = unused.removeValue(forKey: base.raw.uppercased()), type == column.type.uppercased() else {
                 return nil
             }
-            if base.raw.uppercased() != column.name.raw.uppercased() {
-                if existing.contains(column.name.raw.uppercased()) { return nil }
+            if base.raw != column.name.raw {
+                let isTaken = existing.contains(column.name.raw.uppercased())
+                // The name of the column itself, in letters of another case, is free.
+                if isTaken, base.raw.uppercased() != column.name.raw.uppercased() { return nil }
                 renamed.append((base, column.name))
             }
             if !value.isPlain { changes.append((base, value)) }
