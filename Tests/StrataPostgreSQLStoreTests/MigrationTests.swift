@@ -4,6 +4,7 @@ import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -211,6 +212,39 @@ struct MigrationTests {
         let context = try store.open(2)
         try expectEqual(ChangingStore.values("title", context), ["Bonn", "Ulm"])
         ChangingStore.close(context)
+    }
+
+    @Test func `metadata that somebody writes while the migration waits for the tables is kept`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let writer = try store.connection()
+        let found = try writer.query("SELECT metadata FROM strata_store")[0].data(0)
+        var metadata = try require(
+            PropertyListSerialization.propertyList(from: found, format: nil) as? [String: Any]
+        )
+        metadata["mine"] = "kept"
+        let data = try PropertyListSerialization.data(fromPropertyList: metadata, format: .binary, options: 0)
+        try writer.command("BEGIN")
+        try writer.query("UPDATE strata_store SET metadata = $1", [.bytea(data)])
+
+        let done = DispatchSemaphore(value: 0)
+        let failure = Mutex<(any Error)?>(nil)
+        Thread.detachNewThread {
+            defer { done.signal() }
+            do { ChangingStore.close(try store.open(2)) } catch { failure.withLock { $0 = error } }
+        }
+        let session = try store.connection()
+        let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'strata_store'::regclass"
+        while try session.query(waiting).rowCount == 0 { usleep(1_000) }
+        try writer.command("COMMIT")
+        try require(done.wait(timeout: .now() + 300) == .success)
+
+        try require(failure.withLock { $0 } == nil)
+        let context = try store.open(2)
+        defer { ChangingStore.close(context) }
+        let kept = context.persistentStoreCoordinator?.persistentStores.first?.metadata["mine"] as? String
+        expectEqual(kept, "kept")
+        try expectEqual(store.problems(2), [])
     }
 
     @Test func `the history speaks of the new entities and names`() throws {

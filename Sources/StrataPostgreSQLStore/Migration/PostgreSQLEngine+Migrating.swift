@@ -119,8 +119,10 @@ extension PostgreSQLEngine {
             return false
         }
         try StoreFormat.bringUp(metadata, of: target, connection)
-        let migration = try PostgreSQLMigration(request, target, metadata, connection)
-        try migration.run()
+        guard try PostgreSQLMigration(request, target, metadata, connection).run() else {
+            try connection.command("ROLLBACK")
+            return false
+        }
         // Their statements and numbers of entities are those of the old model.
         try StoreSessions.endOthers(of: target, connection)
         try ShapeCommit(connection, target, pool).commit { connection in

@@ -55,8 +55,13 @@ final class PostgreSQLMigration {
     }
 
     /// Writes everything.
-    func run() throws {
+    ///
+    /// - Returns: Whether it did; not if the store has another version by now.
+    func run() throws -> Bool {
         try lockAll()
+        // Somebody may have written it while the tables were waited for.
+        metadata = try StoreMetadata.locked(connection, place)
+        guard metadata.versionHashes == request.migration.sourceHashes else { return false }
         // Copying large tables takes the time that it takes.
         connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
         let (dropped, successors) = replacedTables()
@@ -91,6 +96,7 @@ final class PostgreSQLMigration {
         try writeMetadata()
         try makeForeignKeys()
         for successor in successors { try belongings.makeTriggers(of: successor.new) }
+        return true
     }
 
     /// The tables that will be dropped, and which ones take their places.

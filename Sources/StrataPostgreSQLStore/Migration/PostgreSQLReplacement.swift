@@ -69,6 +69,11 @@ package final class PostgreSQLReplacement {
                 return false
             }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
+            // Once more: somebody may have written it while the tables were waited for.
+            guard try StoreMetadata.locked(connection, target.place).versionHashes == hashes else {
+                try connection.command("ROLLBACK")
+                return false
+            }
             hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
             // Before objects are made in vain.
             let names = oldNames
