@@ -84,7 +84,14 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         opened.withLock { $0 = engine }
     }
 
+    /// Whether a migration reads the store.
+    private static func isMigrationSource(_ options: [AnyHashable: Any]?) -> Bool {
+        StoreOption.flag(options?[migrationSourceOption])
+    }
+
     private static func replicas(_ options: [AnyHashable: Any]) throws -> (urls: [URL], wait: Double) {
+        // A replica may be behind.
+        if isMigrationSource(options) { return ([], 0) }
         let value = options[NSPostgreSQLReplicasOption]
         let list = value == nil ? [] : value as? [Any] ?? (value as? NSArray).map { Array($0) }
         let urls = list?.compactMap { $0 as? URL ?? ($0 as? String).flatMap { URL(string: $0) } }
@@ -101,12 +108,13 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     private static func pinnedVersions(_ options: [AnyHashable: Any]) -> (most: Int, age: Double?) {
         let most = StoreOption.number(options[NSPostgreSQLPinnedVersionsOption]).map { Int(min(max($0, 1), 1024)) }
-        let age = StoreOption.number(options[NSPostgreSQLPinnedVersionAgeOption])
+        let age = isMigrationSource(options) ? nil : StoreOption.number(options[NSPostgreSQLPinnedVersionAgeOption])
         return (most ?? 16, age.flatMap { $0 > 0 ? $0 : nil })
     }
 
     package func open() throws {
-        guard let postgreSQL else { return }
+        // Whoever follows a store numbers its transactions, which is to write to it.
+        guard let postgreSQL, !Self.isMigrationSource(options) else { return }
         try postgreSQL.watchForChanges()
         guard let coordinator = persistentStoreCoordinator,
             StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])

@@ -20,7 +20,7 @@ struct ReplacementTests {
         ).rowCount > 0
     }
 
-    private func migrate(_ store: ChangingStore) throws -> Bool {
+    private func migrate(_ store: ChangingStore, _ options: [AnyHashable: Any]? = nil) throws -> Bool {
         let (first, second) = (ChangingStore.model(1), ChangingStore.model(2))
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
         let cities = try require(mapping.entityMappings.first { $0.sourceEntityName == "City" })
@@ -28,7 +28,7 @@ struct ReplacementTests {
         title.valueExpression = NSExpression(format: "uppercase:($source.name)")
         let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
         return try manager.migrateInPlace(
-            StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: nil),
+            StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: options),
             mapping,
             from: nil,
             to: nil
@@ -100,6 +100,49 @@ struct ReplacementTests {
         )
         expectEqual((0..<5).map { found[0].int64($0) }, [1, 1, 1, 1, 1])
         try expectEqual(store.problems(2), [])
+    }
+
+    @Test func `a migration does not wait for itself where transactions of the history have no number yet`() throws {
+        let store = ChangingStore()
+        let tracking: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
+        try store.fill(tracking)
+        try store.connection().command(
+            "UPDATE strata_transaction SET number = NULL; UPDATE strata_history SET last = 0"
+        )
+        let start = ContinuousClock.now
+        try expect(migrate(store, tracking.merging([NSPersistentStoreTimeoutOption: 20]) { $1 }))
+        expect(.now - start < .seconds(15))
+        try expectEqual(store.problems(2), [])
+    }
+
+    @Test func `the age that pinned versions may reach is none of a migration`() throws {
+        let store = ReopenedStore()
+        func model(_ version: String?) -> NSManagedObjectModel {
+            let entities = ["City", "River"].map { StoreModels.entity($0, [StoreModels.attribute("name", .string)]) }
+            for entity in entities { entity.versionHashModifier = version }
+            return StoreModels.model(entities[0], entities[1])
+        }
+        try store.with(model(nil)) { context in
+            for entity in ["City", "River"] {
+                let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+                object.setValue("Ems", forKey: "name")
+            }
+            try context.save()
+        }
+        let (first, second) = (model(nil), model("2"))
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
+        let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
+        // Whoever is done with one entity reads the other.
+        manager.progressHandler = { _ in usleep(500_000) }
+        let options = [NSPostgreSQLPinnedVersionAgeOption: 0.2]
+        let place = StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: options)
+        try expect(manager.migrateInPlace(place, mapping, from: nil, to: nil))
+        try store.with(second) { context in
+            for entity in ["City", "River"] {
+                let found = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: entity))
+                expectEqual(found.map { $0.value(forKey: "name") as? String }, ["Ems"])
+            }
+        }
     }
 
     @Test func `what a killed migration has left is removed by the next one`() throws {

@@ -68,3 +68,7 @@ package protocol StoreReplacement: AnyObject {
     /// Removes it, and lets others write to the other one again.
     func abandon()
 }
+
+/// The option of a store that a migration reads, which has locked it: nothing of it is followed, and its version may be held for as long as that
+/// takes.
+package let migrationSourceOption = "StrataMigrationSourceOption"

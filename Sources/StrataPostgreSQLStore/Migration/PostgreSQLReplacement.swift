@@ -60,6 +60,8 @@ package final class PostgreSQLReplacement {
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
                 try StoreFormat.bringUp(target, connection)
             }
+            // Who reads the history meanwhile, finds numbers. To give them is to write.
+            try HistoryQueries.number(connection)
             // Objects are made meanwhile, for as long as that takes.
             try connection.command("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
             try OpenDatabase.lockShape(of: target, connection)

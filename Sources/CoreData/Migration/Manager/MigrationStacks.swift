@@ -94,6 +94,7 @@ struct MigrationStack {
     ) throws -> MigrationStack {
         var options = MigrationOptions.withoutMigration(options)
         options[NSReadOnlyPersistentStoreOption] = true
+        if StoreTypes.storeClass(type) is any MigratingStore.Type { options[migrationSourceOption] = true }
         do {
             if type == NSSQLiteStoreType, !FileManager.default.fileExists(atPath: url.path) {
                 throw MigrationFailure.error(.fileNoSuchFile, "There is no file \(url.path).", url: url)
