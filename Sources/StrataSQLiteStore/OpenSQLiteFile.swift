@@ -217,6 +217,7 @@ package final class OpenSQLiteFile: Sendable {
         let count = HistoryMapping.tombstoneCount(for: mapping)
         guard try HistorySchema.prepare(tombstoneCount: count, connection) else { return }
         try HistoryBaseline(mapping, connection).write(connection)
+        try HistoryCounters.noteMigration(connection)
     }
 
     static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {

@@ -10,6 +10,47 @@ extension PostgreSQLEngine: HistoryStore {
 
     package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
 
+    package func lastGivenHistoryNumber() throws -> Int64? {
+        let database = try openDatabase()
+        return try PostgreSQLBoundary.run(.reading, database.place) {
+            try database.pool.reading { connection in
+                try database.requireSame(connection)
+                // Those without a number will get the next ones.
+                return try connection.query(
+                    """
+                    SELECT last + (SELECT pg_catalog.count(*) FROM strata_transaction WHERE number IS NULL) FROM strata_history
+                    """
+                ).firstInt64
+            }
+        }
+    }
+
+    package func beginHistory(after number: Int64) throws {
+        let database = try openDatabase()
+        try PostgreSQLBoundary.run(.saving, database.place) {
+            try database.pool.withConnection { connection in
+                try database.requireSame(connection)
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                try connection.query(
+                    """
+                    INSERT INTO strata_history AS h (last, purged) VALUES ($1, 0)
+                    ON CONFLICT (singleton) DO UPDATE SET last = GREATEST(h.last, excluded.last)
+                    """,
+                    [.int8(number + 1)]
+                )
+                try connection.query(
+                    "INSERT INTO strata_transaction (number, id, time, author, process) VALUES ($1, $2, $3, $4, $5)",
+                    [
+                        .int8(number + 1), .uuid(UUID()), .float8(Date().timeIntervalSinceReferenceDate),
+                        .text(HistoryAuthor.migrationByObjects), .text(ProcessInfo.processInfo.processName),
+                    ]
+                )
+                try connection.commit()
+            }
+        }
+        database.recordHistory()
+    }
+
     package func hasWritten(_ number: Int64) -> Bool { own.withLock { $0.contains(number) } }
 
     package func forgetOwnTransactions() { own.withLock { $0 = OwnTransactions() } }

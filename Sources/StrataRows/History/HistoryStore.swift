@@ -26,6 +26,15 @@ package protocol HistoryStore: RowStore {
     /// - Throws: 134301 if the query has to be answered completely and cannot be any more.
     func history(_ query: HistoryQuery) throws -> [HistoryRecord]
 
+    /// The number of the last transaction that was ever given, be there a history by now or not; `nil` if there never was one.
+    func lastGivenHistoryNumber() throws -> Int64?
+
+    /// Lets the history of a new store, to which nobody has saved yet, begin behind the end of another one, whose place it takes.
+    ///
+    /// The next number is that of a transaction without changes. So whoever has read the other history to its end learns that something is
+    /// missing.
+    func beginHistory(after number: Int64) throws
+
     /// Removes transactions, with their changes.
     ///
     /// - Returns: How many.
@@ -50,6 +59,12 @@ package protocol HistoryStore: RowStore {
     ///
     /// - Returns: How many transactions were removed.
     func purgeHistory(consumersLiveSince time: Double) throws -> Int
+}
+
+/// The authors of transactions that the framework writes by itself.
+package enum HistoryAuthor {
+    /// Of the transaction with which the history of a store begins that was made of another one's objects.
+    package static let migrationByObjects = "com.apple.coredata.schemamigrator: migration by objects"
 }
 
 /// A consumer as a store knows it.

@@ -243,6 +243,21 @@ enum HistoryCounters {
         return next
     }
 
+    /// Writes the transaction of the last number, without changes, if there is such a number and no transaction: the store has taken the place of
+    /// another one, whose history ended before it.
+    static func noteMigration(_ connection: Connection) throws {
+        guard try connection.firstInt64("SELECT MAX(Z_PK) FROM ATRANSACTION") == nil else { return }
+        let number = try last(.transaction, connection)
+        guard number > 0 else { return }
+        let statement = try connection.statement(
+            "INSERT INTO ATRANSACTION (Z_PK, Z_ENT, ZTIMESTAMP, ZAUTHOR) VALUES (?, 16002, ?, ?)"
+        )
+        try statement.bind(number, at: 1)
+        try statement.bind(Date().timeIntervalSinceReferenceDate, at: 2)
+        try statement.bind(HistoryAuthor.migrationByObjects, at: 3)
+        try statement.run()
+    }
+
     /// Lets the next number be one higher than `number`.
     static func advance(_ counter: Counter, to number: Int64, _ connection: Connection) throws {
         let statement = try connection.statement(

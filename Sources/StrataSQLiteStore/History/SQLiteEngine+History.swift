@@ -11,6 +11,32 @@ extension SQLiteEngine: HistoryStore {
 
     package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
 
+    package func lastGivenHistoryNumber() throws -> Int64? {
+        let file = try openFile()
+        return try SQLiteBoundary.run(.reading, file.url) {
+            try file.pool.read(isSnapshot: true) { connection in
+                guard try !HistorySchema.isPresent(in: SQLCatalog(connection)) else {
+                    return try HistoryCounters.last(.transaction, connection)
+                }
+                return try connection.firstInt64(
+                    SQL("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(HistorySchema.Counter.transaction.rawValue)")
+                )
+            }
+        }
+    }
+
+    package func beginHistory(after number: Int64) throws {
+        let file = try openFile()
+        try SQLiteBoundary.run(.saving, file.url) {
+            try file.pool.write { connection in
+                try HistoryCounters.advance(.transaction, to: number + 1, connection)
+                // Without the option there is the number only: tables would make the file read-only for those who do not record.
+                guard try HistorySchema.isPresent(in: SQLCatalog(connection)) else { return }
+                try HistoryCounters.noteMigration(connection)
+            }
+        }
+    }
+
     package func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try readHistory { try $0.records(query) } }
 
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {

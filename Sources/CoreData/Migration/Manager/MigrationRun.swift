@@ -42,7 +42,7 @@ final class MigrationRun {
     /// Carries the mapping model out.
     func run() throws {
         try resolve()
-        target.adoptIdentity(of: source.store.store)
+        try target.adoptIdentity(of: source.store)
         // The first read settles which version of the source everything is taken from.
         try source.context.setQueryGenerationFrom(.current)
         destination.context.settings.savesUnvalidated = true

@@ -118,9 +118,13 @@ struct MigrationTarget {
 
     // MARK: - Identity
 
-    /// Lets the new store be the old one: its UUID, and what the application has put into its metadata.
-    func adoptIdentity(of source: NSPersistentStore) {
-        let store = stack.store.store
+    /// Lets the new store be the old one: its UUID, what the application has put into its metadata, and where the history goes on.
+    ///
+    /// The history begins anew. But history tokens name the store by its UUID: none from before may fit by chance.
+    ///
+    /// - Throws: Errors of the stores.
+    func adoptIdentity(of old: OpenStore) throws {
+        let (source, store) = (old.store, stack.store.store)
         guard !isAddition, store is any EngineStore || store is NSAtomicStore else { return }
         if store is SQLiteStore {
             store.metadata = source.metadata ?? [:]
@@ -132,6 +136,9 @@ struct MigrationTarget {
             store.metadata = metadata.merging(own) { _, own in own }
         }
         store.identifier = source.identifier
+        if let last = try (old.rows as? any HistoryStore)?.lastGivenHistoryNumber() {
+            try (stack.store.rows as? any HistoryStore)?.beginHistory(after: last)
+        }
     }
 
     /// Reserves the keys from 1 to the highest of the source's, so that objects can keep theirs.
