@@ -76,6 +76,13 @@ struct SharedRowCacheTests {
             return true
         }
 
+        /// Forgets what was told so far.
+        func drain() {
+            while told.wait(timeout: .now() + 2) == .success {}
+        }
+
+        func isTold(within seconds: Double) -> Bool { told.wait(timeout: .now() + seconds) == .success }
+
         /// An object as a context of the other coordinator knows it.
         func elsewhere(_ id: NSManagedObjectID, _ context: NSManagedObjectContext) throws -> NSManagedObject {
             let own = try require(other.managedObjectID(forURIRepresentation: id.uriRepresentation()))
@@ -102,6 +109,31 @@ struct SharedRowCacheTests {
         expect(try watched.wait { try watched.value("name", ids[0]) == "Roma" as NSString })
         try expectEqual(watched.cached(ids), [true, true, true, false])
         expectThrows(CocoaError.self) { try watched.value("name", ids[3]) }
+    }
+
+    @Test func `of a store that was set back all rows are read again, and who follows it is told`() throws {
+        let watched = try Watched(GuideModel.make())
+        let ids = try watched.insert("City", ["Rome", "Oslo"])
+        try watched.saveElsewhere { context in
+            try watched.elsewhere(ids[0], context).setValue("Roma", forKey: "name")
+        }
+        expect(try watched.wait { try watched.value("name", ids[0]) == "Roma" as NSString })
+        watched.drain()
+        // As from a backup: of an earlier moment, with another value.
+        try TestDatabase.run(
+            """
+            BEGIN; DELETE FROM strata_change; DELETE FROM strata_transaction; UPDATE strata_history SET last = 1;
+            UPDATE city SET name = 'Rom' WHERE name = 'Roma'; COMMIT
+            """,
+            in: watched.stack.storeURL
+        )
+        expect(watched.isTold(within: 20))
+        try expectEqual(watched.value("name", ids[0]), "Rom" as NSString)
+        // What comes now is heard of, though its number was given before.
+        try watched.saveElsewhere { context in
+            try watched.elsewhere(ids[1], context).setValue("Kristiania", forKey: "name")
+        }
+        expect(try watched.wait { try watched.value("name", ids[1]) == "Kristiania" as NSString })
     }
 
     @Test func `rows whose derived attributes others have changed are read again`() throws {

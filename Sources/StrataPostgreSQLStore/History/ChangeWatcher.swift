@@ -90,7 +90,13 @@ final class ChangeWatcher: @unchecked Sendable {
         }
     }
 
-    private var channel: String { "strata \(database.metadata.uuid)" }
+    /// What wake-ups are called: a digest of the schema's name, which whoever has the store open knows.
+    ///
+    /// PostgreSQL cuts names off that are too long, and wakes nobody up by them.
+    private var channel: String {
+        let digest = SHA2.sha256(Data(database.pool.target.schema.utf8)).prefix(16)
+        return "strata_" + digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
 
     private func listen() throws -> Connection {
         let connection = try database.pool.open()
@@ -134,7 +140,14 @@ final class ChangeWatcher: @unchecked Sendable {
         if FaultGuard.changeWatching.isOff { return }
         #endif
         try HistoryQueries.number(connection)
-        guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest > last else {
+        guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest != last else {
+            return
+        }
+        guard newest > last else {
+            // The database was set back, as from a backup. Anything may be otherwise, and numbers that were known are given once more.
+            engine.noteChangesOfOthers()
+            last = newest
+            told.withLock { $0 }?()
             return
         }
         let found = try connection.query(
@@ -173,10 +186,15 @@ final class ChangeWatcher: @unchecked Sendable {
 
 extension PostgreSQLEngine {
     /// Starts to watch for changes, if the store keeps a history: without one there is nothing that tells of them.
-    package func watchForChanges() throws {
+    ///
+    /// - Parameter isLate: Whether others may have written since rows were cached, which are read again then.
+    /// - Throws: Errors of reading the history.
+    package func watchForChanges(isLate: Bool = false) throws {
         let database = try openDatabase()
         guard database.recordsHistory else { return }
         let last = try lastHistoryNumber()
+        // Not before: what is written in between would be in neither.
+        if isLate { noteChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }
         if let told = toldOfChanges.withLock({ $0 }) { new.tell(told) }
         let old = watcher.withLock { current in
@@ -193,8 +211,7 @@ extension PostgreSQLEngine {
     func followHistory(of database: OpenDatabase) {
         guard database.recordsHistory, watcher.withLock({ $0 == nil }) else { return }
         // What others have saved before is not told.
-        noteChangesOfOthers()
-        try? watchForChanges()
+        do { try watchForChanges(isLate: true) } catch { noteChangesOfOthers() }
         // The store may have been closed meanwhile.
         if (try? openDatabase()) == nil { watcher.withLock { $0 }?.stop() }
     }
