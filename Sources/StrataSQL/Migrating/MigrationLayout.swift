@@ -190,13 +190,55 @@ struct MigrationMapper {
         return nil
     }
 
-    /// Whether a derived value cannot be taken over.
+    // MARK: - Derived attributes
+
+    /// Whether a derived value cannot be taken over: it is derived in another way, or of something that is not taken over as it is.
     private func needsComputing(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool {
-        rows.contains { row in
-            guard entity.subtree.contains(row.to.number) else { return false }
-            guard let old = row.pair.source(of: slot), old.isDerived else { return true }
-            return old.traits?.derivation != slot.traits?.derivation
+        rows.contains { entity.subtree.contains($0.to.number) && !keepsDerived(slot, $0) }
+    }
+
+    /// How many derived values may be derived of one another for all of them to be taken over.
+    private static let longestChain = 8
+
+    private func keepsDerived(_ slot: Slot, _ row: MappedPair, _ length: Int = 0) -> Bool {
+        guard length < Self.longestChain, let old = row.pair.source(of: slot), old.isDerived, old.type == slot.type,
+            old.traits?.derivation == slot.traits?.derivation
+        else { return false }
+        switch slot.traits?.derivation {
+        case .function(_, let attribute)?: return keeps(attribute, row, length)
+        case .copy(let name, let attribute)?:
+            return keeps(row.to.layout.slot(named: name)?.relationship, row, attribute, length)
+        case .aggregate(_, let name, let attribute)?:
+            return keeps(row.to.layout.toMany(named: name)?.relationship, row, attribute, length)
+        case .now?, nil: return true
         }
+    }
+
+    /// Whether the values of an attribute stay what they are, under their name.
+    private func keeps(_ attribute: String, _ row: MappedPair, _ length: Int) -> Bool {
+        guard let slot = row.to.layout.slot(named: attribute), let old = row.pair.source(of: slot),
+            old.name == attribute, old.type == slot.type, old.isDerived == slot.isDerived
+        else { return false }
+        return slot.isDerived
+            ? keepsDerived(slot, row, length + 1) : self.attribute(row, slot, isTagged: false).isPlain
+    }
+
+    /// Whether a relationship leads to the same objects as before, and these keep the values of an attribute, if one matters.
+    private func keeps(_ relationship: Relationship?, _ row: MappedPair, _ attribute: String?, _ length: Int) -> Bool {
+        guard let relationship, let target = relationship.destination else { return false }
+        let owners = pairs.filter { $0.to.layout.isKind(of: relationship.entity) }
+        let members = pairs.filter { $0.to.layout.isKind(of: target) }
+        let isSame =
+            owners.allSatisfy { keepsName(of: relationship, $0) }
+            && (relationship.inverse.map { inverse in members.allSatisfy { keepsName(of: inverse, $0) } } ?? true)
+        // Who is at the other end does not stay so if rows go.
+        guard isSame, links(relationship, ownedBy: owners).allSatisfy({ !$0.isFiltered }) else { return false }
+        return attribute.map { name in members.allSatisfy { keeps(name, $0, length) } } ?? true
+    }
+
+    private func keepsName(of relationship: Relationship, _ row: MappedPair) -> Bool {
+        guard let old = row.pair.source(of: relationship) else { return false }
+        return old.name == relationship.name && old.isToMany == relationship.isToMany
     }
 
     // MARK: - Joins

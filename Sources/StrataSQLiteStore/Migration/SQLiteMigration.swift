@@ -369,14 +369,31 @@ final class SQLiteMigration {
         return groups
     }
 
+    /// Whether an attribute is derived of one that is derived itself.
+    private func isDerivedOfDerived(_ slot: Slot, _ layout: EntityLayout) -> Bool {
+        let source: Slot? =
+            switch slot.traits?.derivation {
+            case .function(_, let name)?: layout.slot(named: name)
+            case .copy(let relationship, let name)?:
+                layout.slot(named: relationship)?.relationship?.destination?.slot(named: name)
+            case .aggregate(_, let relationship, let name?)?:
+                layout.toMany(named: relationship)?.relationship.destination?.slot(named: name)
+            default: nil
+            }
+        return source?.isDerived == true
+    }
+
     private func computeDerived() throws {
         let triggers = DerivedTriggers(destination)
-        for table in layout.tables {
-            let wanted = Set(table.derived)
-            for computation in triggers.computations
-            where computation.table == table.destination.name && wanted.contains(computation.column) {
-                try connection.run(SQL(computation.sql))
-            }
+        let wanted = layout.tables.flatMap { table in
+            triggers.computations.filter { $0.table == table.destination.name && table.derived.contains($0.column) }
+        }
+        // What is derived of a derived value follows it, in whatever order they come.
+        let isChained = destination.entities.contains { entity in
+            entity.layout.slots.contains { $0.isDerived && isDerivedOfDerived($0, entity.layout) }
+        }
+        for _ in 0..<(isChained ? wanted.count : 1) {
+            for computation in wanted { try connection.run(SQL(computation.sql)) }
         }
         for statement in triggers.statements { try connection.execute(statement) }
     }

@@ -338,6 +338,114 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
+    /// A change of ``shops``, and the derived values that the shop and its orders have then.
+    struct ShopChange: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let edits: [(old: String, new: String)]
+        var removed: [String] = []
+        let values: [String]
+
+        /// The lines of the model.
+        func lines(_ lines: String) -> String {
+            edits.reduce(lines) { text, edit in
+                expect(text.contains(edit.old))
+                return text.replacing(edit.old, with: edit.new)
+            }.split(separator: "\n").compactMap { line in
+                guard removed.contains(where: { line.contains(" name=\"\($0)\"") }) else { return String(line) }
+                return line.hasSuffix("</entity>") ? "</entity>" : nil
+            }.joined(separator: "\n")
+        }
+    }
+
+    /// Shops with derived values of each kind.
+    private static let shops = """
+        <entity name="Shop"><attribute name="name" optional="YES" attributeType="String"/>
+        <attribute name="alias" optional="YES" attributeType="String"/>
+        <attribute name="plain" optional="YES" attributeType="String" derived="YES" derivationExpression="lowercase:(name)"/>
+        <attribute name="number" optional="YES" attributeType="Integer 64" derived="YES" derivationExpression="orders.@count" usesScalarValueType="NO"/>
+        <attribute name="total" optional="YES" attributeType="Double" derived="YES" derivationExpression="orders.price.@sum" usesScalarValueType="NO"/>
+        <relationship name="orders" optional="YES" toMany="YES" destinationEntity="Order" inverseName="shop" inverseEntity="Order"/>
+        <relationship name="returns" optional="YES" toMany="YES" destinationEntity="Order" inverseName="origin" inverseEntity="Order"/></entity>
+        <entity name="Order"><attribute name="price" optional="YES" attributeType="Double" usesScalarValueType="NO"/>
+        <attribute name="weight" optional="YES" attributeType="Double" usesScalarValueType="NO"/>
+        <attribute name="shopName" optional="YES" attributeType="String" derived="YES" derivationExpression="shop.name"/>
+        <relationship name="shop" optional="YES" maxCount="1" destinationEntity="Shop" inverseName="orders" inverseEntity="Shop"/>
+        <relationship name="origin" optional="YES" maxCount="1" destinationEntity="Shop" inverseName="returns" inverseEntity="Shop"/></entity>
+        <entity name="Express" parentEntity="Order"/>
+        """
+
+    private static func taking(_ name: String, from other: String) -> (old: String, new: String) {
+        (" name=\"\(name)\" ", " name=\"\(name)\" elementID=\"\(other)\" versionHashModifier=\"2\" ")
+    }
+
+    static let shopChanges = [
+        ShopChange(
+            testDescription: "a modifier",
+            edits: [(" name=\"weight\" ", " name=\"weight\" versionHashModifier=\"2\" ")],
+            values: ["ulm", "2", "3.0", "Ulm"]
+        ),
+        ShopChange(
+            testDescription: "another text",
+            edits: [taking("name", from: "alias")],
+            removed: ["alias"],
+            values: ["donau", "2", "3.0", "Donau"]
+        ),
+        ShopChange(
+            testDescription: "another number",
+            edits: [taking("price", from: "weight")],
+            removed: ["weight"],
+            values: ["ulm", "2", "30.0", "Ulm"]
+        ),
+        ShopChange(
+            testDescription: "other members",
+            edits: [taking("orders", from: "returns"), taking("shop", from: "origin")],
+            removed: ["returns", "origin"],
+            values: ["ulm", "1", "4.0", "Ulm"]
+        ),
+        ShopChange(
+            testDescription: "fewer members",
+            edits: [("<entity name=\"Express\" parentEntity=\"Order\"/>", "")],
+            values: ["ulm", "1", "1.0", "Ulm"]
+        ),
+        ShopChange(
+            testDescription: "a required number",
+            edits: [
+                (
+                    "name=\"price\" optional=\"YES\" attributeType=\"Double\"",
+                    "name=\"price\" attributeType=\"Double\" defaultValueString=\"100\""
+                )
+            ],
+            values: ["ulm", "3", "103.0", "Ulm"]
+        ),
+        ShopChange(
+            testDescription: "another function",
+            edits: [("lowercase:(name)", "uppercase:(name)")],
+            values: ["ULM", "2", "3.0", "Ulm"]
+        ),
+    ]
+
+    @Test(arguments: shopChanges)
+    func `m071 what derived attributes are computed from may change, and they follow`(_ change: ShopChange) throws {
+        let store = try AgingStore(.migrating)
+        try store.use(Self.shops) { context in
+            let shop = context.insert("Shop", ["name": "Ulm", "alias": "Donau"])
+            context.insert("Order", ["price": 1, "weight": 10, "shop": shop])
+            context.insert("Express", ["price": 2, "weight": 20, "shop": shop])
+            context.insert("Order", ["price": 4, "weight": 40, "origin": shop])
+            if change.values[1] == "3" { context.insert("Order", ["shop": shop]) }
+        }
+        let v2 = change.lines(Self.shops)
+        try store.use(v2) { context in
+            let shop = try require(context.all("Shop").first)
+            let names = try context.all("Order").compactMap { order in
+                order.value(forKey: "shop") == nil ? nil : order.value(forKey: "shopName") as? String
+            }
+            let derived = ["plain", "number", "total"].map { key in shop.value(forKey: key).map { "\($0)" } ?? "nil" }
+            expectEqual(derived + [Set(names).sorted().joined(separator: ", ")], change.values)
+        }
+        try expectEqual(store.problems(v2), [])
+    }
+
     @Test func `m072 m073 data moves out into files, and back in`() throws {
         func model(_ isExternal: Bool) -> String {
             city(
