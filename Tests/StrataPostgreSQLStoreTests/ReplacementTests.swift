@@ -3,6 +3,7 @@ import Expectations
 import Foundation
 import StrataPostgreSQL
 import StrataPostgreSQLStore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -143,6 +144,41 @@ struct ReplacementTests {
                 expectEqual(found.map { $0.value(forKey: "name") as? String }, ["Ems"])
             }
         }
+    }
+
+    @Test func `others write while a migration waits for a table, and a deadlock is no end of it`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let model = ChangingStore.model(1)
+        try model.tryFreeze()
+        let (schema, hashes) = (model.frozen.schema, model.entityVersionHashesByName)
+        let writer = try store.connection()
+        try writer.command("BEGIN; UPDATE city SET name = 'Köln' WHERE name = 'Ulm'")
+        let done = DispatchSemaphore(value: 0)
+        let result = Mutex<Result<Bool, any Error>?>(nil)
+        Thread.detachNewThread {
+            defer { done.signal() }
+            let begun = Result {
+                let replacement = try PostgreSQLReplacement(
+                    of: TestDatabase.url(for: store.url),
+                    schema: schema,
+                    configuration: nil,
+                    hashes: hashes,
+                    timeout: 60
+                )
+                replacement?.abandon()
+                return replacement != nil
+            }
+            result.withLock { $0 = begun }
+        }
+        let session = try store.connection()
+        let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'city'::regclass"
+        while try session.query(waiting).rowCount == 0 { usleep(1_000) }
+        // Another one comes, and the first goes on to a table that the migration has.
+        try session.command("SET lock_timeout = '10s'; UPDATE city SET name = 'Bern' WHERE name = 'Bonn'")
+        try writer.command("SET lock_timeout = '10s'; UPDATE strata_history SET last = last; COMMIT")
+        try require(done.wait(timeout: .now() + 300) == .success)
+        try expect(require(result.withLock { $0 }).get())
     }
 
     @Test func `what a killed migration has left is removed by the next one`() throws {

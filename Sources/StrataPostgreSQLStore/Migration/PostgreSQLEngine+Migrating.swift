@@ -58,7 +58,7 @@ extension PostgreSQLEngine {
             let pool = OpenDatabase.pool(target, size: 2, timeout: request.timeout)
             defer { pool.close() }
             return try pool.withConnection { connection in
-                pool.explainWaits(of: connection, waiting: lockWait)
+                pool.explainWaits(of: connection, waiting: LockTurns.wait)
                 return try migrate(request, target, pool, connection)
             }
         }
@@ -67,49 +67,39 @@ extension PostgreSQLEngine {
     /// For how many seconds the server may be silent once it has the locks and works.
     static let workPatience = 86_400.0
 
-    /// For how many seconds a table is waited for before others get their turn.
-    static let lockWait = 1.0
-
     private static func migrate(
         _ request: PostgreSQLMigrationRequest,
         _ target: ConnectionTarget,
         _ pool: ConnectionPool,
         _ connection: Connection
     ) throws -> Bool {
-        let end = ContinuousClock.now + .seconds(request.timeout)
-        while true {
-            connection.patience = max(request.timeout, 1)
-            do {
-                return try attempt(request, target, pool, connection)
-            } catch let error as PostgreSQLError where error.sqlState == "55P03" && ContinuousClock.now < end {
-                // Others get their turn before it is tried again.
-                try connection.command("ROLLBACK")
-                usleep(UInt32.random(in: 50_000..<200_000))
-            } catch let error as PostgreSQLError where error.sqlState == "55P03" || error.kind != .server {
-                throw error
-            } catch let error as CocoaError where [.migration, .migrationCancelled].contains(error.code) {
-                throw error
-            } catch let error as PostgreSQLError {
-                throw MigrationErrors.failure(
-                    request.url,
-                    PostgreSQLBoundary.cocoaError(error, .migrating, target.place),
-                    place: target.place
-                )
-            } catch {
-                throw MigrationErrors.failure(request.url, error, place: target.place)
+        do {
+            return try LockTurns(connection, timeout: request.timeout).transaction {
+                try attempt(request, target, pool, connection)
             }
+        } catch let error as PostgreSQLError where error.sqlState == "55P03" || error.kind != .server {
+            throw error
+        } catch let error as CocoaError where [.migration, .migrationCancelled].contains(error.code) {
+            throw error
+        } catch let error as PostgreSQLError {
+            throw MigrationErrors.failure(
+                request.url,
+                PostgreSQLBoundary.cocoaError(error, .migrating, target.place),
+                place: target.place
+            )
+        } catch {
+            throw MigrationErrors.failure(request.url, error, place: target.place)
         }
     }
 
+    /// Migrates in the transaction that is open.
     private static func attempt(
         _ request: PostgreSQLMigrationRequest,
         _ target: ConnectionTarget,
         _ pool: ConnectionPool,
         _ connection: Connection
     ) throws -> Bool {
-        try connection.command(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = \(Int(lockWait * 1000))"
-        )
+        connection.patience = max(request.timeout, 1)
         try OpenDatabase.lockShape(of: target, connection)
         guard let metadata = try StoreMetadata.read(connection, target.place) else {
             throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")

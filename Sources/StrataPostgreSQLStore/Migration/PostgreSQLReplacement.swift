@@ -60,30 +60,38 @@ package final class PostgreSQLReplacement {
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
                 try StoreFormat.bringUp(target, connection)
             }
-            // Who reads the history meanwhile, finds numbers. To give them is to write.
-            try HistoryQueries.number(connection)
-            // Objects are made meanwhile, for as long as that takes.
-            try connection.command("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
-            try OpenDatabase.lockShape(of: target, connection)
-            guard let metadata = try StoreMetadata.read(connection, target.place), metadata.versionHashes == hashes
-            else {
-                try connection.command("ROLLBACK")
-                return false
-            }
-            try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
-            // Once more: somebody may have written it while the tables were waited for.
-            guard try StoreMetadata.locked(connection, target.place).versionHashes == hashes else {
-                try connection.command("ROLLBACK")
-                return false
-            }
-            hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
-            // Before objects are made in vain.
-            let names = oldNames
-            try TableBelongings(of: names, connection).requireNoObstacles(names, [], old, target.place)
-            return true
+            pool.explainWaits(of: connection, waiting: LockTurns.wait)
+            return try lockOutWriters(hashes, old)
         }
         guard isExpected else { return nil }
         try PostgreSQLEngine.destroy(at: url, timeout: timeout)
+    }
+
+    /// Begins the transaction that keeps others from writing.
+    ///
+    /// - Returns: Whether the store has the hashes that were expected.
+    /// - Throws: `migration` (134110) if something is in the way of new tables; ``PostgreSQLError``.
+    private func lockOutWriters(_ hashes: [String: Data], _ old: URL) throws -> Bool {
+        // Objects are made meanwhile, for as long as that takes.
+        let settings = ["SET LOCAL idle_in_transaction_session_timeout = 0"]
+        // Whoever reads the history meanwhile finds its transactions numbered. To number them is to write.
+        let number = { [connection] in try HistoryQueries.number(connection) }
+        let isExpected = try LockTurns(connection, timeout: timeout).transaction(settings, before: number) {
+            try OpenDatabase.lockShape(of: target, connection)
+            let metadata = try StoreMetadata.read(connection, target.place)
+            guard metadata?.versionHashes == hashes else { return false }
+            try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
+            // Once more: somebody may have written it while the tables were waited for.
+            return try StoreMetadata.locked(connection, target.place).versionHashes == hashes
+        }
+        guard isExpected else {
+            try connection.command("ROLLBACK")
+            return false
+        }
+        hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
+        // Before objects are made in vain.
+        try TableBelongings(of: oldNames, connection).requireNoObstacles(oldNames, [], old, target.place)
+        return true
     }
 
     /// The URL of the schema for the new store.
@@ -168,8 +176,10 @@ package final class PostgreSQLReplacement {
         do {
             try PostgreSQLBoundary.run(.migrating, target.place) {
                 try makeForeignKeys(schema, configuration)
-                pool.explainWaits(of: connection, waiting: PostgreSQLEngine.lockWait)
-                try lockAll()
+                // Others get their turn in between.
+                try LockTurns(connection, timeout: timeout).savepoint {
+                    try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
+                }
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
                 let belongings = try TableBelongings(of: oldNames + Self.sequences(source), connection)
                 try connection.command("DROP TABLE \(oldTables)")
@@ -227,23 +237,6 @@ package final class PostgreSQLReplacement {
             let violations = try ForeignKeys(mapping, connection).make()
             guard violations.isEmpty else { throw ForeignKeys.failure(url, violations, target.place) }
             try connection.commit()
-        }
-    }
-
-    /// Keeps everybody from the old tables; others get their turn in between, as whoever waits for a table keeps all others from it.
-    private func lockAll() throws {
-        let end = ContinuousClock.now + .seconds(timeout)
-        while true {
-            try connection.command(
-                "SAVEPOINT strata_place; SET LOCAL lock_timeout = \(Int(PostgreSQLEngine.lockWait * 1000))"
-            )
-            do {
-                try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
-                return
-            } catch let error as PostgreSQLError where error.sqlState == "55P03" && ContinuousClock.now < end {
-                try connection.command("ROLLBACK TO SAVEPOINT strata_place")
-                usleep(UInt32.random(in: 50_000..<200_000))
-            }
         }
     }
 
