@@ -280,6 +280,13 @@ struct VerificationTests {
         ("UPDATE city SET strata_id = 1000000", "have keys that were not given yet"),
         ("ALTER TABLE city DROP COLUMN people", "city.people is missing"),
         ("UPDATE strata_change SET seq = 77", "changes are of no transaction"),
+        ("ALTER TABLE city DROP CONSTRAINT city_pkey", "city has not the primary key (strata_id)"),
+        ("ALTER TABLE strata_change DROP CONSTRAINT strata_change_pkey", "strata_change has not the primary key"),
+        ("SELECT setval('strata_keys_city', 1, false)", "2 rows of city have keys that were not given yet"),
+        ("ALTER SEQUENCE strata_keys_city INCREMENT BY 1", "increments by 1, not 1000"),
+        ("DROP SEQUENCE strata_keys_city", "the sequence strata_keys_city is missing"),
+        ("SELECT setval('strata_transaction_seq_seq', 1, false)", "transactions have places that were not given yet"),
+        ("DROP INDEX strata_transaction_number", "the index strata_transaction_number is missing"),
     ])
     func `what plain SQL has broken is found`(_ sql: String, _ sign: String) throws {
         let store = ChangingStore()
@@ -289,5 +296,67 @@ struct VerificationTests {
         if sql.contains("strata_id") { try connection.command("DELETE FROM city WHERE strata_id > 1") }
         try connection.command(sql)
         try expect(store.problems(1).contains { $0.contains(sign) })
+    }
+
+    @Test(arguments: [
+        ("CREATE INDEX strata_unique_person_name ON person (name)", "strata_unique_person_name is not unique"),
+        (
+            "CREATE UNIQUE INDEX strata_unique_person_name ON person (name, number)",
+            "strata_unique_person_name is of (\"name\", \"number\"), not of (\"name\")"
+        ),
+        (
+            "CREATE UNIQUE INDEX strata_unique_person_name ON person (name) WHERE number > 0",
+            "strata_unique_person_name has some rows, not all"
+        ),
+        (
+            "CREATE UNIQUE INDEX strata_unique_person_name ON membership (members_id)",
+            "strata_unique_person_name is of membership, not of person"
+        ),
+        (
+            "CREATE INDEX membership_inverse_index ON membership (clubs_id)",
+            "membership_inverse_index is of (\"clubs_id\")"
+        ),
+        ("CREATE UNIQUE INDEX person_entity_index ON person (strata_entity)", "person_entity_index is unique"),
+        ("ALTER TABLE membership DROP CONSTRAINT membership_pkey", "membership has not the primary key"),
+        (
+            "UPDATE membership SET members_id = (SELECT strata_id FROM person WHERE name = 'Anna')",
+            "1 pairs of membership have an object in members_id that is no Member"
+        ),
+    ])
+    func `indexes and pairs that are not as the model has them are found`(_ sql: String, _ sign: String) throws {
+        func model() -> NSManagedObjectModel {
+            let person = StoreModels.entity("Person", [StoreModels.attribute("name", .string)])
+            let member = StoreModels.entity("Member", [StoreModels.attribute("number", .integer32)])
+            let club = StoreModels.entity("Club")
+            let (clubs, members) = (StoreModels.toMany("clubs", club), StoreModels.toMany("members", member))
+            StoreModels.connect(clubs, members)
+            for relationship in [clubs, members] { relationship.userInfo = ["postgresql.table": "membership"] }
+            person.uniquenessConstraints = [["name"]]
+            person.subentities = [member]
+            member.properties.append(clubs)
+            club.properties = [members]
+            return StoreModels.model(person, member, club)
+        }
+        let store = ReopenedStore()
+        try store.with(model()) { context in
+            func insert(_ entity: String) -> NSManagedObject {
+                NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+            }
+            insert("Person").setValue("Anna", forKey: "name")
+            let ben = insert("Member")
+            ben.setValue("Ben", forKey: "name")
+            insert("Club").setValue(Set([ben]), forKey: "members")
+            try context.save()
+        }
+        try expectEqual(store.problems(model()), [])
+        let words = sql.split(separator: " ")
+        if let place = words.firstIndex(of: "INDEX") {
+            try store.command("DROP INDEX \(words[place + 1])")
+            // One row of each entity.
+            if sql.contains("(strata_entity)") { try store.command("DELETE FROM person WHERE name = 'Anna'") }
+        }
+        try store.command(sql)
+        let problems = try store.problems(model())
+        expect(problems.contains { $0.contains(sign) }, "\(problems)")
     }
 }

@@ -14,6 +14,10 @@ struct FetchIndexes {
         let name: String
         /// The way in which it is kept, the columns, and which rows.
         let text: String
+        /// The columns, if it is of nothing else.
+        let columns: [SQLName]?
+        /// Whether it has some rows only.
+        var isPartial = false
     }
 
     private let entity: EntityMapping
@@ -30,7 +34,11 @@ struct FetchIndexes {
     private var folded: [Definition] {
         entity.layout.ownSlots.flatMap { slot in
             entity.columns[slot.index].folded.map {
-                Definition(name: "\(entity.table.raw)_\($0.name.raw)_index", text: "(\($0.name) NULLS FIRST)")
+                Definition(
+                    name: "\(entity.table.raw)_\($0.name.raw)_index",
+                    text: "(\($0.name) NULLS FIRST)",
+                    columns: [$0.name]
+                )
             }
         }
     }
@@ -38,15 +46,26 @@ struct FetchIndexes {
     private func definition(_ index: IndexDefinition) -> Definition? {
         let name = "\(PostgreSQLName.folded(entity.layout.name))_\(PostgreSQLName.folded(index.name))_index"
         let condition = index.predicate.flatMap(condition).map { " WHERE \($0)" } ?? ""
+        let isPartial = !condition.isEmpty
         if let box = BoxIndex(index, entity) {
-            return Definition(name: name, text: "USING gist (\(box.expression(nil)))\(condition)")
+            let text = "USING gist (\(box.expression(nil)))\(condition)"
+            return Definition(name: name, text: text, columns: nil, isPartial: isPartial)
         }
         let columns = index.columns.compactMap { column -> String? in
             let text = column.expression.map(expression) ?? self.column(column.name)
             return text.map { "\($0) \(column.isAscending ? "NULLS FIRST" : "DESC NULLS LAST")" }
         }
         guard !columns.isEmpty, columns.count == index.columns.count else { return nil }
-        return Definition(name: name, text: "(\(columns.joined(separator: ", ")))\(condition)")
+        let plain = index.columns.compactMap { column in
+            column.expression == nil ? entity.column(named: column.name)?.name : nil
+        }
+        let isPlain = zip(columns, plain).allSatisfy { $0.hasPrefix("\($1) ") } && plain.count == columns.count
+        return Definition(
+            name: name,
+            text: "(\(columns.joined(separator: ", ")))\(condition)",
+            columns: isPlain ? plain : nil,
+            isPartial: isPartial
+        )
     }
 
     /// The column of a property, in the form that conditions compare; `nil` for bytes, which may be too long for an index.

@@ -24,7 +24,7 @@ struct HandMadeStore {
     ///
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) with what is otherwise.
     func require() throws {
-        let problems = try tableProblems() + indexProblems() + sequenceProblems()
+        let problems = try tableProblems() + indexProblems() + StoreSequences(mapping, connection).problems
         if let first = problems.first {
             let others = problems.count > 1 ? ", and \(problems.count - 1) more" : ""
             throw refusal(
@@ -138,22 +138,6 @@ struct HandMadeStore {
         return wanted.compactMap { name, unique in
             guard let found = isUnique[name] else { return "the index \(name) is missing, or not valid" }
             return found == unique ? nil : "the index \(name) is \(unique ? "not " : "")unique"
-        }
-    }
-
-    private func sequenceProblems() throws -> [String] {
-        let found = try connection.query(
-            """
-            SELECT c.relname::text, s.seqincrement FROM pg_catalog.pg_sequence AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.seqrelid
-            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = pg_catalog.current_schema()
-            """
-        )
-        let increments = Dictionary(found.rows.map { ($0.string(0), $0.int64(1)) }) { first, _ in first }
-        return mapping.tables.compactMap { table in
-            let name = PostgreSQLSchema.sequence(table).raw
-            guard let increment = increments[name] else { return "the sequence \(name) is missing" }
-            return increment == PostgreSQLSchema.keyBlock
-                ? nil : "the sequence \(name) increments by \(increment), not \(PostgreSQLSchema.keyBlock)"
         }
     }
 

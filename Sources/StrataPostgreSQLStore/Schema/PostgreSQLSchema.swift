@@ -136,6 +136,10 @@ package struct PostgreSQLSchema {
         let name: SQLName
         let table: SQLName
         let sql: String
+        /// The columns, in their order; `nil` if it is of something else as well.
+        let columns: [SQLName]?
+        /// Whether it has some rows only.
+        var isPartial = false
         /// The constraint that it keeps; `nil` for one that makes reads fast.
         var constraint: SQLConstraint?
     }
@@ -149,26 +153,31 @@ package struct PostgreSQLSchema {
         )
         var indexes: [Index] = []
         var known: Set<String> = []
-        func add(_ name: String, _ table: SQLName, _ definition: String) {
+        func add(_ name: String, _ table: SQLName, _ definition: String, _ columns: [SQLName]?, isPartial: Bool = false)
+        {
             guard known.insert("\(table) \(definition)").inserted else { return }
             let name = names.name(PostgreSQLName.limited(name))
-            indexes.append(Index(name: name, table: table, sql: "CREATE INDEX \(name) ON \(table) \(definition)"))
+            let sql = "CREATE INDEX \(name) ON \(table) \(definition)"
+            indexes.append(Index(name: name, table: table, sql: sql, columns: columns, isPartial: isPartial))
         }
         for table in mapping.tables {
             for entity in table.entities {
                 for slot in entity.layout.ownSlots where slot.kind == .reference {
                     guard let column = entity.columns[slot.index].name else { continue }
-                    add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))")
+                    add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))", [column])
                 }
             }
             for column in table.inverselessKeys {
-                add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))")
+                add("\(table.name.raw)_\(column.raw)_index", table.name, "(\(column))", [column])
             }
             if table.entities.count > 1 {
-                add("\(table.name.raw)_entity_index", table.name, "(\(SQLNaming.postgresql.entity))")
+                let column = SQLNaming.postgresql.entity
+                add("\(table.name.raw)_entity_index", table.name, "(\(column))", [column])
             }
             for entity in table.entities {
-                for index in FetchIndexes(entity, mapping).definitions { add(index.name, entity.table, index.text) }
+                for index in FetchIndexes(entity, mapping).definitions {
+                    add(index.name, entity.table, index.text, index.columns, isPartial: index.isPartial)
+                }
             }
             for constraint in table.constraints {
                 let columns = constraint.columns.map { "\($0) NULLS FIRST" }.joined(separator: ", ")
@@ -177,13 +186,15 @@ package struct PostgreSQLSchema {
                         name: constraint.index,
                         table: table.name,
                         sql: "CREATE UNIQUE INDEX \(constraint.index) ON \(table.name) (\(columns))",
+                        columns: constraint.columns,
                         constraint: constraint
                     )
                 )
             }
         }
         for join in mapping.joinTables {
-            add("\(join.name.raw)_inverse_index", join.name, "(\(join.second), \(join.first))")
+            let columns = [join.second, join.first]
+            add("\(join.name.raw)_inverse_index", join.name, "(\(join.second), \(join.first))", columns)
         }
         return indexes
     }

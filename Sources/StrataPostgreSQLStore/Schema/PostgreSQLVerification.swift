@@ -40,9 +40,13 @@ package struct PostgreSQLVerification {
                 verification.problems += try StoreTables.problems(mapping, in: connection)
                 // What is not there cannot be looked at.
                 guard verification.problems.isEmpty else { return verification.problems }
-                try verification.checkIndexes()
+                let sequences = try StoreSequences(mapping, connection)
+                verification.problems += try StoreIndexes(mapping, connection).problems + sequences.problems
                 verification.problems += try ForeignKeys(mapping, connection).problems()
-                for table in mapping.tables { try verification.checkRows(table) }
+                for table in mapping.tables {
+                    try verification.checkRows(table)
+                    if sequences.has(table) { try verification.checkKeys(table) }
+                }
                 for entity in mapping.entities { try verification.checkReferences(entity) }
                 for join in mapping.joinTables { try verification.checkPairs(join) }
                 try verification.checkFolded()
@@ -59,23 +63,6 @@ package struct PostgreSQLVerification {
         if number > 0 { problems.append(what(number)) }
     }
 
-    // MARK: - Tables
-
-    private mutating func checkIndexes() throws {
-        let found = try connection.query(
-            """
-            SELECT c.relname::text, i.indisvalid FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = pg_catalog.current_schema()
-            """
-        )
-        let isValid = Dictionary(found.rows.map { ($0.string(0), $0.int64(1) != 0) }) { $0 && $1 }
-        for index in PostgreSQLSchema.indexes(mapping) where isValid[index.name.raw] != true {
-            problems.append(
-                "the index \(index.name.raw) is \(isValid[index.name.raw] == nil ? "missing" : "not valid")"
-            )
-        }
-    }
-
     // MARK: - Rows
 
     private mutating func checkRows(_ table: SQLTable) throws {
@@ -86,11 +73,14 @@ package struct PostgreSQLVerification {
         try count("SELECT pg_catalog.count(*) FROM \(table.name) WHERE \(naming.version) < 1") {
             "\($0) rows of \(table.name.raw) have no version"
         }
-        // The sequence gives the first key of a block.
+    }
+
+    private mutating func checkKeys(_ table: SQLTable) throws {
+        // The sequence gives the first key of a block. One that was not asked yet gives the value that it has.
         try count(
             """
-            SELECT pg_catalog.count(*) FROM \(table.name), \(PostgreSQLSchema.sequence(table)) AS s
-            WHERE \(naming.key) < 1 OR \(naming.key) >= s.last_value + \(PostgreSQLSchema.keyBlock)
+            SELECT pg_catalog.count(*) FROM \(table.name), \(PostgreSQLSchema.sequence(table)) AS s WHERE \(naming.key) < 1
+            OR \(naming.key) >= s.last_value + CASE WHEN s.is_called THEN \(PostgreSQLSchema.keyBlock) ELSE 0 END
             """
         ) { "\($0) rows of \(table.name.raw) have keys that were not given yet" }
     }
@@ -135,7 +125,18 @@ package struct PostgreSQLVerification {
     }
 
     private mutating func checkPairs(_ join: SQLJoinTable) throws {
-        for (column, table) in [(join.first, join.firstTable), (join.second, join.secondTable)] {
+        let ends = [
+            (join.first, join.firstTable, join.ownerNumber), (join.second, join.secondTable, join.memberNumber),
+        ]
+        for (column, table, number) in ends {
+            if let entity = mapping.entity(storeNumber: Int64(number)) {
+                try count(
+                    """
+                    SELECT pg_catalog.count(*) FROM \(join.name) AS t JOIN \(table) AS d ON d.\(naming.key) = t.\(column)
+                    WHERE NOT (\(isKind("d", of: entity)))
+                    """
+                ) { "\($0) pairs of \(join.name.raw) have an object in \(column.raw) that is no \(entity.layout.name)" }
+            }
             try count(
                 """
                 SELECT pg_catalog.count(*) FROM \(join.name) AS t
@@ -189,6 +190,17 @@ package struct PostgreSQLVerification {
     // MARK: - History
 
     private mutating func checkHistory() throws {
+        let sequence = try connection.query("SELECT pg_catalog.pg_get_serial_sequence('strata_transaction', 'seq')")
+        if let name = sequence[0].optionalString(0) {
+            try count(
+                """
+                SELECT pg_catalog.count(*) FROM strata_transaction AS t, \(name) AS s
+                WHERE t.seq > s.last_value OR t.seq = s.last_value AND NOT s.is_called
+                """
+            ) { "history: \($0) transactions have places that were not given yet" }
+        } else {
+            problems.append("history: no sequence gives transactions their places")
+        }
         try count(
             "SELECT pg_catalog.count(*) FROM strata_change AS c WHERE NOT EXISTS (SELECT 1 FROM strata_transaction AS t WHERE t.seq = c.seq)"
         ) { "history: \($0) changes are of no transaction" }
