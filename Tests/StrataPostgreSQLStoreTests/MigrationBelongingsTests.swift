@@ -69,6 +69,70 @@ struct MigrationBelongingsTests {
         try store.connection().command("ALTER TABLE country OWNER TO CURRENT_USER")
     }
 
+    @Test func `tables that are written anew keep their parameters, their replica identity and their publications`()
+        throws
+    {
+        let store = KeyedStore()
+        try store.make(KeyedStore.atlas(1))
+        let publication = "strata_publication_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        try store.connection().command(
+            """
+            ALTER TABLE country SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_enabled = false);
+            ALTER TABLE country REPLICA IDENTITY FULL; CREATE PUBLICATION \(publication) FOR TABLE country, region
+            """
+        )
+        defer { _ = try? Server.connection().command("DROP PUBLICATION \(publication)") }
+        try store.make(KeyedStore.atlas(2))
+        let found = try store.connection().query(
+            """
+            SELECT c.reloptions::text, c.relreplident::text, (SELECT t.reloptions::text FROM pg_class AS t WHERE t.oid = c.reltoastrelid),
+            (SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_publication_tables WHERE pubname = '\(publication)')
+            FROM pg_class AS c WHERE c.oid = 'country'::regclass
+            """
+        )
+        expectEqual(
+            (0..<4).map { found[0].optionalString($0) },
+            [
+                "{fillfactor=70,autovacuum_vacuum_scale_factor=0.05}", "f", "{autovacuum_enabled=false}",
+                "country region",
+            ]
+        )
+        try expectEqual(store.problems(KeyedStore.atlas(2)), [])
+    }
+
+    @Test func `a migration names what operators have added to a table and would be lost`() throws {
+        let store = KeyedStore()
+        try store.make(KeyedStore.atlas(1))
+        let session = try store.connection()
+        let publication = "strata_publication_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        try session.command(
+            """
+            ALTER TABLE country ADD COLUMN note text; ALTER TABLE region ADD COLUMN note text;
+            CREATE RULE silent AS ON DELETE TO country DO ALSO NOTHING;
+            ALTER TABLE country ALTER COLUMN note SET NOT NULL;
+            CREATE UNIQUE INDEX of_notes ON country (note); ALTER TABLE country REPLICA IDENTITY USING INDEX of_notes;
+            CREATE PUBLICATION \(publication) FOR TABLE country WHERE (strata_id > 7)
+            """
+        )
+        defer { _ = try? Server.connection().command("DROP PUBLICATION IF EXISTS \(publication)") }
+        let error = expectThrows(CocoaError.self) { try store.open(KeyedStore.atlas(2)) }
+        let text = error?.localizedDescription ?? ""
+        for sign in [
+            "column note (of country)", "rule silent (of country)", "replica identity by an index (of country)",
+            "publication \(publication), which has a row filter or a list of columns (of country)",
+        ] {
+            expect(text.contains(sign), "\(text)")
+        }
+        expect(!text.contains("of region"), "\(text)")
+        try expectEqual(store.problems(KeyedStore.atlas(1)), [])
+        try session.command(
+            "DROP RULE silent ON country; DROP PUBLICATION \(publication); ALTER TABLE country DROP COLUMN note"
+        )
+        try session.command("ALTER TABLE country REPLICA IDENTITY DEFAULT")
+        try store.make(KeyedStore.atlas(2))
+        try expectEqual(store.problems(KeyedStore.atlas(2)), [])
+    }
+
     @Test func `a migration names the views and other objects that are in its way, and has changed nothing`() throws {
         let store = KeyedStore()
         try store.make(KeyedStore.atlas(1))

@@ -181,6 +181,35 @@ struct ReplacementTests {
         try expect(require(result.withLock { $0 }).get())
     }
 
+    @Test func `what operators have set for tables goes on, and their own columns are named before anything is made`()
+        throws
+    {
+        let store = ChangingStore()
+        try store.fill()
+        try store.connection().command(
+            """
+            ALTER TABLE city ADD COLUMN note text; ALTER TABLE strata_consumer ADD COLUMN remark text;
+            ALTER TABLE city SET (fillfactor = 70); ALTER TABLE strata_transaction REPLICA IDENTITY FULL
+            """
+        )
+        let error = expectThrows(CocoaError.self) { _ = try migrate(store) }
+        let text = error?.localizedDescription ?? ""
+        expect(text.contains("column note (of city)"), "\(text)")
+        expect(text.contains("column remark (of strata_consumer)"), "\(text)")
+        try store.connection().command(
+            "ALTER TABLE city DROP COLUMN note; ALTER TABLE strata_consumer DROP COLUMN remark"
+        )
+        try expect(migrate(store))
+        let found = try store.connection().query(
+            """
+            SELECT (SELECT reloptions::text FROM pg_class WHERE oid = 'city'::regclass),
+            (SELECT relreplident::text FROM pg_class WHERE oid = 'strata_transaction'::regclass)
+            """
+        )
+        expectEqual((0..<2).map { found[0].optionalString($0) }, ["{fillfactor=70}", "f"])
+        try expectEqual(store.problems(2), [])
+    }
+
     @Test func `what a killed migration has left is removed by the next one`() throws {
         let store = ChangingStore()
         try store.fill()

@@ -66,7 +66,9 @@ final class PostgreSQLMigration {
         connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
         let (dropped, successors) = replacedTables()
         let belongings = try TableBelongings(of: dropped, connection)
-        try belongings.requireNoObstacles(dropped, successors, request.url, place)
+        let rewritten = Set(successors.map(\.old))
+        let columns = PostgreSQLSchema.columns(source).filter { rewritten.contains($0.key) }
+        try belongings.requireNoObstacles(dropped, successors, keeping: columns, request.url, place)
         try checkRows()
         // Before rows are written: what is noted for them to be looked at later keeps tables from being changed.
         hadForeignKeys = try ForeignKeys.drop(connection)

@@ -90,7 +90,9 @@ package final class PostgreSQLReplacement {
         }
         hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
         // Before objects are made in vain.
-        try TableBelongings(of: oldNames, connection).requireNoObstacles(oldNames, [], old, target.place)
+        let columns = PostgreSQLSchema.columns(source)
+        let belongings = try TableBelongings(of: oldNames, connection)
+        try belongings.requireNoObstacles(oldNames, [], keeping: columns, old, target.place)
         return true
     }
 

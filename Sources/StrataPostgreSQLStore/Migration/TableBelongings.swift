@@ -3,7 +3,8 @@ import StrataKeys
 import StrataPostgreSQL
 import StrataSQL
 
-/// What others have given to tables that are dropped, and that the tables in their place shall have: their owner, privileges and triggers.
+/// What others have given to tables that are dropped, and that the tables in their place shall have: their owner, privileges and triggers, storage
+/// parameters, replica identity, and publications.
 ///
 /// Used by one thread, in one transaction.
 struct TableBelongings {
@@ -35,6 +36,11 @@ struct TableBelongings {
     private var privileges: [String: [Privilege]] = [:]
     private var owners: [String: String] = [:]
     private var triggers: [String: [Trigger]] = [:]
+    /// What `SET` is given.
+    private var parameters: [String: String] = [:]
+    /// What replicas are told of changed rows, where that is not usual.
+    private var replicaIdentities: [String: String] = [:]
+    private var publications: [String: [String]] = [:]
 
     /// Looks at tables and sequences of the schema that the session sees, while they are there.
     init(of names: [SQLName], _ connection: Connection) throws {
@@ -83,6 +89,41 @@ struct TableBelongings {
                 Trigger(name: row.string(1), definition: row.string(2), firing: row.optionalString(3))
             )
         }
+        try readSettings(list)
+    }
+
+    private mutating func readSettings(_ list: PostgreSQLValue) throws {
+        let option = "pg_catalog.quote_ident(o.option_name) || ' = ' || pg_catalog.quote_literal(o.option_value)"
+        let set = try connection.query(
+            """
+            SELECT s.name, pg_catalog.string_agg(s.option, ', ') FROM (
+            SELECT c.relname::text AS name, \(option) AS option FROM pg_catalog.pg_class AS c
+            CROSS JOIN LATERAL pg_catalog.pg_options_to_table(c.reloptions) AS o WHERE \(Self.areNamed) AND c.relkind = 'r'
+            UNION ALL
+            SELECT c.relname::text, 'toast.' || \(option) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_class AS t ON t.oid = c.reltoastrelid
+            CROSS JOIN LATERAL pg_catalog.pg_options_to_table(t.reloptions) AS o WHERE \(Self.areNamed) AND c.relkind = 'r'
+            ) AS s GROUP BY 1
+            """,
+            [list]
+        )
+        for row in set.rows { parameters[row.string(0)] = row.string(1) }
+        let identified = try connection.query(
+            """
+            SELECT c.relname::text, CASE c.relreplident WHEN 'f' THEN 'FULL' ELSE 'NOTHING' END FROM pg_catalog.pg_class AS c
+            WHERE \(Self.areNamed) AND c.relkind = 'r' AND c.relreplident IN ('f', 'n')
+            """,
+            [list]
+        )
+        for row in identified.rows { replicaIdentities[row.string(0)] = row.string(1) }
+        let published = try connection.query(
+            """
+            SELECT c.relname::text, pg_catalog.quote_ident(p.pubname) FROM pg_catalog.pg_publication_rel AS r
+            JOIN pg_catalog.pg_publication AS p ON p.oid = r.prpubid JOIN pg_catalog.pg_class AS c ON c.oid = r.prrelid
+            WHERE \(Self.areNamed) ORDER BY 1, 2
+            """,
+            [list]
+        )
+        for row in published.rows { publications[row.string(0), default: []].append(row.string(1)) }
     }
 
     private static let areNamed = """
@@ -120,8 +161,20 @@ struct TableBelongings {
             let passing = privilege.mayBePassedOn ? " WITH GRANT OPTION" : ""
             try connection.command("GRANT \(what) ON \(kind) \(successor.new) TO \(privilege.grantee)\(passing)")
         }
+        if !isSequence { try handOnSettings(to: successor) }
         if let owner = owners[successor.old.raw] {
             try connection.command("ALTER \(kind) \(successor.new) OWNER TO \(owner)")
+        }
+    }
+
+    private func handOnSettings(to successor: Successor) throws {
+        let (old, new) = (successor.old.raw, successor.new)
+        if let parameters = parameters[old] { try connection.command("ALTER TABLE \(new) SET (\(parameters))") }
+        if let identity = replicaIdentities[old] {
+            try connection.command("ALTER TABLE \(new) REPLICA IDENTITY \(identity)")
+        }
+        for publication in publications[old] ?? [] {
+            try connection.command("ALTER PUBLICATION \(publication) ADD TABLE ONLY \(new)")
         }
     }
 
@@ -145,9 +198,46 @@ struct TableBelongings {
 
     // MARK: - What is in the way
 
+    /// What operators have added to tables that are written anew, and that these would lose.
+    ///
+    /// - Parameter columns: The columns that the store knows, by the names of the tables.
+    /// - Returns: Each in a few words.
+    /// - Throws: ``PostgreSQLError``.
+    private func losses(_ columns: [SQLName: Set<SQLName>]) throws -> [String] {
+        let list = PostgreSQLValue.array(Self.array(columns.keys.sorted { $0.raw < $1.raw }))
+        let found = try connection.query(
+            """
+            SELECT c.relname::text, a.attname::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+            WHERE \(Self.areNamed) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, 2
+            """,
+            [list]
+        )
+        let known = Dictionary(columns.map { ($0.raw, Set($1.map(\.raw))) }) { $1 }
+        let own = found.rows.filter { known[$0.string(0)]?.contains($0.string(1)) == false }.map { row in
+            "column \(row.string(1)) (of \(row.string(0)))"
+        }
+        let others = try connection.query(
+            """
+            SELECT 'rule ' || pg_catalog.quote_ident(r.rulename), c.relname::text FROM pg_catalog.pg_class AS c
+            JOIN pg_catalog.pg_rewrite AS r ON r.ev_class = c.oid WHERE \(Self.areNamed) AND c.relkind = 'r'
+            UNION ALL
+            SELECT 'replica identity by an index', c.relname::text FROM pg_catalog.pg_class AS c
+            WHERE \(Self.areNamed) AND c.relreplident = 'i'
+            UNION ALL
+            SELECT 'publication ' || pg_catalog.quote_ident(p.pubname) || ', which has a row filter or a list of columns', c.relname::text
+            FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_publication_rel AS r ON r.prrelid = c.oid
+            JOIN pg_catalog.pg_publication AS p ON p.oid = r.prpubid
+            WHERE \(Self.areNamed) AND COALESCE(pg_catalog.to_jsonb(r) ->> 'prqual', pg_catalog.to_jsonb(r) ->> 'prattrs') IS NOT NULL
+            ORDER BY 2, 1
+            """,
+            [list]
+        )
+        return own + others.rows.map { "\($0.string(0)) (of \($0.string(1)))" }
+    }
+
     /// What keeps tables from being replaced, each in a few words: what depends on them, row security, which nobody may lose without notice, and
     /// triggers of tables that get another name.
-    func obstacles(_ dropped: [SQLName], _ successors: [Successor]) throws -> [String] {
+    private func obstacles(_ dropped: [SQLName], _ successors: [Successor]) throws -> [String] {
         let found = try connection.query(
             """
             SELECT DISTINCT CASE d.classid WHEN 'pg_catalog.pg_rewrite'::regclass
@@ -178,13 +268,27 @@ struct TableBelongings {
     }
 
     /// Refuses a migration that something is in the way of.
-    func requireNoObstacles(_ dropped: [SQLName], _ successors: [Successor], _ url: URL, _ place: String) throws {
-        let obstacles = try obstacles(dropped, successors)
+    ///
+    /// - Parameters:
+    ///   - dropped: The tables that go.
+    ///   - successors: The tables that take the places of some of them.
+    ///   - columns: The columns that the store knows of tables that are written anew.
+    ///   - url: The store.
+    ///   - place: What messages call it.
+    /// - Throws: `migration` (134110) with what is in the way.
+    func requireNoObstacles(
+        _ dropped: [SQLName],
+        _ successors: [Successor],
+        keeping columns: [SQLName: Set<SQLName>],
+        _ url: URL,
+        _ place: String
+    ) throws {
+        let obstacles = try obstacles(dropped, successors) + losses(columns)
         guard !obstacles.isEmpty else { return }
         let list = obstacles.prefix(10).joined(separator: ", ")
         let others = obstacles.count > 10 ? ", and \(obstacles.count - 10) more" : ""
         let reason =
-            "tables are written anew that others depend on: \(list)\(others). Drop these before the migration, and make them again after it"
+            "tables are written anew that others depend on, or have added to: \(list)\(others). Drop these before the migration, and make them again after it"
         throw MigrationErrors.failure(
             url,
             CocoaError(.migration, userInfo: [NSLocalizedDescriptionKey: reason + "."]),

@@ -129,6 +129,17 @@ package struct PostgreSQLSchema {
             "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), PRIMARY KEY (\(join.first), \(join.second)))"
     }
 
+    /// The columns of all tables of a store, its books included.
+    static func columns(_ mapping: SQLMapping) -> [SQLName: Set<SQLName>] {
+        let naming = mapping.dialect.naming
+        let rows = mapping.tables.map { table in
+            (table.name, [naming.key, naming.entity, naming.version] + table.columns.map(\.name))
+        }
+        let pairs = mapping.joinTables.map { ($0.name, [$0.first, $0.second] + $0.orders) }
+        let books = books.map { (naming.name($0.name), $0.columns.map { naming.name($0.name) }) }
+        return Dictionary((rows + pairs + books).map { ($0, Set($1)) }) { $1 }
+    }
+
     // MARK: - Indexes
 
     /// An index, and what it is for.
