@@ -59,6 +59,7 @@ extension Dialect {
             negatesInside: false,
             direction: { $0 ? "" : " DESC" },
             hasUUIDs: false,
+            hasDecimals: false,
             attribute: { column, _ in column },
             byteCollation: "BINARY",
             double: "REAL",

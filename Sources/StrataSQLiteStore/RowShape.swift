@@ -3,7 +3,10 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What a statement selects for rows of one entity, and how a row is made of that.
+/// The columns that a statement selects for rows of one entity, and how a row is made of them.
+///
+/// A shape covers an entity alone, or with all of its sub-entities; then `Z_ENT` of each row decides which of the columns
+/// it has. Made when the store is opened; immutable.
 final class RowShape: Sendable {
     let mapping: EntityMapping
     /// What is selected, of the table `t0`.
@@ -18,11 +21,35 @@ final class RowShape: Sendable {
     let selectByKeys: SQL
     /// How many columns are selected.
     let columnCount: Int
-    private let selected: SelectedColumns
 
-    static let keyPosition = SelectedColumns.keyPosition
-    static let entityPosition = SelectedColumns.entityPosition
-    static let versionPosition = SelectedColumns.versionPosition
+    /// By `Z_ENT`, from that of `mapping` on.
+    ///
+    /// In memory of its own, so that no reference is counted for each row.
+    private nonisolated(unsafe) let layouts: UnsafeMutableBufferPointer<RowColumns>
+    // `layouts` and what it points at are written by the initialiser alone.
+    private let firstNumber: Int64
+
+    /// What a row of one entity takes from the columns.
+    private struct RowColumns {
+        let shape: UnsafeRowShape
+        let columns: UnsafeMutableBufferPointer<ColumnReader>
+    }
+
+    /// One column, and where its value goes.
+    private struct ColumnReader {
+        let position: Int32
+        /// The column with the destination's entity number, or -1.
+        let entityPosition: Int32
+        let kind: SlotKind
+        let isTagged: Bool
+        let slot: Int32
+        let word: Int32
+        let destinationNumber: Int32
+    }
+
+    static let keyPosition = 0
+    static let entityPosition = 1
+    static let versionPosition = 2
 
     /// Makes the shape of an entity.
     ///
@@ -33,15 +60,53 @@ final class RowShape: Sendable {
     ///   - wanted: The slots to read; the others are null in the rows. `nil` for all slots.
     init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
         self.mapping = mapping
-        selected = SelectedColumns(mapping, in: store, isDeep: isDeep, wanted: wanted)
-        columns = selected.list
+        var names = ["t0.Z_PK", "t0.Z_ENT", "t0.Z_OPT"]
+        var positions: [SQLName: Int] = [:]
+        func position(_ name: SQLName) -> Int {
+            if let known = positions[name] { return known }
+            names.append("t0.\(name)")
+            positions[name] = names.count - 1
+            return names.count - 1
+        }
+        let numbers = isDeep ? Array(mapping.subtree) : [mapping.number]
+        let readers = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
+            let columns = entity.layout.slots.compactMap { slot -> ColumnReader? in
+                let column = entity.columns[slot.index]
+                guard let name = column.name, wanted?.contains(slot.index) ?? true else { return nil }
+                let value = position(name)
+                return ColumnReader(
+                    position: Int32(value),
+                    entityPosition: Int32(column.entity.map(position) ?? -1),
+                    kind: slot.kind,
+                    isTagged: column.isTagged,
+                    slot: Int32(slot.index),
+                    word: Int32(slot.word),
+                    destinationNumber: Int32(slot.destinationNumber)
+                )
+            }
+            return RowColumns(shape: entity.layout.rowShape, columns: Self.allocate(columns))
+        }
+        layouts = Self.allocate(readers)
+        firstNumber = Int64(mapping.number)
+        columns = names.joined(separator: ", ")
         selectAll = SQL("SELECT \(columns) FROM \(mapping.table) AS t0")
         selectByKey = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK = ?")
-        columnCount = selected.count
+        columnCount = names.count
         selectByKeys = SQL(
             "SELECT \(columns) FROM \(ValueList.tableFunction)(?) AS k CROSS JOIN \(mapping.table) AS t0 ON t0.Z_PK = k.value"
         )
         selectRange = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK BETWEEN ? AND ?")
+    }
+
+    deinit {
+        for entity in layouts { entity.columns.deallocate() }
+        layouts.deallocate()
+    }
+
+    private static func allocate<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
+        let buffer = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+        _ = buffer.initialize(from: elements)
+        return buffer
     }
 
     /// Makes a row of the statement's current one.
@@ -56,9 +121,9 @@ final class RowShape: Sendable {
     /// - Throws: Why the file of a value cannot be read.
     @inline(__always)
     func row(_ statement: borrowing Statement, stamp: UInt32, _ queries: RowQueries) throws -> Row? {
-        let number = statement.int64(Self.entityPosition) &- selected.firstNumber
-        guard number >= 0, number < selected.entities.count else { return nil }
-        let entity = selected.entities[Int(number)]
+        let number = statement.int64(Self.entityPosition) &- firstNumber
+        guard number >= 0, number < layouts.count else { return nil }
+        let entity = layouts[Int(number)]
         let row = Row(
             shape: entity.shape,
             key: statement.int64(Self.keyPosition),
@@ -107,7 +172,7 @@ final class RowShape: Sendable {
     @inline(never)
     private static func readBytes(
         _ value: Value,
-        _ column: SelectedColumns.Column,
+        _ column: ColumnReader,
         _ target: UnsafeRow,
         _ queries: RowQueries
     ) throws -> Bool {

@@ -271,8 +271,7 @@ final class PostgreSQLMigration {
     private static func value(_ constant: MigratedValue.Constant) -> PostgreSQLValue {
         switch (constant.binding, constant.type) {
         case (.integer(let number), .boolean): .bool(number != 0)
-        case (.integer(let number), .decimal): .numeric(Decimal(number))
-        case (.double(let number), .decimal): .numeric(Decimal(string: "\(number)") ?? Decimal(number))
+        case (.text(let digits), .decimal): Decimal(string: digits).map { .numeric($0) } ?? .null(.numeric)
         case (.integer(let number), .double), (.integer(let number), .float), (.integer(let number), .date):
             .float8(Double(number))
         case (.blob(let data), .uuid) where data.count == 16:

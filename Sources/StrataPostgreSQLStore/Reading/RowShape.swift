@@ -3,18 +3,43 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// What a statement selects for rows of one entity, and how a row is made of that.
+/// The columns that a statement selects for rows of one entity, and how a row is made of them.
+///
+/// A shape covers an entity alone, or with all of its sub-entities; then the number of each row's entity decides which of the
+/// columns it has. Made when the store is opened; immutable.
 final class RowShape: Sendable {
     let mapping: EntityMapping
     /// What is selected, of the table `t0`.
     let columns: String
     /// How many columns are selected.
     let columnCount: Int
-    private let selected: SelectedColumns
+    /// By the number of the entity, from that of `mapping` on.
+    ///
+    /// In memory of its own, so that no reference is counted for each row.
+    private nonisolated(unsafe) let entities: UnsafeMutableBufferPointer<Entity>
+    // `entities` and what it points at are written by the initialiser alone.
+    private let firstNumber: Int64
 
-    static let keyPosition = SelectedColumns.keyPosition
-    static let entityPosition = SelectedColumns.entityPosition
-    static let versionPosition = SelectedColumns.versionPosition
+    /// What a row of one entity takes from the columns.
+    private struct Entity {
+        let shape: UnsafeRowShape
+        let columns: UnsafeMutableBufferPointer<Column>
+    }
+
+    /// One column, and where its value goes.
+    private struct Column {
+        let position: Int32
+        /// The column with the destination's entity number, or -1.
+        let entityPosition: Int32
+        let kind: SlotKind
+        let slot: Int32
+        let word: Int32
+        let destinationNumber: Int32
+    }
+
+    static let keyPosition = 0
+    static let entityPosition = 1
+    static let versionPosition = 2
 
     /// Makes the shape of an entity.
     ///
@@ -25,9 +50,47 @@ final class RowShape: Sendable {
     ///   - wanted: The slots to read; the others are null in the rows. `nil` for all slots.
     init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
         self.mapping = mapping
-        selected = SelectedColumns(mapping, in: store, isDeep: isDeep, wanted: wanted)
-        columns = selected.list
-        columnCount = selected.count
+        let naming = store.dialect.naming
+        var names = ["t0.\(naming.key)", "t0.\(naming.entity)", "t0.\(naming.version)"]
+        var positions: [SQLName: Int] = [:]
+        func position(_ name: SQLName) -> Int {
+            if let known = positions[name] { return known }
+            names.append("t0.\(name)")
+            positions[name] = names.count - 1
+            return names.count - 1
+        }
+        let numbers = isDeep ? Array(mapping.subtree) : [mapping.number]
+        let readers = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
+            let columns = entity.layout.slots.compactMap { slot -> Column? in
+                let column = entity.columns[slot.index]
+                guard let name = column.name, wanted?.contains(slot.index) ?? true else { return nil }
+                let value = position(name)
+                return Column(
+                    position: Int32(value),
+                    entityPosition: Int32(column.entity.map(position) ?? -1),
+                    kind: slot.kind,
+                    slot: Int32(slot.index),
+                    word: Int32(slot.word),
+                    destinationNumber: Int32(slot.destinationNumber)
+                )
+            }
+            return Entity(shape: entity.layout.rowShape, columns: Self.allocate(columns))
+        }
+        entities = Self.allocate(readers)
+        firstNumber = Int64(mapping.number)
+        columns = names.joined(separator: ", ")
+        columnCount = names.count
+    }
+
+    deinit {
+        for entity in entities { entity.columns.deallocate() }
+        entities.deallocate()
+    }
+
+    private static func allocate<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
+        let buffer = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+        _ = buffer.initialize(from: elements)
+        return buffer
     }
 
     /// Makes a row.
@@ -35,9 +98,9 @@ final class RowShape: Sendable {
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
     /// - Throws: `fileReadCorruptFile` (259) for a number that a `Decimal` cannot hold.
     func row(_ result: ResultRow, stamp: UInt32, _ queries: RowQueries) throws -> Row? {
-        let number = result.int64(Self.entityPosition) &- selected.firstNumber
-        guard number >= 0, number < selected.entities.count else { return nil }
-        let entity = selected.entities[Int(number)]
+        let number = result.int64(Self.entityPosition) &- firstNumber
+        guard number >= 0, number < entities.count else { return nil }
+        let entity = entities[Int(number)]
         let row = Row(
             shape: entity.shape,
             key: result.int64(Self.keyPosition),

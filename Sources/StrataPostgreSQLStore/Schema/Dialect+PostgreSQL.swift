@@ -23,6 +23,7 @@ extension Dialect {
             negatesInside: true,
             direction: { $0 ? " NULLS FIRST" : " DESC NULLS LAST" },
             hasUUIDs: true,
+            hasDecimals: true,
             attribute: { column, type in
                 switch type {
                 // Truth values are numbers.

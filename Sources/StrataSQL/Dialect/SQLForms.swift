@@ -14,6 +14,8 @@ package struct SQLForms: Sendable {
     package let direction: @Sendable (_ ascending: Bool) -> String
     /// Whether UUIDs have a type of their own; else they are bytes.
     package let hasUUIDs: Bool
+    /// Whether decimals keep all of their digits; else they are whole numbers or doubles.
+    package let hasDecimals: Bool
     /// A column, as it is compared and computed with.
     package let attribute: @Sendable (_ column: String, _ type: PredicateAttributeType) -> String
     /// The collation that compares texts byte by byte.
@@ -45,6 +47,7 @@ package struct SQLForms: Sendable {
         negatesInside: Bool,
         direction: @escaping @Sendable (_ ascending: Bool) -> String,
         hasUUIDs: Bool,
+        hasDecimals: Bool,
         attribute: @escaping @Sendable (_ column: String, _ type: PredicateAttributeType) -> String,
         byteCollation: String,
         double: String,
@@ -61,6 +64,7 @@ package struct SQLForms: Sendable {
         self.negatesInside = negatesInside
         self.direction = direction
         self.hasUUIDs = hasUUIDs
+        self.hasDecimals = hasDecimals
         self.attribute = attribute
         self.byteCollation = byteCollation
         self.double = double

@@ -127,8 +127,8 @@ package struct MigratedValue: Hashable, Sendable {
 extension SQLBinding {
     /// The value of a slot as a column holds it, but for references.
     ///
-    /// Data is without the tag that columns of external data have.
-    package init(valueOf slot: Slot, in row: Row) {
+    /// Data is without the tag that columns of external data have. A decimal is a text where the database has a type for them.
+    package init(valueOf slot: Slot, in row: Row, _ forms: SQLForms) {
         guard !row.isNull(slot.index) else {
             self = .null
             return
@@ -141,7 +141,9 @@ extension SQLBinding {
         case .uuid: self = .blob(withUnsafeBytes(of: row.uuid(slot.word).uuid) { Data($0) })
         case .decimal:
             let decimal = row.decimal(slot.word)
-            if let whole = Int64("\(decimal)") {
+            if forms.hasDecimals {
+                self = .text("\(decimal)")
+            } else if let whole = Int64("\(decimal)") {
                 self = .integer(whole)
             } else {
                 self = Double("\(decimal)").map { .double($0) } ?? .null

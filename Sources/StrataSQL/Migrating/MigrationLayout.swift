@@ -175,7 +175,7 @@ struct MigrationMapper {
 
     private func defaultValue(_ layout: EntityLayout, _ slot: Slot, isTagged: Bool) -> SQLBinding {
         // A sub-entity has the slots of its super-entity at the same places.
-        let value = SQLBinding(valueOf: slot, in: layout.defaults)
+        let value = SQLBinding(valueOf: slot, in: layout.defaults, destination.dialect.forms)
         guard isTagged, case .blob(let data) = value else { return value }
         return .blob(Data([1]) + data)
     }

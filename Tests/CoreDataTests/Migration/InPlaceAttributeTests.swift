@@ -48,6 +48,32 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
+    @Test func `m031 m032 a decimal that is added has its default value, with all digits that the store keeps`() throws
+    {
+        let store = try filled()
+        let v2 = city(
+            name + people
+                + """
+                <attribute name="rate" optional="YES" attributeType="Decimal" defaultValueString="0.5"/>
+                <attribute name="fine" optional="YES" attributeType="Decimal" defaultValueString="1234567890.12345678901234567"/>
+                <attribute name="whole" optional="YES" attributeType="Decimal" defaultValueString="9007199254740993"/>
+                """
+        )
+        func values(_ context: NSManagedObjectContext, _ key: String) throws -> Set<Decimal?> {
+            Set(try context.all("City").map { ($0.value(forKey: key) as? NSDecimalNumber)?.decimalValue })
+        }
+        try store.use(v2) { context in
+            try expectEqual(values(context, "rate"), [Decimal(string: "0.5")])
+            try expectEqual(values(context, "whole"), [Decimal(string: "9007199254740993")])
+            // What a new object has, once it was saved and read.
+            context.insert("City", [:])
+            try context.save()
+            context.reset()
+            try expectEqual(values(context, "fine").count, 1)
+        }
+        try expectEqual(store.problems(v2), [])
+    }
+
     @Test func `m033 a required attribute without a default is refused while there are objects`() throws {
         let v2 = city(name + people + "<attribute name=\"code\" attributeType=\"String\"/>")
         let store = try filled()
