@@ -14,10 +14,18 @@ extension Connection {
         return (name, key)
     }
 
+    /// Whether statements are prepared that are kept.
+    var preparesStatements: Bool { prepares && prelude == nil }
+
+    /// The name of a statement that is prepared and about to be used; `nil` if it is not.
+    func preparedName(_ sql: String, _ values: [PostgreSQLValue]) -> String? {
+        guard preparesStatements else { return nil }
+        return prepared.use(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
+    }
+
     /// Whether a statement is yet to be prepared.
     func isNew(_ sql: String, _ values: [PostgreSQLValue]) -> Bool {
-        prepares && prelude == nil
-            && !prepared.contains(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
+        preparesStatements && !prepared.contains(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
     }
 
     /// Notes that a statement could not be prepared.

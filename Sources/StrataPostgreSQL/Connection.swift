@@ -99,9 +99,10 @@ package final class Connection: @unchecked Sendable {
         if hasPosted { return try answer(try post(sql, parameters)) }
         if needsPrelude { return try queryAfterPrelude(sql, parameters) }
         // What is new to the session is prepared and run in one round trip.
-        if isNew(sql, parameters) { return try answer(try post(sql, parameters)) }
+        let name = preparedName(sql, parameters)
+        if name == nil, preparesStatements { return try answer(try post(sql, parameters)) }
         do {
-            return try run(sql, parameters)
+            return try run(sql, parameters, name)
         } catch let error as PostgreSQLError
             where error.isStale && isIdle && !isBroken
         {
@@ -135,9 +136,9 @@ package final class Connection: @unchecked Sendable {
     /// For how many seconds a server may take to stop a statement that was cancelled, before it is given up.
     private static let cancelPatience = 5.0
 
-    private func run(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
+    private func run(_ sql: String, _ parameters: [PostgreSQLValue], _ name: String?) throws -> QueryResult {
         try requireUsable()
-        try send(sql, parameters)
+        try send(sql, parameters, as: name)
         staysInSingleRowMode = false
         return try results().last ?? { throw noAnswer }()
     }
@@ -172,7 +173,8 @@ package final class Connection: @unchecked Sendable {
     func send(
         _ sql: String,
         _ values: [PostgreSQLValue],
-        isKept: Bool = true
+        isKept: Bool = true,
+        as known: String? = nil
     ) throws -> (count: Int, preparing: PreparedStatements.Key?) {
         onStatement?(sql)
         var bytes: [UInt8] = []
@@ -191,8 +193,8 @@ package final class Connection: @unchecked Sendable {
         // An address is needed even for an empty value.
         bytes.append(0)
         let types = values.map(\.type.rawValue)
-        let isPrepared = prepares && isKept && prelude == nil
-        let (name, preparing) = isPrepared ? try prepare(sql, types) : (nil, nil)
+        let isPrepared = known == nil && isKept && preparesStatements
+        let (name, preparing) = isPrepared ? try prepare(sql, types) : (known, nil)
         let lengths = places.map { Int32($0?.count ?? 0) }
         let formats = [Int32](repeating: 1, count: values.count)
         let isSent = bytes.withUnsafeBufferPointer { bytes -> Bool in

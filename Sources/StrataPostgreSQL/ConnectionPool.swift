@@ -145,8 +145,8 @@ package final class ConnectionPool: Sendable {
         connection.settleCancel()
         if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
         connection.patience = max(timeout, 1)
-        guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life), isCurrent(connection),
-            !isClosed.load(ordering: .acquiring)
+        // Whether it is worn is asked of whoever takes it.
+        guard !connection.isBroken, connection.isIdle, isCurrent(connection), !isClosed.load(ordering: .acquiring)
         else { return }
         connection.restsSince = .now
         // Those that come back from long use are beyond the number that can be in use.

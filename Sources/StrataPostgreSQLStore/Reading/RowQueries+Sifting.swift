@@ -62,7 +62,7 @@ extension RowQueries {
         let stamp = CoarseClock.now
         var rows = [Row?](repeating: nil, count: names.count)
         try connection.each(
-            "SELECT \(shape.columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) = ANY($1)",
+            shape.selectByKeys,
             [.array(PostgreSQLArray(names.map(\.key)))],
             mostRows: names.count
         ) { result in

@@ -60,9 +60,9 @@ final class RowQueries: Sendable {
     }
 
     private func statement(for keys: [Int64], _ entity: EntityMapping) -> String {
-        let condition = keys.count == 1 ? "= $1" : "= ANY($1)"
         // A key may be of any entity of the hierarchy.
-        return "SELECT \(rootShape(entity).columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) \(condition)"
+        let shape = rootShape(entity)
+        return keys.count == 1 ? shape.selectByKey : shape.selectByKeys
     }
 
     private static func parameter(_ keys: [Int64]) -> [PostgreSQLValue] {

@@ -11,6 +11,10 @@ final class RowShape: Sendable {
     let mapping: EntityMapping
     /// What is selected, of the table `t0`.
     let columns: String
+    /// One row by its key.
+    let selectByKey: String
+    /// The rows whose keys are in a list.
+    let selectByKeys: String
     /// How many columns are selected.
     let columnCount: Int
     /// By the number of the entity, from that of `mapping` on.
@@ -80,6 +84,8 @@ final class RowShape: Sendable {
         firstNumber = Int64(mapping.number)
         columns = names.joined(separator: ", ")
         columnCount = names.count
+        selectByKey = "SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.\(naming.key) = $1"
+        selectByKeys = "SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.\(naming.key) = ANY($1)"
     }
 
     deinit {
