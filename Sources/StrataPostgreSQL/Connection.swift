@@ -167,6 +167,7 @@ package final class Connection: @unchecked Sendable {
     ///   - sql: The statement.
     ///   - values: Its values.
     ///   - isKept: Whether it stays prepared for the next time.
+    ///   - known: The name that it is prepared by, if the caller has looked that up.
     /// - Returns: The size of its values, and what it is prepared as if it never was before.
     /// - Throws: ``PostgreSQLError``.
     @discardableResult
