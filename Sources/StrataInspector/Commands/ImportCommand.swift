@@ -39,7 +39,9 @@ enum ImportCommand: Command {
             print("\(place.name) has \(count) objects.")
         } catch {
             try? coordinator.close()
-            try? place.destroy(model)
+            do { try place.destroy(model) } catch let left {
+                print("What was made of \(place.name) could not be removed: \(left.localizedDescription)")
+            }
             throw error
         }
         return .success

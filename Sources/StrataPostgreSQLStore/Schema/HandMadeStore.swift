@@ -24,7 +24,8 @@ struct HandMadeStore {
     ///
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) with what is otherwise.
     func require() throws {
-        let problems = try tableProblems() + indexProblems() + StoreSequences(mapping, connection).problems
+        var problems = try tableProblems()
+        problems += try StoreIndexes(mapping, connection).problems + StoreSequences(mapping, connection).problems
         if let first = problems.first {
             let others = problems.count > 1 ? ", and \(problems.count - 1) more" : ""
             throw refusal(
@@ -122,23 +123,6 @@ struct HandMadeStore {
             }
         }
         return problems
-    }
-
-    private func indexProblems() throws -> [String] {
-        let found = try connection.query(
-            """
-            SELECT c.relname::text, i.indisunique FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = pg_catalog.current_schema() AND i.indisvalid
-            """
-        )
-        let isUnique = Dictionary(found.rows.map { ($0.string(0), $0.int64(1) != 0) }) { first, _ in first }
-        let wanted =
-            PostgreSQLSchema.bookIndexes.map { ($0.name, $0.isUnique) }
-            + PostgreSQLSchema.indexes(mapping).map { ($0.name.raw, $0.constraint != nil) }
-        return wanted.compactMap { name, unique in
-            guard let found = isUnique[name] else { return "the index \(name) is missing, or not valid" }
-            return found == unique ? nil : "the index \(name) is \(unique ? "not " : "")unique"
-        }
     }
 
     // MARK: - Rows

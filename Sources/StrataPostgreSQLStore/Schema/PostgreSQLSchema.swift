@@ -85,17 +85,19 @@ package struct PostgreSQLSchema {
         ),
     ]
 
-    /// The indexes of the books, by their names, each with what comes before and behind that.
-    static let bookIndexes = [
-        (name: "strata_transaction_number", isUnique: true, definition: "(number)"),
-        (name: "strata_transaction_new", isUnique: false, definition: "(seq) WHERE number IS NULL"),
-        (name: "strata_transaction_id", isUnique: false, definition: "(id)"),
+    /// The indexes of the table of transactions, by their names, each with its column, and which rows it has if not all.
+    static let bookIndexes: [(name: String, isUnique: Bool, column: String, condition: String?)] = [
+        ("strata_transaction_number", true, "number", nil),
+        ("strata_transaction_new", false, "seq", "number IS NULL"),
+        ("strata_transaction_id", false, "id", nil),
     ]
 
     private static var bookkeeping: [String] {
         books.map(\.sql)
-            + bookIndexes.map {
-                "CREATE \($0.isUnique ? "UNIQUE " : "")INDEX \($0.name) ON strata_transaction \($0.definition)"
+            + bookIndexes.map { index in
+                let rows = index.condition.map { " WHERE \($0)" } ?? ""
+                let kind = index.isUnique ? "UNIQUE INDEX" : "INDEX"
+                return "CREATE \(kind) \(index.name) ON strata_transaction (\(index.column))\(rows)"
             }
     }
 

@@ -59,13 +59,12 @@ struct StoreIndexes {
                 )
             }
             + PostgreSQLSchema.bookIndexes.compactMap { index in
-                let column = index.definition.dropFirst().prefix { $0 != ")" }
-                return problem(
+                problem(
                     index.name,
                     on: "strata_transaction",
                     isUnique: index.isUnique,
-                    isPartial: index.definition.contains("WHERE"),
-                    ["\"\(column)\""]
+                    isPartial: index.condition != nil,
+                    [naming.name(index.column).description]
                 )
             }
     }

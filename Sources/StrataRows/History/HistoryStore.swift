@@ -26,7 +26,7 @@ package protocol HistoryStore: RowStore {
     /// - Throws: 134301 if the query has to be answered completely and cannot be any more.
     func history(_ query: HistoryQuery) throws -> [HistoryRecord]
 
-    /// The number of the last transaction that was ever given, be there a history by now or not; `nil` if there never was one.
+    /// The highest number that a transaction ever had, also if the store keeps no history any more; `nil` if there never was one.
     func lastGivenHistoryNumber() throws -> Int64?
 
     /// Lets the history of a new store, to which nobody has saved yet, begin behind the end of another one, whose place it takes.

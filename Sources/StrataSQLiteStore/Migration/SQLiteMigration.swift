@@ -369,18 +369,20 @@ final class SQLiteMigration {
         return groups
     }
 
-    /// Whether an attribute is derived of one that is derived itself.
-    private func isDerivedOfDerived(_ slot: Slot, _ layout: EntityLayout) -> Bool {
-        let source: Slot? =
+    /// How many attributes are derived of one another in a row, at most `limit`: 1 for one that is derived of what is none.
+    private func derivations(_ slot: Slot, _ layout: EntityLayout, limit: Int) -> Int {
+        guard slot.isDerived, limit > 0 else { return 0 }
+        let source: (layout: EntityLayout?, name: String)? =
             switch slot.traits?.derivation {
-            case .function(_, let name)?: layout.slot(named: name)
+            case .function(_, let name)?: (layout, name)
             case .copy(let relationship, let name)?:
-                layout.slot(named: relationship)?.relationship?.destination?.slot(named: name)
+                (layout.slot(named: relationship)?.relationship?.destination, name)
             case .aggregate(_, let relationship, let name?)?:
-                layout.toMany(named: relationship)?.relationship.destination?.slot(named: name)
+                (layout.toMany(named: relationship)?.relationship.destination, name)
             default: nil
             }
-        return source?.isDerived == true
+        guard let source, let owner = source.layout, let next = owner.slot(named: source.name) else { return 1 }
+        return 1 + derivations(next, owner, limit: limit - 1)
     }
 
     private func computeDerived() throws {
@@ -389,10 +391,10 @@ final class SQLiteMigration {
             triggers.computations.filter { $0.table == table.destination.name && table.derived.contains($0.column) }
         }
         // What is derived of a derived value follows it, in whatever order they come.
-        let isChained = destination.entities.contains { entity in
-            entity.layout.slots.contains { $0.isDerived && isDerivedOfDerived($0, entity.layout) }
-        }
-        for _ in 0..<(isChained ? wanted.count : 1) {
+        let longest = destination.entities.flatMap { entity in
+            entity.layout.slots.map { derivations($0, entity.layout, limit: wanted.count) }
+        }.max()
+        for _ in 0..<(longest ?? 0) {
             for computation in wanted { try connection.run(SQL(computation.sql)) }
         }
         for statement in triggers.statements { try connection.execute(statement) }

@@ -129,11 +129,13 @@ struct BatchOrderTests {
     func `a new member that a later row of the batch gives another owner is the other one's`(_ kind: StoreKind) throws {
         let stack = try stack(kind)
         let ids = try books(["one", "two"], stack)
-        let version = try stack.version(of: ids[1])
+        let versions = try ids.map { try stack.version(of: $0) }
         try insert([("a", ids[0]), ("a", ids[1])], in: stack, .mergeByPropertyObjectTrump)
         try expectEqual(pages(of: ids[0], stack), [])
         try expectEqual(pages(of: ids[1], stack), ["a"])
-        try expectEqual(stack.version(of: ids[1]), version + 1)
+        try expectEqual(stack.version(of: ids[1]), versions[1] + 1)
+        // The first owner never had it. The other stores write row by row, so that it gets new versions meanwhile.
+        if kind == .postgreSQL { try expectEqual(stack.version(of: ids[0]), versions[0]) }
         try expectEqual(stack.problems(), [])
     }
 
