@@ -472,6 +472,32 @@ struct InPlaceAttributeTests {
         try expectEqual(store.problems(v2), [])
     }
 
+    @Test func `m071 what is derived of a derived value follows it`() throws {
+        let store = try AgingStore(.migrating)
+        // The one that follows comes first in the order of entities.
+        let v1 = """
+            <entity name="Order"><attribute name="label" optional="YES" attributeType="String" derived="YES" derivationExpression="shop.plain"/>
+            <relationship name="shop" optional="YES" maxCount="1" destinationEntity="Shop" inverseName="orders" inverseEntity="Shop"/></entity>
+            <entity name="Shop"><attribute name="name" optional="YES" attributeType="String"/>
+            <attribute name="alias" optional="YES" attributeType="String"/>
+            <attribute name="plain" optional="YES" attributeType="String" derived="YES" derivationExpression="lowercase:(name)"/>
+            <relationship name="orders" optional="YES" toMany="YES" destinationEntity="Order" inverseName="shop" inverseEntity="Order"/></entity>
+            """
+        try store.use(v1) { context in
+            context.insert("Order", ["shop": context.insert("Shop", ["name": "Ulm", "alias": "Donau"])])
+        }
+        let v2 = ShopChange(
+            testDescription: "another text",
+            edits: [Self.taking("name", from: "alias")],
+            removed: ["alias"],
+            values: []
+        ).lines(v1)
+        try store.use(v2) { context in
+            try expectEqual(context.all("Order").map { $0.value(forKey: "label") as? String }, ["donau"])
+        }
+        try expectEqual(store.problems(v2), [])
+    }
+
     @Test func `m072 m073 data moves out into files, and back in`() throws {
         func model(_ isExternal: Bool) -> String {
             city(
