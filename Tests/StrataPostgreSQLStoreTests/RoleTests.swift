@@ -46,6 +46,16 @@ private final class SharedStore {
         try server.connection().command("SET search_path TO guide; \(sql)")
     }
 
+    /// Waits until nobody but this has a session.
+    func waitForNoSessions() throws {
+        let session = try server.connection()
+        let sessions = """
+            SELECT pid::bigint FROM pg_catalog.pg_stat_activity
+            WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+            """
+        try waitUntil { try session.query(sessions).rowCount == 0 }
+    }
+
     func problems(_ role: String) throws -> [String] {
         try PostgreSQLStore.problems(at: Self.url(server, role), GuideModel.make())
     }
@@ -206,8 +216,9 @@ struct RoleTests {
         let store = try SharedStore()
         let start = store.owner.coordinator.currentPersistentHistoryToken(fromStores: nil)
         let transaction = "INSERT INTO strata_transaction (id, time) VALUES (gen_random_uuid(), 0)"
-        // As somebody writes who has nobody to number it: those who watch would.
+        // As somebody writes who has nobody to number it: those who watch would, and one who was stopped ends what it is at.
         for store in store.owner.coordinator.persistentStores { try self.close(store) }
+        try store.waitForNoSessions()
         try store.command(transaction)
         let reader = try store.open("reader", [NSReadOnlyPersistentStoreOption: true])
         try expectEqual(reader.history(after: start), [])
