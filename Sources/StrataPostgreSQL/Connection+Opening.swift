@@ -7,12 +7,14 @@ extension Connection {
     /// - Parameters:
     ///   - target: Where the database is.
     ///   - timeout: For how many seconds the server may let it wait, in all.
+    ///   - process: Tells the number of this process; tests have others.
     ///   - check: Looks at a connection; if it throws, the next host is tried.
     /// - Returns: The connection.
     /// - Throws: ``PostgreSQLError``.
     package static func open(
         _ target: ConnectionTarget,
         timeout: Double,
+        process: @escaping @Sendable () -> pid_t = { getpid() },
         check: (Connection) throws -> Void = { _ in }
     ) throws -> Connection {
         let end = ContinuousClock.now + .seconds(timeout)
@@ -28,7 +30,8 @@ extension Connection {
                     choice,
                     timeout: isLast ? rest : min(rest / Double(choices.count - index), longestWait),
                     patience: max(timeout, 1),
-                    prepares: target.preparesStatements
+                    prepares: target.preparesStatements,
+                    process: process
                 )
                 try check(connection)
                 return connection
@@ -48,7 +51,8 @@ extension Connection {
         _ choice: [(String, String)],
         timeout: Double,
         patience: Double,
-        prepares: Bool
+        prepares: Bool,
+        process: @escaping @Sendable () -> pid_t
     ) throws -> Connection {
         let handle = try start(target, choice)
         do {
@@ -66,7 +70,7 @@ extension Connection {
             PQfinish(handle)
             throw error
         }
-        return Connection(handle, patience: patience, prepares: prepares)
+        return Connection(handle, patience: patience, prepares: prepares, process: process)
     }
 
     /// How long a host may take at most, as the URL, a service file or the environment says: libpq looks at that in its waiting calls only.

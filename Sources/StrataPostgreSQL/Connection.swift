@@ -22,7 +22,10 @@ package final class Connection: @unchecked Sendable {
     package let canceller: QueryCanceller
     /// Whether statements are prepared at all.
     let prepares: Bool
-    private let process = getpid()
+    /// The process that the connection belongs to.
+    private let owner: pid_t
+    /// Tells the number of this process, which a child of a fork has another of.
+    private let process: @Sendable () -> pid_t
     var prepared = PreparedStatements()
     /// Whether the connection cannot be used any more.
     package internal(set) var isBroken = false
@@ -67,23 +70,27 @@ package final class Connection: @unchecked Sendable {
     package var followedTimeline: Int64?
     /// Which plans its statements have: see ``ConnectionPool/outdatePlans()``.
     var planAge = 0
-    let openedAt = Date().timeIntervalSinceReferenceDate
+    private let openedAt = ContinuousClock.now
+    /// By how much longer it is used than others, so that not all are replaced at once.
+    let endurance = Double.random(in: 0.8...1.2)
 
-    init(_ handle: OpaquePointer, patience: Double, prepares: Bool) {
+    init(_ handle: OpaquePointer, patience: Double, prepares: Bool, process: @escaping @Sendable () -> pid_t) {
         self.handle = handle
         self.patience = patience
         self.prepares = prepares
+        self.process = process
+        owner = process()
         canceller = QueryCanceller(handle)
     }
 
     deinit {
         // The child of a fork must not tell the server that the parent's connection ends.
-        if process == getpid() { PQfinish(handle) }
+        if owner == process() { PQfinish(handle) }
     }
 
     /// Whether the connection has been in use for so long that a new one is better.
     func isWorn(after seconds: Double) -> Bool {
-        isBroken || process != getpid() || Date().timeIntervalSinceReferenceDate - openedAt > seconds
+        isBroken || owner != process() || .now - openedAt > .seconds(seconds * endurance)
     }
 
     package var isIdle: Bool { PQtransactionStatus(handle) == PQTRANS_IDLE }
@@ -146,7 +153,7 @@ package final class Connection: @unchecked Sendable {
     var noAnswer: PostgreSQLError { PostgreSQLError(.connection, "the server has given no answer") }
 
     func requireUsable() throws(PostgreSQLError) {
-        guard process == getpid() else {
+        guard owner == process() else {
             throw PostgreSQLError(.misuse, "a connection does not survive fork(); open the store in the new process")
         }
         if isBroken { throw PostgreSQLError(.connection, "the connection was lost") }

@@ -31,8 +31,10 @@ package final class ConnectionPool: Sendable {
     ///
     /// Not a queue that all share: there work of the program could keep them open.
     private let returns = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
-    /// For how many seconds a connection is used at most, so that load moves to new servers.
-    private static let life = 600.0
+    /// For how many seconds a connection is used, by and large, so that load moves to new servers.
+    private let life: Double
+    /// Tells the number of this process.
+    private let process: @Sendable () -> pid_t
     /// For how many seconds connections are kept that nobody uses, all but one.
     private let rest: Double
     /// Whether somebody will look for those that nobody has used for so long.
@@ -46,6 +48,8 @@ package final class ConnectionPool: Sendable {
     ///   - timeout: For how many seconds one waits for a connection or the server.
     ///   - openingTimeout: For how many seconds one waits for a new connection, if that is less.
     ///   - rest: For how many seconds connections are kept that nobody uses, all but one.
+    ///   - life: For how many seconds a connection is used, by and large: each a fifth less or more.
+    ///   - process: Tells the number of this process; tests have others.
     ///   - prepare: What a new connection has to be told first; notes on it which server it has come to.
     package init(
         _ target: ConnectionTarget,
@@ -53,12 +57,16 @@ package final class ConnectionPool: Sendable {
         timeout: Double,
         openingTimeout: Double = .infinity,
         rest: Double = 60,
+        life: Double = 600,
+        process: @escaping @Sendable () -> pid_t = { getpid() },
         prepare: @escaping @Sendable (Connection) throws -> Void
     ) {
         self.target = target
         self.timeout = timeout
         self.openingTimeout = openingTimeout
         self.rest = rest
+        self.life = life
+        self.process = process
         self.prepare = prepare
         self.size = size
         permits = FairSemaphore(permits: size)
@@ -124,7 +132,7 @@ package final class ConnectionPool: Sendable {
     /// A connection that nobody uses; `nil` if there is none that is good for anything.
     private func usable() -> Connection? {
         while let connection = idle.withLock({ $0.popLast() }) {
-            if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere(),
+            if !connection.isWorn(after: life), isCurrent(connection), connection.isStillThere(),
                 hasCurrentPlans(connection)
             {
                 return connection
@@ -234,8 +242,8 @@ package final class ConnectionPool: Sendable {
         var pause = Self.firstPause
         while true {
             do {
-                let connection = try Connection.open(target, timeout: max((end - .now) / .seconds(1), 0.1)) {
-                    connection in
+                let rest = max((end - .now) / .seconds(1), 0.1)
+                let connection = try Connection.open(target, timeout: rest, process: process) { connection in
                     connection.planAge = planAge.load(ordering: .relaxed)
                     try prepare(connection)
                     try requireSameCluster(connection.systemIdentifier)
