@@ -24,19 +24,23 @@ extension Connection {
         for (index, choice) in choices.enumerated() {
             let rest = max((end - .now) / .seconds(1), 0)
             let isLast = index == choices.count - 1
+            let share = isLast ? rest : min(rest / Double(choices.count - index), longestWait)
+            let shareEnd = ContinuousClock.now + .seconds(share)
             do {
-                let connection = try open(
-                    target,
-                    choice,
-                    timeout: isLast ? rest : min(rest / Double(choices.count - index), longestWait),
-                    patience: max(timeout, 1),
+                let handle = try open(target, choice, timeout: share)
+                // It may let in, and then say nothing. Whoever is last keeps nobody from the next.
+                let connection = Connection(
+                    handle,
+                    patience: max((shareEnd - .now) / .seconds(1), isLast ? 1 : shortestWait),
                     prepares: target.preparesStatements,
                     process: process
                 )
                 try check(connection)
+                connection.patience = max(timeout, 1)
                 return connection
             } catch let error as PostgreSQLError where error.kind != .misuse {
-                if error.kind == .deadline { HostChoices.noteSilence(choice) }
+                // Who had no time for an answer may be as good as any.
+                if error.kind == .deadline, share >= tellingWait { HostChoices.noteSilence(choice) }
                 failure = error
             }
         }
@@ -45,15 +49,15 @@ extension Connection {
 
     /// For how many seconds one host of several is waited for.
     private static let longestWait = 10.0
+    private static let shortestWait = 0.1
+    /// For how many seconds a host has to be silent before others pass it over.
+    private static let tellingWait = 0.5
 
     private static func open(
         _ target: ConnectionTarget,
         _ choice: [(String, String)],
-        timeout: Double,
-        patience: Double,
-        prepares: Bool,
-        process: @escaping @Sendable () -> pid_t
-    ) throws -> Connection {
+        timeout: Double
+    ) throws -> OpaquePointer {
         let handle = try start(target, choice)
         do {
             try finish(handle, timeout: min(timeout, connectTimeout(handle)))
@@ -70,7 +74,7 @@ extension Connection {
             PQfinish(handle)
             throw error
         }
-        return Connection(handle, patience: patience, prepares: prepares, process: process)
+        return handle
     }
 
     /// How long a host may take at most, as the URL, a service file or the environment says: libpq looks at that in its waiting calls only.

@@ -253,6 +253,39 @@ struct FailoverTests {
         expect(error != nil && .now - start < .seconds(60))
     }
 
+    @Test func `a host that lets in and then says nothing does not keep a store from the next one`() throws {
+        let server = try PrivateServer()
+        let silent = try FaultProxy(to: server.url)
+        defer { silent.close() }
+        // The first that it is asked.
+        silent.arm(.silence, at: "pg_backend_pid")
+        let place = try url([silent.folder, server.folder])
+        let stack = try ServerStack(place, [NSPersistentStoreTimeoutOption: 4])
+        expect(silent.hasStruck)
+        try stack.insert("Rome")
+        // Those who come later do not ask it once more.
+        silent.arm(.silence, at: "pg_backend_pid")
+        try expectEqual(ServerStack(place).cities(), ["Rome"])
+        expect(!silent.hasStruck)
+        try expectEqual(server.text("SELECT name FROM city"), "Rome")
+    }
+
+    @Test func `whoever saves goes over to the new server when the old one takes no more writes`() throws {
+        let (primary, replica) = try pair()
+        // The server tells the oldest session last that its settings have changed.
+        let session = try primary.connection()
+        let stack = try ServerStack(try url([primary.folder, replica.folder]), history: true)
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        try session.command("ALTER SYSTEM SET default_transaction_read_only = on")
+        try session.command("SELECT pg_reload_conf()")
+        while try session.command("SHOW default_transaction_read_only")[0].string(0) != "on" { usleep(1_000) }
+        try replica.promote()
+        try stack.insert("Oslo")
+        try expectEqual(replica.text("SELECT string_agg(name, ',' ORDER BY name) FROM city"), "Oslo,Rome")
+        try expectEqual(primary.text("SELECT string_agg(name, ',' ORDER BY name) FROM city"), "Rome")
+    }
+
     @Test func `a host that is silent does not keep a store from the next one`() throws {
         let server = try PrivateServer()
         // A socket that takes connections, and never says anything.
