@@ -140,6 +140,8 @@ extension Connection {
         guard let handle = PQconnectStartParams(keywords, values, 1) else {
             throw PostgreSQLError(.connection, "there is no memory for a connection")
         }
+        // A server may have something to say as soon as it lets in.
+        strata_pq_be_quiet(handle)
         // With the SQLSTATE, which tells a server that starts from one that refuses.
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         return handle
