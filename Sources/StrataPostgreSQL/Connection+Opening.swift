@@ -61,11 +61,12 @@ extension Connection {
         let handle = try start(target, choice)
         do {
             try finish(handle, timeout: min(timeout, connectTimeout(handle)))
-            strata_pq_be_quiet(handle)
             PQsetnonblocking(handle, 1)
-            let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? ""
-            guard encoding == "UTF8" else {
-                throw PostgreSQLError(.misuse, "the database has the encoding \(encoding), and must have UTF8")
+            for (name, owner) in [("server_encoding", "database"), ("client_encoding", "session")] {
+                let encoding = PQparameterStatus(handle, name).map { String(cString: $0) } ?? ""
+                guard encoding == "UTF8" else {
+                    throw PostgreSQLError(.misuse, "the \(owner) has the encoding \(encoding), and must have UTF8")
+                }
             }
             guard PQserverVersion(handle) >= 130_000 else {
                 throw PostgreSQLError(.misuse, "the server is older than PostgreSQL 13")

@@ -101,13 +101,14 @@ package struct ConnectionTarget: Sendable, Hashable {
         var parameters = [
             // What others are told who waits for whom by; the URL or PGAPPNAME may say something better.
             ("fallback_application_name", ProcessInfo.processInfo.processName),
-            ("client_encoding", "UTF8"),
             // Who waits for nothing hears of a machine that is gone only if the system asks for it. Else it does so after two hours.
             ("keepalives_idle", "60"), ("keepalives_interval", "10"), ("keepalives_count", "3"),
         ]
         if namesSeveralHosts { parameters.append((Self.role, wantedRole)) }
         if verifiesServer { parameters.append(("sslmode", "verify-full")) }
         parameters.append(("dbname", url))
+        // Whatever the URL says: texts are written in no other.
+        parameters.append(("client_encoding", "UTF8"))
         return parameters
     }
 
