@@ -17,8 +17,9 @@ extension Connection {
         staysInSingleRowMode = false
         guard let begun = try nextResult() else { throw noAnswer }
         guard PQresultStatus(begun.result) == PGRES_COPY_IN else {
-            while try nextResult() != nil {}
-            throw error(of: begun)
+            let failure = error(of: begun)
+            while try nextResult(after: failure) != nil {}
+            throw failure
         }
         do {
             try CopiedRows.header.withUnsafeBytes { try put($0) }

@@ -158,7 +158,7 @@ extension Connection {
     /// - Parameter failure: What one of them has failed with.
     /// - Throws: That, or ``PostgreSQLError`` of a connection that was lost, if the end has not come.
     func leavePipeline(_ failure: (any Error)?) throws {
-        guard let end = try nextResult(), PQresultStatus(end.result) == PGRES_PIPELINE_SYNC,
+        guard let end = try nextResult(after: failure), PQresultStatus(end.result) == PGRES_PIPELINE_SYNC,
             PQexitPipelineMode(handle) == 1
         else { throw failure ?? lost() }
     }
@@ -178,7 +178,7 @@ extension Connection {
     /// The answer to one message; `nil` if it failed, or if another one before it did.
     func take(_ failure: inout PostgreSQLError?) throws -> QueryResult? {
         var answer: QueryResult?
-        while let result = try nextResult() {
+        while let result = try nextResult(after: failure) {
             switch PQresultStatus(result.result) {
             case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: answer = result
             case PGRES_PIPELINE_ABORTED: break

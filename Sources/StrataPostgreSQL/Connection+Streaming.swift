@@ -83,7 +83,7 @@ extension Connection {
         if refusal == nil { RowChunks.begin(handle) }
         staysInSingleRowMode = !isPiped
         var wantsMore = true
-        while let result = try nextAnswer() {
+        while let result = try nextAnswer(after: failure) {
             switch PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, RowChunks.status:
                 // The last one has no rows, unless all came at once.

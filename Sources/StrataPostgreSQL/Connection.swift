@@ -223,7 +223,7 @@ package final class Connection: @unchecked Sendable {
     func results() throws -> [QueryResult] {
         var results: [QueryResult] = []
         var failure: PostgreSQLError?
-        while let result = try nextResult() {
+        while let result = try nextResult(after: failure) {
             switch PQresultStatus(result.result) {
             case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: results.append(result)
             default: failure = failure ?? error(of: result)
@@ -233,10 +233,21 @@ package final class Connection: @unchecked Sendable {
         return results
     }
 
-    func nextResult() throws -> QueryResult? { try nextAnswer().map(QueryResult.init) }
+    /// The next result.
+    ///
+    /// - Parameter failure: What the server has said before, if it was an error.
+    /// - Returns: The result; `nil` after the last one.
+    /// - Throws: ``PostgreSQLError`` of a connection that was lost, unless the server has said before what was wrong.
+    func nextResult(after failure: (any Error)? = nil) throws -> QueryResult? {
+        try nextAnswer(after: failure).map(QueryResult.init)
+    }
 
     /// The next result, which its taker has to free.
-    func nextAnswer() throws -> OpaquePointer? {
+    func nextAnswer(after failure: (any Error)? = nil) throws -> OpaquePointer? {
+        do { return try receiveAnswer() } catch { throw failure ?? error }
+    }
+
+    private func receiveAnswer() throws -> OpaquePointer? {
         if PQisBusy(handle) != 0 {
             // What is not sent yet goes first.
             try sendAll()
@@ -362,8 +373,8 @@ package final class Connection: @unchecked Sendable {
 
     func lost() -> PostgreSQLError {
         isBroken = true
-        // The text of libpq names hosts, and no values.
-        return PostgreSQLError(.connection, Self.text(PQerrorMessage(handle), else: "the connection was lost"))
+        let line = Self.text(PQerrorMessage(handle), else: "")
+        return PostgreSQLError(.connection, PostgreSQLError.toldOfLoss(line) ?? "the connection was lost")
     }
 
     #if FaultPoints

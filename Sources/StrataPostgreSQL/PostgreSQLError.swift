@@ -75,6 +75,15 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
         harmlessClasses.contains(String(sqlState.prefix(2))) ? message : meaning(sqlState)
     }
 
+    /// The first line of what libpq says of a connection that was lost, as far as it cannot repeat a value; `nil` if it can.
+    ///
+    /// That line is libpq's own, which names hosts, or it is the beginning of what the server has said last.
+    static func toldOfLoss(_ line: String) -> String? {
+        guard let severity = line.range(of: ":  ") else { return line.isEmpty ? nil : line }
+        let state = line[severity.upperBound...].prefix { $0 != ":" }
+        return harmlessClasses.contains(String(state.prefix(2))) && state.count == 5 ? line : nil
+    }
+
     private static func meaning(_ sqlState: String) -> String {
         switch sqlState {
         case "23505": "a unique value is there already"

@@ -101,6 +101,11 @@ final class FaultProxy: @unchecked Sendable {
     /// For how many microseconds each piece that the server sends is on its way.
     let delay = Mutex<UInt32>(0)
 
+    /// What the server is made to say in place of a text of the same length.
+    let lie = Mutex<(text: String, instead: String)?>(nil)
+    /// The text of an answer behind which a connection is cut, before the server says that it waits for more.
+    let lastAnswer = Mutex<String?>(nil)
+
     /// Holds back all that the server answers from now on, until a client sends a piece with this text.
     func holdAnswers(until text: String) {
         hold.lock()
@@ -172,7 +177,7 @@ final class FaultProxy: @unchecked Sendable {
                     usleep(delay.withLock { $0 })
                     answers.withLock { $0 += 1 }
                     waitForRelease()
-                    return swallows.isSet ? .cut : .pass
+                    return swallows.isSet ? .cut : falsify(piece)
                 }
             }
         }
@@ -204,6 +209,20 @@ final class FaultProxy: @unchecked Sendable {
         case pass
         case cut
         case swallow
+        case instead([UInt8], isLast: Bool)
+    }
+
+    /// Decides on a piece from the server.
+    private func falsify(_ bytes: ArraySlice<UInt8>) -> Verdict {
+        if let (text, instead) = lie.withLock({ $0 }), let place = bytes.firstRange(of: Array(text.utf8)) {
+            let told = bytes[..<place.lowerBound] + Array(instead.utf8) + bytes[place.upperBound...]
+            return .instead(Array(told), isLast: false)
+        }
+        if let text = lastAnswer.withLock({ $0 }), bytes.contains(subsequence: Array(text.utf8)) {
+            let isReady = bytes.suffix(6).starts(with: [UInt8(ascii: "Z"), 0, 0, 0, 5])
+            return .instead(Array(isReady ? bytes.dropLast(6) : bytes), isLast: true)
+        }
+        return .pass
     }
 
     /// Decides on a piece from the client.
@@ -229,19 +248,20 @@ final class FaultProxy: @unchecked Sendable {
         loop: while true {
             let count = recv(source, &buffer, buffer.count, 0)
             guard count > 0 else { break }
-            switch (try? judge(buffer[..<count])) ?? .cut {
+            var piece = buffer[..<count]
+            var isLast = false
+            switch (try? judge(piece)) ?? .cut {
             case .cut: break loop
             case .swallow: continue
             case .pass: break
+            case .instead(let bytes, let ends): (piece, isLast) = (bytes[...], ends)
             }
-            var sent = 0
-            while sent < count {
-                let done = buffer[sent..<count].withUnsafeBytes {
-                    send(sink, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-                }
+            while !piece.isEmpty {
+                let done = piece.withUnsafeBytes { send(sink, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
                 guard done > 0 else { break loop }
-                sent += done
+                piece = piece.dropFirst(done)
             }
+            if isLast { break }
         }
         // The other direction ends with this one, and whoever is second closes both.
         shutdown(source, Int32(SHUT_RDWR))

@@ -295,6 +295,54 @@ struct FaultTests {
         try waitUntil { try direct.query(dreaming).rowCount == 0 }
     }
 
+    @Test func `what the server has refused is told without its values, also if the connection breaks behind that`()
+        throws
+    {
+        let proxy = try FaultProxy()
+        defer { proxy.close() }
+        proxy.lastAnswer.withLock { $0 = "xyzzy-secret" }
+        let ways: [(Connection) throws -> Void] = [
+            { try $0.command("SELECT pg_temp.refuse()") }, { try $0.query("SELECT pg_temp.refuse()") },
+            { try $0.each("SELECT pg_temp.refuse()") { _ in true } },
+            { connection in
+                try connection.command("BEGIN")
+                try connection.post("SELECT 1")
+                try connection.post("SELECT pg_temp.refuse()")
+                try connection.post("SELECT 2")
+                try connection.settle()
+            },
+        ]
+        for way in ways {
+            let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
+            // The text has to come from the server.
+            try connection.command(
+                "CREATE FUNCTION pg_temp.refuse() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'bad value %-secret', 'xyzzy'; END $$"
+            )
+            let error = expectThrows(PostgreSQLError.self) { try way(connection) }
+            expectEqual(error?.sqlState, "P0001")
+            var text = "\(String(describing: error))"
+            dump(error, to: &text)
+            expect(!text.contains("xyzzy"), "\(text)")
+            expect(connection.isBroken)
+        }
+        let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
+        let error = expectThrows(PostgreSQLError.self) {
+            try connection.copy("COPY \"xyzzy-secret\" FROM STDIN (FORMAT binary)") { _ in }
+        }
+        expectEqual(error?.sqlState, "42P01")
+    }
+
+    @Test func `a session whose texts have another encoding is refused`() throws {
+        let proxy = try FaultProxy()
+        defer { proxy.close() }
+        proxy.lie.withLock { $0 = ("client_encoding\0UTF8", "client_encoding\0EUCX") }
+        let error = expectThrows(PostgreSQLError.self) {
+            try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
+        }
+        expectEqual(error?.kind, .misuse)
+        expect(error?.message.contains("EUCX") == true, "\(String(describing: error))")
+    }
+
     @Test func `without a server a save fails with the environment's error, and passes when it is back`() throws {
         let stack = try FaultyStack(timeout: 1)
         stack.proxy.setOpen(false)
