@@ -169,7 +169,7 @@ extension Connection {
     func take(_ statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
         var failure: PostgreSQLError?
         for statement in statements {
-            if let key = statement.preparing, try take(&failure) == nil { forget(key) }
+            if let key = statement.preparing, try take(&failure) == nil { forget(key, after: failure) }
             statement.result = try take(&failure)
         }
         return failure

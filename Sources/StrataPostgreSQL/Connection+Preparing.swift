@@ -29,7 +29,14 @@ extension Connection {
     }
 
     /// Notes that a statement could not be prepared.
-    func forget(_ key: PreparedStatements.Key) { prepared.remove(key) }
+    ///
+    /// - Parameters:
+    ///   - key: The statement.
+    ///   - failure: Why, if it is the first that has failed.
+    func forget(_ key: PreparedStatements.Key, after failure: PostgreSQLError?) {
+        prepared.remove(key)
+        if failure?.isNameTaken == true { prepared.hasStrangers = true }
+    }
 
     /// Prepares all statements anew when they are used next.
     package func forgetPrepared() { prepared.removeAll() }
@@ -41,9 +48,10 @@ extension Connection {
     /// - Throws: ``PostgreSQLError`` of a connection that was lost.
     func dropSuperfluous() throws {
         guard prepared.hasSuperfluous, isIdle, PQpipelineStatus(handle) == PQ_PIPELINE_OFF else { return }
-        let names = prepared.takeSuperfluous()
+        let drops = prepared.hasStrangers ? ["DEALLOCATE ALL"] : prepared.takeSuperfluous().map { "DEALLOCATE \($0)" }
+        if prepared.hasStrangers { prepared.forgetAll() }
         do {
-            try commandAlone(names.map { "DEALLOCATE \($0)" }.joined(separator: "; "))
+            try commandAlone(drops.joined(separator: "; "))
         } catch let error as PostgreSQLError where error.kind == .server && !isBroken {
             // Somebody else has dropped them, such as a reset of the session.
         }

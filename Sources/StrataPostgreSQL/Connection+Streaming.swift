@@ -76,7 +76,7 @@ extension Connection {
         if isPiped {
             guard PQpipelineSync(handle) == 1 else { throw lost() }
             refusal = try take(earlier)
-            if let preparing, try take(&refusal) == nil { forget(preparing) }
+            if let preparing, try take(&refusal) == nil { forget(preparing, after: refusal) }
         }
         var failure: (any Error)? = refusal
         // In a pipeline libpq takes this for the statement whose answer comes next, and forgets it at that one's end.

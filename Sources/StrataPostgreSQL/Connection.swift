@@ -107,11 +107,11 @@ package final class Connection: @unchecked Sendable {
         if needsPrelude { return try queryAfterPrelude(sql, parameters) }
         // What is new to the session is prepared and run in one round trip.
         let name = preparedName(sql, parameters)
-        if name == nil, preparesStatements { return try answer(try post(sql, parameters)) }
+        let isNew = name == nil && preparesStatements
         do {
-            return try run(sql, parameters, name)
+            return isNew ? try answer(try post(sql, parameters)) : try run(sql, parameters, name)
         } catch let error as PostgreSQLError
-            where error.isStale && isIdle && !isBroken
+            where error.isStale && (!isNew || error.isNameTaken) && isIdle && !isBroken
         {
             forgetPrepared()
             return try answer(try post(sql, parameters))

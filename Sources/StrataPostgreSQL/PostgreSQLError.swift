@@ -48,7 +48,10 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     static let cutOff = "08006"
 
     /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
-    package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" }
+    package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" || isNameTaken }
+
+    /// Whether the session has a statement of that name: a pooler has left what somebody else has prepared.
+    var isNameTaken: Bool { sqlState == "42P05" }
 
     /// Whether the server does not know what it was asked for, or does not let the role, or a server that only follows, do it.
     package var isUnavailable: Bool { ["0A000", "25006", "42501", "42601", "42883"].contains(sqlState) }

@@ -25,8 +25,11 @@ struct PreparedStatements {
     /// What the server still has, and nobody asks for any more.
     private var unused: [String] = []
 
+    /// Whether the session has statements that somebody else has prepared, who had it before.
+    var hasStrangers = false
+
     /// Whether the server has statements that it should drop.
-    var hasSuperfluous: Bool { !unused.isEmpty || statements.count > Self.most }
+    var hasSuperfluous: Bool { hasStrangers || !unused.isEmpty || statements.count > Self.most }
 
     func contains(_ key: Key) -> Bool { statements[key] != nil }
 
@@ -54,6 +57,13 @@ struct PreparedStatements {
     mutating func removeAll() {
         unused += statements.values.map(\.name)
         statements.removeAll()
+    }
+
+    /// Notes that the server is about to drop all statements, also those of others.
+    mutating func forgetAll() {
+        statements.removeAll()
+        unused = []
+        hasStrangers = false
     }
 
     /// The names of the statements that the server should drop, which it is taken to do.

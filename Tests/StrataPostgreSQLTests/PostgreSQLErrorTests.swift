@@ -1,6 +1,7 @@
 import Expectations
-import StrataPostgreSQL
 import Testing
+
+@testable import StrataPostgreSQL
 
 @Suite("Errors of PostgreSQL")
 struct PostgreSQLErrorTests {
@@ -20,11 +21,21 @@ struct PostgreSQLErrorTests {
         expect(!told.contains("xyzzy") && !told.isEmpty)
     }
 
+    @Test(arguments: [
+        ("server closed the connection unexpectedly", "server closed the connection unexpectedly"),
+        ("FATAL:  57P01: terminating connection", "FATAL:  57P01: terminating connection"), ("", nil),
+        ("ERROR:  P0001: bad value xyzzy", nil), ("FEHLER:  23505: Key (word)=(xyzzy)", nil),
+        ("ERROR:  xyzzy", nil), ("ERROR:  P0001: ", nil), ("ERROR:  42xyzzy: 5", nil),
+    ])
+    func `of a connection that was lost is told what cannot repeat a value`(_ line: String, _ told: String?) {
+        expectEqual(PostgreSQLError.toldOfLoss(line), told)
+    }
+
     @Test func `what a state means for the next attempt`() {
         func error(_ state: String) -> PostgreSQLError { PostgreSQLError(.server, sqlState: state, "x") }
-        let states = ["40001", "40P01", "0A000", "26000", "23505", "42P01", ""]
+        let states = ["40001", "40P01", "0A000", "26000", "42P05", "23505", "42P01", ""]
         expectEqual(states.filter { error($0).isTransient }, ["40001", "40P01"])
-        expectEqual(states.filter { error($0).isStale }, ["0A000", "26000"])
+        expectEqual(states.filter { error($0).isStale }, ["0A000", "26000", "42P05"])
         expectEqual(states.filter { error($0).isUniqueViolation }, ["23505"])
         expectEqual(error("40001").description, "PostgreSQL, SQLSTATE 40001: x")
         expectEqual(PostgreSQLError(.deadline, "x").description, "PostgreSQL: x")
