@@ -119,7 +119,7 @@ package final class ConnectionPool: Sendable {
         }
         do {
             if isClosed.load(ordering: .acquiring) { throw PostgreSQLError(.misuse, "the store is closed") }
-            let connection = try usable() ?? open(timeout: openingLimit)
+            let connection = try spare(opening: openingLimit)
             connection.patience = max(timeout, 1)
             connection.leaseWait = leaseWait
             return connection
@@ -130,10 +130,10 @@ package final class ConnectionPool: Sendable {
     }
 
     /// A connection that nobody uses; `nil` if there is none that is good for anything.
-    private func usable() -> Connection? {
+    private func usable(until end: ContinuousClock.Instant) -> Connection? {
         while let connection = idle.withLock({ $0.popLast() }) {
             if !connection.isWorn(after: life), isCurrent(connection), connection.isStillThere(),
-                hasCurrentPlans(connection)
+                hasCurrentPlans(connection, until: end)
             {
                 return connection
             }
@@ -200,7 +200,12 @@ package final class ConnectionPool: Sendable {
     }
 
     /// The same, which may take so many seconds to open a new one.
-    func spare(opening limit: Double?) throws -> Connection { try usable() ?? open(timeout: limit) }
+    func spare(opening limit: Double?) throws -> Connection {
+        let start = ContinuousClock.now
+        let limit = min(limit ?? timeout, openingTimeout)
+        // What nobody uses may be silent, and what is new not.
+        return try usable(until: start + .seconds(limit / 2)) ?? open(timeout: limit - (.now - start) / .seconds(1))
+    }
 
     /// Takes a connection back that was lent.
     ///
@@ -283,14 +288,18 @@ package final class ConnectionPool: Sendable {
     package func outdatePlans() { planAge.add(1, ordering: .relaxed) }
 
     /// Whether no statement has an outdated plan; takes a round trip if plans have to be dropped.
-    private func hasCurrentPlans(_ connection: Connection) -> Bool {
+    ///
+    /// If the server is silent so long, it is not asked by way of the other connections that nobody uses.
+    private func hasCurrentPlans(_ connection: Connection, until end: ContinuousClock.Instant) -> Bool {
         let age = planAge.load(ordering: .relaxed)
         guard connection.planAge != age, !connection.isPooled else { return true }
         connection.planAge = age
+        connection.patience = max((end - .now) / .seconds(1), 0.1)
         do {
             try connection.command("DISCARD PLANS")
             return true
         } catch {
+            if (error as? PostgreSQLError)?.kind == .deadline { closeIdle() }
             return false
         }
     }

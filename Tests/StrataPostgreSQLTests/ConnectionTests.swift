@@ -1,7 +1,9 @@
 import Expectations
 import Foundation
-import StrataPostgreSQL
+import Synchronization
 import Testing
+
+@testable import StrataPostgreSQL
 
 @Suite("Connections to PostgreSQL", .enabled(if: Server.isThere))
 struct ConnectionTests {
@@ -98,6 +100,87 @@ struct ConnectionTests {
         expectEqual(pool.idleCount, 1)
         // The last one to come back is the one that is left.
         try expectEqual(pool.withConnection { Int64($0.serverProcess) }, processes[2])
+    }
+
+    @Test func `a connection that was used for long makes way for another`() throws {
+        let other = try Server.connection()
+        func isThere(_ process: Int32) throws -> Bool {
+            let sql = "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1"
+            return try other.query(sql, [.int8(Int64(process))]).rowCount > 0
+        }
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 30, life: 0.2) { _ in }
+        defer { pool.close() }
+        let process = try pool.withConnection { $0.serverProcess }
+        let end = ContinuousClock.now + .seconds(60)
+        while try pool.withConnection({ $0.serverProcess }) == process, .now < end { usleep(1_000) }
+        while try isThere(process), .now < end { usleep(1_000) }
+        try expect(!isThere(process))
+    }
+
+    @Test func `connections that were opened together do not all make way at once`() throws {
+        let lives = try (0..<5).map { _ in try Server.connection().endurance }
+        expect(lives.allSatisfy((0.8...1.2).contains) && Set(lives).count == 5, "\(lives)")
+    }
+
+    @Test func `the child of a fork has connections of its own, and leaves those of its parent alone`() throws {
+        let process = ProcessNumber()
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 30, process: { process.value }) { _ in }
+        defer { pool.close() }
+        let session = try pool.withConnection { inherited in
+            try inherited.query("SELECT pg_catalog.pg_advisory_lock(7281)")
+            process.value = 2
+            defer { process.value = 1 }
+            let error = expectThrows(PostgreSQLError.self) { try inherited.query("SELECT 1") }
+            expectEqual(error?.kind, .misuse)
+            return inherited.serverProcess
+        }
+        process.value = 2
+        try expect(pool.withConnection { $0.serverProcess } != session)
+        // The session of the parent was not told to end: it has its lock, and keeps it.
+        let other = try Server.connection()
+        try other.command("SET lock_timeout = 1000")
+        let refusal = expectThrows(PostgreSQLError.self) { try other.query("SELECT pg_catalog.pg_advisory_lock(7281)") }
+        expectEqual(refusal?.sqlState, "55P03")
+        try other.query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(session))])
+    }
+
+    @Test func `a pool whose sessions are silent asks one of them only, and opens another`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 3, timeout: 4) { _ in }
+        defer { pool.close() }
+        let statements = Synchronization.Mutex<[String]>([])
+        let all = try (0..<3).map { _ in try pool.take() }
+        for connection in all { connection.onStatement = { sql in statements.withLock { $0.append(sql) } } }
+        let processes = all.map(\.serverProcess)
+        for connection in all { pool.give(back: connection) }
+        pool.outdatePlans()
+        for process in processes { kill(process, SIGSTOP) }
+        defer { for process in processes { kill(process, SIGCONT) } }
+        try expect(!processes.contains(pool.withConnection { $0.serverProcess }))
+        expectEqual(statements.withLock { $0 }, ["DISCARD PLANS"])
+        expectEqual(pool.idleCount, 1)
+    }
+
+    @Test func `statements that whoever had the session before has left prepared are in nobody's way`() throws {
+        func stranger(_ count: Int) throws -> Connection {
+            let connection = try Server.connection()
+            for number in 1...count { try connection.command("PREPARE strata_\(number) AS SELECT 0") }
+            return connection
+        }
+        try expectEqual(stranger(3).query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
+        var rows: [Int64] = []
+        try stranger(3).each("SELECT $1 + 0", [.int8(1)]) { row in
+            rows.append(row.int64(0))
+            return true
+        }
+        expectEqual(rows, [1])
+        // A transaction ends with it, and is made again by whoever has made it.
+        let connection = try stranger(3)
+        try connection.command("BEGIN")
+        let error = expectThrows(PostgreSQLError.self) { try connection.query("SELECT $1 + 0", [.int8(1)]) }
+        expectEqual(error?.isStale, true)
+        try connection.rollback()
+        try connection.post("BEGIN")
+        try expectEqual(connection.query("SELECT $1 + 0", [.int8(1)]).firstInt64, 1)
     }
 
     @Test func `nobody waits for a server that is silent`() throws {
@@ -211,6 +294,16 @@ struct ConnectionTests {
         let error = expectThrows(PostgreSQLError.self) { try pool.take() }
         expectEqual(error?.kind, .deadline)
         expectEqual(error?.message.contains("pool"), true)
+    }
+}
+
+/// The number of a process, which a test changes.
+private final class ProcessNumber: Sendable {
+    private let number = Atomic<Int32>(1)
+
+    var value: Int32 {
+        get { number.load(ordering: .acquiring) }
+        set { number.store(newValue, ordering: .releasing) }
     }
 }
 
