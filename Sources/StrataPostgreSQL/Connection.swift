@@ -436,8 +436,10 @@ package final class QueryCanceller: Sendable {
     /// Asks the server to stop what the connection does; returns at once.
     package func cancel() {
         requested.withLock { $0 = .now }
-        // libpq waits for the server, which may have stopped.
-        DispatchQueue.global().async(group: underway) { [self] in
+        underway.enter()
+        // libpq waits for the server, which may have stopped: as long as it likes, so no thread that others need waits with it.
+        Thread.detachNewThread { [self] in
+            defer { underway.leave() }
             #if FaultPoints
             // A server that is far away.
             if FaultGuard.cancelSettling.isOff { usleep(3_000) }

@@ -72,6 +72,45 @@ final class PrivateServer: Sendable {
     /// Stops it at once, as if it had crashed.
     func halt() throws { try Self.run(["halt", folder], [:]) }
 
+    /// Has it and all of its processes stand still.
+    ///
+    /// - Returns: The processes, which go on with ``thaw(_:)``. The server cannot be stopped before.
+    /// - Throws: If there is none.
+    func freeze() throws -> [pid_t] {
+        let file = try String(contentsOfFile: folder + "/data/postmaster.pid", encoding: .utf8)
+        let first = try require(file.split(separator: "\n").first.flatMap { pid_t($0) })
+        kill(first, SIGSTOP)
+        let all = try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { pid_t($0) }
+        let others = all.filter { process in
+            // What follows the name in brackets: the state, and the parent.
+            let told = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+            return told?.split(separator: ")").last?.split(separator: " ").dropFirst().first.flatMap { pid_t($0) }
+                == first
+        }
+        for process in others { kill(process, SIGSTOP) }
+        return [first] + others
+    }
+
+    /// Has processes go on that stand still.
+    func thaw(_ processes: [pid_t]) { for process in processes { kill(process, SIGCONT) } }
+
+    /// Has the first change of a table in each transaction take more than a second, as if the table were large.
+    func slowDown() throws {
+        try connection().command(
+            """
+            CREATE FUNCTION public.take_time() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF pg_catalog.current_setting('shop.slow', true) IS DISTINCT FROM 'seen' THEN
+            PERFORM pg_catalog.set_config('shop.slow', 'seen', true), pg_catalog.pg_sleep(1.5); END IF; END $$;
+            CREATE EVENT TRIGGER slow ON ddl_command_end WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION public.take_time()
+            """
+        )
+    }
+
+    /// The URL for a session whose statements may take a second.
+    var limitedURL: URL {
+        get throws { try require(URL(string: url.absoluteString + "&options=-c%20statement_timeout%3D1000")) }
+    }
+
     /// Starts it again.
     func resume() throws { try Self.run(["resume", folder], [:]) }
 

@@ -1,0 +1,101 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+@testable import StrataPostgreSQLStore
+
+/// A server that stands still, with all of its processes: it takes connections and what is sent, and never answers.
+@Suite("PostgreSQL stores whose server stands still", .enabled(if: Server.isThere))
+struct StoppedServerTests {
+    private static let timeout = 2.0
+
+    private static var options: [String: Any] {
+        [NSPersistentStoreTimeoutOption: timeout, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+    }
+
+    /// How something has failed that may not take longer than some time-outs, however slow the machine is.
+    private func failure(_ body: @escaping @Sendable () throws -> Void) throws -> CocoaError? {
+        let start = ContinuousClock.now
+        let error = expectThrows(CocoaError.self) { try Errand(body).wait() }
+        expect(.now - start < .seconds(30))
+        return error
+    }
+
+    @Test func `whoever reads, saves, opens and closes a store is told after the time-out, and goes on afterwards`()
+        throws
+    {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url, history: true, Self.options)
+        let other = try ServerStack(server.url, history: true, Self.options)
+        try stack.insert("Rome")
+        try expectEqual(other.cities(), ["Rome"])
+        let processes = try server.freeze()
+        defer { server.thaw(processes) }
+        try expectEqual(failure { _ = try stack.cities() }?.code, .persistentStoreTimeout)
+        try expectEqual(failure { try stack.insert("Oslo") }?.code, .persistentStoreTimeout)
+        try expect(failure { _ = try ServerStack(server.url, Self.options) } != nil)
+        let start = ContinuousClock.now
+        try Errand { for store in other.coordinator.persistentStores { try other.coordinator.remove(store) } }.wait()
+        expect(.now - start < .seconds(30))
+        server.thaw(processes)
+        try stack.insert("Bern")
+        try expectEqual(stack.cities(), ["Bern", "Rome"])
+        try expectEqual(server.text("SELECT count(*) FROM city"), "2")
+    }
+
+    @Test func `a fetch that is cancelled ends, though nobody hears of it`() async throws {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 240])
+        try stack.insert("Rome")
+        let context = stack.context()
+        try await expectEqual(Cities.awaited(context), ["Rome"])
+        let processes = try server.freeze()
+        defer { server.thaw(processes) }
+        let fetch = Task { try await Cities.awaited(context) }
+        // It has a connection, and waits for the server.
+        let pool = try stack.database.pool
+        try waitUntil { pool.usedCount == 1 }
+        let start = ContinuousClock.now
+        fetch.cancel()
+        do {
+            _ = try await fetch.value
+            expect(false, "it has come to an end")
+        } catch {
+            expect(.now - start < .seconds(60), "\(error)")
+        }
+    }
+
+    @Test func `a connection whose cancel does not end is given up`() throws {
+        let server = try PrivateServer()
+        let pool = ConnectionPool(try ConnectionTarget(server.url), size: 1, timeout: Self.timeout) { _ in }
+        defer { pool.close() }
+        let connection = try pool.take()
+        let processes = try server.freeze()
+        defer { server.thaw(processes) }
+        connection.canceller.cancel()
+        let start = ContinuousClock.now
+        pool.give(back: connection)
+        expect(.now - start < .seconds(30))
+        expect(connection.isBroken)
+        expectEqual(pool.idleCount, 0)
+    }
+
+    @Test func `cancels that do not end keep nobody from the threads of the program`() throws {
+        let silent = try FaultProxy()
+        let connection = try Connection.open(ConnectionTarget(silent.url), timeout: 30)
+        silent.isSilent.withLock { $0 = true }
+        let callers = silent.callers.withLock { $0 }
+        let most = 16 * ProcessInfo.processInfo.activeProcessorCount
+        for _ in 0..<most { connection.canceller.cancel() }
+        defer { silent.close() }
+        // More than the threads that there are for what is put off.
+        try waitUntil { silent.callers.withLock { $0 } == callers + most }
+        let done = DispatchSemaphore(value: 0)
+        DispatchQueue.global().async { done.signal() }
+        expect(done.wait(timeout: .now() + 60) == .success)
+    }
+}
