@@ -144,7 +144,8 @@ extension OpenDatabase {
         _ connection: Connection,
         _ wasMade: inout Bool
     ) throws -> StoreMetadata? {
-        try connection.command("BEGIN")
+        // What others have made while it waits for the lock has to be seen, whatever the role's default is.
+        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
         try lockShape(of: target, connection)
         if let metadata = try StoreMetadata.read(connection, target.place) {
             try connection.command("COMMIT")

@@ -322,10 +322,23 @@ struct SharedDatabaseTests {
         expectEqual(error?.code, .persistentStoreIncompatibleVersionHash)
     }
 
-    @Test(arguments: 1...4)
-    func `many coordinators that add a new store at once make it once`(_ round: Int) async throws {
+    @Test func `texts are kept as they are, whatever encoding the URL asks for`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
-        let url = stack.folder.appendingPathComponent("raced \(round)")
+        let place = TestDatabase.url(for: stack.storeURL).absoluteString
+        let other = try ServerStack(require(URL(string: place + "&client_encoding=LATIN1")))
+        try other.insert("naïve 😀")
+        try insert("Zoë 😀", stack.context())
+        let names = ["Zoë 😀", "naïve 😀"]
+        try expectEqual(other.cities(), names)
+        let context = stack.context()
+        try expectEqual(context.performAndWait { try cities(context) }, names)
+    }
+
+    @Test(arguments: 1...4, ["", "&options=-c%20default_transaction_isolation%3Drepeatable%5C%20read"])
+    func `many coordinators that add a new store at once make it once`(_ round: Int, _ options: String) async throws {
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
+        let file = stack.folder.appendingPathComponent("raced \(round)\(options.count)")
+        let url = try require(URL(string: TestDatabase.url(for: file).absoluteString + options))
         let identifiers = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<6 {
                 group.addTask {
@@ -343,7 +356,7 @@ struct SharedDatabaseTests {
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
         expectEqual(identifiers.count, 1)
-        TestDatabase.drop(url)
+        TestDatabase.drop(file)
     }
 
     @Test func `a text that PostgreSQL cannot keep is refused by name`() throws {
