@@ -22,6 +22,10 @@ struct ReplacementTests {
     }
 
     private func migrate(_ store: ChangingStore, _ options: [AnyHashable: Any]? = nil) throws -> Bool {
+        try migrate(store.url, options)
+    }
+
+    private func migrate(_ url: URL, _ options: [AnyHashable: Any]? = nil) throws -> Bool {
         let (first, second) = (ChangingStore.model(1), ChangingStore.model(2))
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
         let cities = try require(mapping.entityMappings.first { $0.sourceEntityName == "City" })
@@ -29,7 +33,7 @@ struct ReplacementTests {
         title.valueExpression = NSExpression(format: "uppercase:($source.name)")
         let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
         return try manager.migrateInPlace(
-            StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: options),
+            StorePlace(url: url, type: TestDatabase.storeType.rawValue, options: options),
             mapping,
             from: nil,
             to: nil
@@ -68,6 +72,16 @@ struct ReplacementTests {
             try context.save()
         }
         try expectEqual(self.keys(store).count, 3)
+    }
+
+    @Test func `a limit for the statements of a role does not end a migration that makes a new store`() throws {
+        let server = try PrivateServer()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: ChangingStore.model(1))
+        let store = try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: server.url)
+        try coordinator.remove(store)
+        try server.slowDown()
+        try expect(migrate(server.limitedURL))
+        try expectEqual(PostgreSQLStore.problems(at: server.url, ChangingStore.model(2)), [])
     }
 
     @Test func `tables and sequences keep their privileges and triggers, and a view is named before anything is made`()

@@ -34,7 +34,7 @@ struct LockTurns {
         before: () throws -> Void = {},
         _ body: () throws -> R
     ) throws -> R {
-        let begin = ["BEGIN ISOLATION LEVEL READ COMMITTED", Self.limit] + settings
+        let begin = ["BEGIN ISOLATION LEVEL READ COMMITTED", Self.limit, PostgreSQLEngine.workSetting] + settings
         return try run(begin.joined(separator: "; "), back: "ROLLBACK", before, body)
     }
 

@@ -67,6 +67,10 @@ extension PostgreSQLEngine {
     /// For how many seconds the server may be silent once it has the locks and works.
     static let workPatience = 86_400.0
 
+    /// Lets the statements of a transaction take their time, whatever limit the role has: it is meant for what programs ask, and not for work on
+    /// whole tables.
+    static let workSetting = "SET LOCAL statement_timeout = 0"
+
     private static func migrate(
         _ request: PostgreSQLMigrationRequest,
         _ target: ConnectionTarget,

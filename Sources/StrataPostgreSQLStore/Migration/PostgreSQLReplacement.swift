@@ -130,7 +130,9 @@ package final class PostgreSQLReplacement {
             defer { pool.close() }
             try pool.withConnection { connection in
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)
-                try connection.command("BEGIN; CREATE SCHEMA \(working.quotedSchema)")
+                try connection.command(
+                    "BEGIN; \(PostgreSQLEngine.workSetting); CREATE SCHEMA \(working.quotedSchema)"
+                )
                 try connection.command(PostgreSQLSchema(source).statements.joined(separator: ";\n"))
                 let naming = source.dialect.naming
                 for table in source.tables {
@@ -235,7 +237,7 @@ package final class PostgreSQLReplacement {
         defer { pool.close() }
         try pool.withConnection { connection in
             connection.patience = max(timeout, PostgreSQLEngine.workPatience)
-            try connection.command("BEGIN")
+            try connection.command("BEGIN; \(PostgreSQLEngine.workSetting)")
             let violations = try ForeignKeys(mapping, connection).make()
             guard violations.isEmpty else { throw ForeignKeys.failure(url, violations, target.place) }
             try connection.commit()

@@ -174,7 +174,7 @@ struct ForeignKeys {
 
     private func attempt(_ target: ConnectionTarget, _ isExpected: (StoreMetadata) throws -> Void) throws {
         try connection.command(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = \(Self.lockTimeout)"
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = \(Self.lockTimeout); \(PostgreSQLEngine.workSetting)"
         )
         try OpenDatabase.lockShape(of: target, connection)
         if let metadata = try StoreMetadata.read(connection, target.place) { try isExpected(metadata) }

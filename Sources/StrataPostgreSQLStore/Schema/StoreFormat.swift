@@ -30,7 +30,7 @@ enum StoreFormat {
 
     /// Brings a store to the current form, in a transaction of its own.
     static func bringUp(_ target: ConnectionTarget, _ connection: Connection) throws {
-        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED; \(PostgreSQLEngine.workSetting)")
         try OpenDatabase.lockShape(of: target, connection)
         if let found = try StoreMetadata.read(connection, target.place) { try bringUp(found, of: target, connection) }
         try connection.commit()
