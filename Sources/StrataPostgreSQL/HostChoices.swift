@@ -1,4 +1,5 @@
 import CStrataPostgreSQL
+import Foundation
 
 /// The hosts of a target that has several, one by one.
 ///
@@ -30,25 +31,59 @@ enum HostChoices {
 
     /// What libpq is told beside the URL, for one host after the other.
     ///
-    /// - Returns: One choice without anything if there are not several hosts.
+    /// - Parameters:
+    ///   - target: The target.
+    ///   - resolve: Tells the addresses of a name.
+    /// - Returns: One choice without anything if there are not several hosts, and not several addresses of one.
     /// - Throws: ``PostgreSQLError`` if libpq does not find out which hosts there are.
-    static func of(_ target: ConnectionTarget) throws(PostgreSQLError) -> [[(String, String)]] {
+    static func of(
+        _ target: ConnectionTarget,
+        resolve: (String) -> [String] = addresses
+    ) throws(PostgreSQLError) -> [[(String, String)]] {
         // A service file may name others than the last time.
-        guard target.findsHostsElsewhere else { return of(settings(target.url)) }
-        return of(try Connection.settings(of: target), orElse: target.wantedRole)
+        guard target.findsHostsElsewhere else { return of(settings(target.url), resolve: resolve) }
+        return of(try Connection.settings(of: target), orElse: target.wantedRole, resolve: resolve)
+    }
+
+    /// The addresses of a name; none if it is not known, which libpq tells in words of its own.
+    private static func addresses(_ name: String) -> [String] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = Int32(AI_ADDRCONFIG)
+        var first: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, nil, &hints, &first) == 0 else { return [] }
+        defer { freeaddrinfo(first) }
+        var addresses: [String] = []
+        var place = first
+        while let found = place?.pointee {
+            place = found.ai_next
+            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            let size = socklen_t(text.count)
+            guard getnameinfo(found.ai_addr, found.ai_addrlen, &text, size, nil, 0, NI_NUMERICHOST) == 0 else {
+                continue
+            }
+            let address = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            if !addresses.contains(address) { addresses.append(address) }
+        }
+        return addresses
     }
 
     /// - Parameters:
     ///   - settings: What is known of the target.
     ///   - role: Which of several hosts is wanted if the settings do not say so.
+    ///   - resolve: Tells the addresses of a name.
     /// - Returns: The choices.
-    private static func of(_ settings: [String: String], orElse role: String? = nil) -> [[(String, String)]] {
+    private static func of(
+        _ settings: [String: String],
+        orElse role: String? = nil,
+        resolve: (String) -> [String]
+    ) -> [[(String, String)]] {
         let hosts = list(settings["host"])
         let addresses = list(settings["hostaddr"])
         let ports = list(settings["port"])
         let count = max(hosts.count, addresses.count)
-        guard count > 1, ports.count <= 1 || ports.count == count else { return [[]] }
-        let choices = (0..<count).map { index in
+        guard count <= 1 || ports.count <= 1 || ports.count == count else { return [[]] }
+        let choices = (0..<count).flatMap { index in
             var choice: [(String, String)] = []
             func add(_ name: String, _ values: [String]) {
                 guard let value = values.count == count ? values[index] : values.first else { return }
@@ -57,15 +92,19 @@ enum HostChoices {
             add("host", hosts)
             add("hostaddr", addresses)
             add("port", ports)
-            return choice
+            // libpq never leaves the first address of a name if that is silent.
+            guard addresses.isEmpty, !ConnectionTarget.isNear(hosts[index]) else { return [choice] }
+            let found = resolve(hosts[index])
+            return found.count > 1 ? found.map { choice + [("hostaddr", $0)] } : [choice]
         }
+        guard choices.count > 1 else { return [[]] }
         func choosing(_ role: String) -> [[(String, String)]] {
             choices.map { $0 + [(ConnectionTarget.role, role)] }
         }
         let said = settings[ConnectionTarget.role]
         if said == "prefer-standby" { return choosing("standby") + choosing("any") }
         // libpq's own default counts as nothing said.
-        if let role, said == nil || said == "any" { return ordered(choosing(role)) }
+        if count > 1, let role, said == nil || said == "any" { return ordered(choosing(role)) }
         return ordered(choices)
     }
 
@@ -93,6 +132,7 @@ extension ConnectionTarget {
     /// Looked up anew each time if they are not in the URL.
     var hasSeveralHosts: Bool {
         guard findsHostsElsewhere else { return namesSeveralHosts }
-        return ((try? HostChoices.of(self)) ?? []).count > 1
+        // Addresses of one name lead to one host.
+        return ((try? HostChoices.of(self) { _ in [] }) ?? []).count > 1
     }
 }

@@ -42,7 +42,7 @@ struct ConnectionTargetTests {
         expect(components.host == "db.example.org" && components.port == 5433 && components.path == "/shop")
         expectEqual(components.queryItems?.map(\.name), ["sslmode", "a"])
         expectEqual(components.queryItems?.last?.value, "&+")
-        expectEqual(target.parameters.last?.1, target.url)
+        expectEqual(target.parameters.first { $0.0 == "dbname" }?.1, target.url)
 
         let plain = try Self.target("postgresql:///shop")
         expect(plain.schema == "strata" && plain.preparesStatements && plain.isPooled == nil)
@@ -76,6 +76,15 @@ struct ConnectionTargetTests {
         try expectEqual(Connection.verification(of: Self.target(text)), mode)
     }
 
+    @Test func `a machine that is gone is noticed within two minutes, unless the URL says otherwise`() throws {
+        func keepalives(_ text: String) throws -> [String?] {
+            let settings = try Connection.settings(of: Self.target(text))
+            return ["idle", "interval", "count"].map { settings["keepalives_\($0)"] }
+        }
+        try expectEqual(keepalives("postgresql:///shop?host=/tmp/nobody"), ["60", "10", "3"])
+        try expectEqual(keepalives("postgresql:///shop?host=/tmp/nobody&keepalives_idle=5"), ["5", "10", "3"])
+    }
+
     @Test func `several replicas of one URL need not be writable`() throws {
         let url = try require(URL(string: "postgresql:///db?host=a.example,b.example"))
         let follower = try ConnectionTarget(url, isFollower: true)
@@ -84,7 +93,7 @@ struct ConnectionTargetTests {
 
     @Test func `of several hosts one is asked after the other, and those last that were silent`() throws {
         func names(_ text: String) throws -> [String] {
-            try HostChoices.of(Self.target(text)).map { $0.map { "\($0)=\($1)" }.joined(separator: " ") }
+            try HostChoices.of(Self.target(text)) { _ in [] }.map { $0.map { "\($0)=\($1)" }.joined(separator: " ") }
         }
         try expectEqual(names("postgresql://one.example/db"), [""])
         try expectEqual(names("postgresql:///db?host=a,b&port=1,2,3"), [""])
@@ -99,6 +108,26 @@ struct ConnectionTargetTests {
         try HostChoices.noteSilence(HostChoices.of(Self.target(several))[0])
         HostChoices.noteSilence([])
         try expectEqual(names(several), all.reversed())
+
+        // Each address of a name is a choice. A socket and this machine are not looked up.
+        func addresses(_ text: String) throws -> [String] {
+            let choices = try HostChoices.of(Self.target(text)) {
+                $0 == "one.example" ? ["10.1.0.1"] : ["10.1.0.2", "fd00::1"]
+            }
+            return choices.map { $0.map(\.1).joined(separator: " ") }
+        }
+        try expectEqual(
+            addresses("postgresql://two.example:7/db"),
+            ["two.example 7 10.1.0.2", "two.example 7 fd00::1"]
+        )
+        try expectEqual(addresses("postgresql://one.example:7/db"), [""])
+        try expectEqual(addresses("postgresql://localhost/db"), [""])
+        try expectEqual(addresses("postgresql:///db?host=/tmp"), [""])
+        try expectEqual(addresses("postgresql://two.example/db?hostaddr=10.1.0.3"), [""])
+        try expectEqual(
+            addresses("postgresql:///db?host=two.example,one.example"),
+            ["two.example 10.1.0.2", "two.example fd00::1", "one.example"]
+        )
 
         let standby = "postgresql:///db?host=e.example,f.example&target_session_attrs=prefer-standby"
         let attributes = try names(standby).map { $0.replacing(/host=(.).*=/) { "\($0.1) " } }
