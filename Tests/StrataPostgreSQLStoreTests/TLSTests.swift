@@ -6,6 +6,8 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
+@testable import StrataPostgreSQLStore
+
 /// A server that shows a certificate, and lets nobody in by its port without a password.
 ///
 /// It is on this machine, and has a name that says nothing of that: names are what decides whether it has to prove who it is.
@@ -135,6 +137,23 @@ struct TLSTests {
         expectEqual(expectThrows(CocoaError.self) { try ServerStack(foreign) }?.code, .persistentStoreOpen)
     }
 
+    @Test func `a server looks every minute whether the machine of a silent client is still there`() throws {
+        let server = try CertifiedServer()
+        func idle(_ parameters: String...) throws -> String {
+            let url = try server.url("localhost")
+            let place = ([url.absoluteString] + parameters).joined(separator: "&")
+            let pool = OpenDatabase.pool(try ConnectionTarget(require(URL(string: place))), size: 1, timeout: 60)
+            defer { pool.close() }
+            return try pool.withConnection { connection in
+                try ["idle", "interval", "count"]
+                    .map { try connection.command("SHOW tcp_keepalives_\($0)")[0].string(0) }.joined(separator: " ")
+            }
+        }
+        try expectEqual(idle(), "60 10 3")
+        // One who looks more often goes on to.
+        try expectEqual(idle("options=-c%20tcp_keepalives_idle%3D30"), "30 10 3")
+    }
+
     @Test func `a server of this machine need not show who it is`() throws {
         let server = try CertifiedServer()
         let url = try server.url("localhost")
@@ -176,6 +195,30 @@ struct ServiceFileTests {
         try write([follower.folder, writable.folder].joined(separator: ","), "user=strata")
         try expectEqual(ServerStack(url).cities(), ["Rome"])
         expectEqual(silent.callers.withLock { $0 }, 1)
+    }
+
+    @Test func `a server far away has to prove who it is, also if a service names it`() throws {
+        let url = try require(URL(string: "postgresql:///?service=strata-shop&schema=shop"))
+        // What the environment says would count.
+        guard ProcessInfo.processInfo.environment["PGSSLMODE"] == nil else { return }
+        func mode(_ host: String, _ others: String...) throws -> String? {
+            try write(host, others.joined(separator: "\n"))
+            return try Connection.verification(of: ConnectionTarget(url))
+        }
+        try expectEqual(mode("db.example.org"), "verify-full")
+        try expectEqual(mode("localhost,db.example.org"), "verify-full")
+        try expectEqual(mode("localhost", "hostaddr=192.0.2.1"), "verify-full")
+        try expectEqual(mode("db.example.org", "sslmode=require"), "require")
+        try expectEqual(mode("/tmp"), "prefer")
+    }
+
+    @Test func `a server far away has to prove who it is, also if the environment names it`() async {
+        await #expect(processExitsWith: .success) {
+            unsetenv("PGSSLMODE")
+            setenv("PGHOST", "db.example.org", 1)
+            let target = try ConnectionTarget(require(URL(string: "postgresql:///shop")))
+            try require(Connection.verification(of: target) == "verify-full")
+        }
     }
 
     @Test func `the password of a service lets in, and is in no error`() throws {
