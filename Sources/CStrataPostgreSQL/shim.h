@@ -6,6 +6,7 @@
 
 // The fields of an error report, as Swift sees no character constants of macros.
 static inline const char *strata_pq_state(const PGresult *r) { return PQresultErrorField(r, PG_DIAG_SQLSTATE); }
+static inline const char *strata_pq_severity(const PGresult *r) { return PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED); }
 static inline const char *strata_pq_message(const PGresult *r) { return PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY); }
 static inline const char *strata_pq_constraint(const PGresult *r) { return PQresultErrorField(r, PG_DIAG_CONSTRAINT_NAME); }
 static inline const char *strata_pq_table(const PGresult *r) { return PQresultErrorField(r, PG_DIAG_TABLE_NAME); }

@@ -400,7 +400,9 @@ package final class Connection: @unchecked Sendable {
         func field(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
         guard let state = field(strata_pq_state(result.result)) else { return lost() }
         if PQstatus(handle) != CONNECTION_OK { isBroken = true }
-        let isGone = state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
+        // What ends the session is told by its severity: what a COMMIT has come to is then not known, as when the log could not be flushed.
+        let isFatal = ["FATAL", "PANIC"].contains(field(strata_pq_severity(result.result)))
+        let isGone = isFatal || state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
         if isGone { isBroken = true }
         let told = PostgreSQLError.told(field(strata_pq_message(result.result)) ?? "", state)
         return PostgreSQLError(

@@ -7,18 +7,30 @@ import TestSupport
 import Testing
 
 extension PrivateServer {
-    /// Lets the disk be full, or have room again.
-    fileprivate func setFull(_ isFull: Bool) throws {
-        let file = folder + "/full"
-        if isFull {
-            try require(FileManager.default.createFile(atPath: file, contents: nil))
-        } else {
-            try FileManager.default.removeItem(atPath: file)
-        }
+    /// Files in the server's folder that tell how its disk is.
+    fileprivate enum DiskState: String {
+        /// There is no more room.
+        case full
+        /// The next flush of the log fails; the file goes by that.
+        case fail
+        /// No flush of the log ends.
+        case hold
+    }
+
+    fileprivate func isSet(_ state: DiskState) -> Bool {
+        FileManager.default.fileExists(atPath: "\(folder)/\(state)")
+    }
+
+    fileprivate func set(_ state: DiskState) throws {
+        try require(FileManager.default.createFile(atPath: "\(folder)/\(state)", contents: nil))
+    }
+
+    fileprivate func unset(_ state: DiskState) throws {
+        try FileManager.default.removeItem(atPath: "\(folder)/\(state)")
     }
 }
 
-@Suite("PostgreSQL stores on a full disk", .enabled(if: Server.isThere && Compiler.isThere))
+@Suite("PostgreSQL stores on a disk that is full, slow or broken", .enabled(if: Server.isThere && Compiler.isThere))
 struct DiskTests {
     private func count(_ context: NSManagedObjectContext) throws -> Int {
         try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "City"))
@@ -47,7 +59,7 @@ struct DiskTests {
         try context.performAndWait {
             insert(10, context)
             try context.save()
-            try server.setFull(true)
+            try server.set(.full)
             insert(2_000, context)
             let error = expectThrows(CocoaError.self) { try context.save() }
             expectEqual(error?.code, .fileWriteOutOfSpace)
@@ -66,11 +78,46 @@ struct DiskTests {
             expectEqual(batchError?.code, .fileWriteOutOfSpace)
             try expectEqual(reader.performAndWait { try count(reader) }, 10)
 
-            try server.setFull(false)
+            try server.unset(.full)
             try context.save()
             expect(!context.hasChanges)
             try expectEqual(reader.performAndWait { try count(reader) }, 2_010)
         }
         try expectEqual(PostgreSQLStore.problems(at: server.url, GuideModel.make()), [])
+    }
+
+    @Test func `saves of one process commit together while the disk flushes, and a follower misses none`() throws {
+        let server = try PrivateServer(["fsync=on", "synchronous_commit=on"], environment: ["STRATA_DISK": "1"])
+        let stack = try ServerStack(server.url, history: true)
+        // Draws the keys of a block, which takes a flush as well.
+        try stack.insert("Rome")
+        let start = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        let session = try server.connection()
+        try server.set(.hold)
+        let saves = (0..<8).map { number in Errand { try stack.insert("\(number)") } }
+        // All have come to the end of their transactions: the next flush is for all of them.
+        let committing = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT'"
+        let together = Result { try waitUntil { try session.query(committing).rowCount == 8 } }
+        try server.unset(.hold)
+        for save in saves { try save.wait() }
+        try together.get()
+        let context = stack.context()
+        let followed = try context.performAndWait {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
+            return try (context.execute(request) as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction]
+        }
+        expectEqual(followed?.count, 8)
+        expectEqual(Set(followed?.compactMap { $0.changes?.first?.changedObjectID } ?? []).count, 8)
+    }
+
+    @Test func `a save whose server falls as it flushes the log is found to be there, and is there once`() throws {
+        let server = try PrivateServer(["fsync=on", "synchronous_commit=on"], environment: ["STRATA_DISK": "1"])
+        let stack = try ServerStack(server.url)
+        try stack.insert("Rome")
+        try server.set(.fail)
+        // The server has the commit in its log, though it does not know whether that is on the disk, and finds it there again.
+        try stack.insert("Oslo")
+        expect(!server.isSet(.fail))
+        try expectEqual(stack.cities(), ["Oslo", "Rome"])
     }
 }

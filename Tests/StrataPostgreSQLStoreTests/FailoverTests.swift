@@ -109,6 +109,39 @@ struct FailoverTests {
         try expectEqual(Cities.fetched(stack.context()), ["Bern", "Oslo", "Rome"])
     }
 
+    @Test func `a server that only follows does not tell that a save is not there`() throws {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        // One name, as of an address that moves, which leads to the replica before that is promoted.
+        let place = PrivateServer.newFolder()
+        func lead(to folder: String) throws {
+            try FileManager.default.createSymbolicLink(atPath: place + ".new", withDestinationPath: folder)
+            try require(rename(place + ".new", place) == 0)
+        }
+        try lead(to: proxy.folder)
+        defer { unlink(place) }
+        let stack = try ServerStack(try url([place]), history: true, [NSPersistentStoreTimeoutOption: 5])
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        let session = try replica.connection()
+        try session.command("SELECT pg_wal_replay_pause()")
+        try waitUntil { try replica.text("SELECT pg_get_wal_replay_pause_state()") == "paused" }
+        proxy.closesWithFault.withLock { $0 = true }
+        proxy.arm(.cutAfter)
+        let save = Errand { try stack.insert("Oslo") }
+        try wait { proxy.hasStruck }
+        try lead(to: replica.folder)
+        let error = expectThrows(CocoaError.self) { try save.wait() }
+        expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
+        try session.command("SELECT pg_wal_replay_resume()")
+        try replica.catchUp(with: primary)
+        try primary.halt()
+        try replica.promote()
+        try expectEqual(stack.cities(), ["Oslo", "Rome"])
+    }
+
     @Test func `without a history the new server cannot tell, and the save is told to be in doubt`() throws {
         let (primary, replica) = try pair()
         let proxy = try FaultProxy(to: primary.url)

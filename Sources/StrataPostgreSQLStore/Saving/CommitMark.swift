@@ -101,8 +101,16 @@ struct CommitMark {
         if isSameServer, isSameRun, status == "committed" { return true }
         if isRecorded, status != "in progress" {
             // The proof that holds after a failover as well: another server gives the numbers of transactions to others.
-            let found = try connection.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)])
-            return found.rowCount > 0
+            let found = try connection.query(
+                "SELECT EXISTS (SELECT FROM strata_transaction WHERE id = $1), pg_catalog.pg_is_in_recovery()",
+                [.uuid(identifier)]
+            )
+            if found[0].int64(0) != 0 { return true }
+            // One that only follows may not have it yet, and may be promoted once it has.
+            guard found[0].int64(1) == 0 else {
+                throw PostgreSQLError(.server, "the server only follows another one, and has not heard of the transaction")
+            }
+            return false
         }
         guard isSameServer else {
             throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
