@@ -147,27 +147,29 @@ struct PostgreSQLReading: RowReading {
         return try OperationTally.timingStore {
             do {
                 return try PostgreSQLBoundary.run(.reading, database.place) {
-                    guard let version else {
-                        if let answer = try readReplica(control, limited) { return answer }
-                        return try database.pool.reading { connection in
-                            // Another session has told of rows before it was lost.
-                            if isRepeated, let position { control?.goBack(to: position) }
-                            isRepeated = true
-                            connection.tellWait()
-                            try database.requireSame(connection)
-                            return try cancelling(connection, control) {
-                                guard isSnapshot else {
-                                    return try limited(SnapshotSource(database.queries, connection))
-                                }
-                                return try connection.inSnapshot {
-                                    try limited(SnapshotSource(database.queries, connection))
+                    try waiting(control) { wait in
+                        guard let version else {
+                            if let answer = try readReplica(control, wait, limited) { return answer }
+                            return try database.pool.reading(cancellation: wait) { connection in
+                                // Another session has told of rows before it was lost.
+                                if isRepeated, let position { control?.goBack(to: position) }
+                                isRepeated = true
+                                connection.tellWait()
+                                try database.requireSame(connection)
+                                return try cancelling(connection, control, wait) {
+                                    guard isSnapshot else {
+                                        return try limited(SnapshotSource(database.queries, connection))
+                                    }
+                                    return try connection.inSnapshot {
+                                        try limited(SnapshotSource(database.queries, connection))
+                                    }
                                 }
                             }
                         }
-                    }
-                    return try version.read(control) { connection in
-                        try cancelling(connection, control) {
-                            try limited(SnapshotSource(database.queries, connection))
+                        return try version.read(control, wait) { connection in
+                            try cancelling(connection, control, wait) {
+                                try limited(SnapshotSource(database.queries, connection))
+                            }
                         }
                     }
                 }
@@ -177,22 +179,45 @@ struct PostgreSQLReading: RowReading {
         }
     }
 
+    /// Runs `body`, which may wait for a connection or a turn; a cancel ends that wait.
+    private func waiting<R>(_ control: FetchControl?, _ body: (Cancellation?) throws -> R) throws -> R {
+        guard let control else { return try body(nil) }
+        let wait = Cancellation()
+        return try control.running(stoppedBy: { wait.cancel() }, { try body(wait) })
+    }
+
     /// Lets a replica answer; `nil` if the primary has to.
-    private func readReplica<R>(_ control: FetchControl?, _ body: (SnapshotSource) throws -> R) throws -> R? {
+    private func readReplica<R>(
+        _ control: FetchControl?,
+        _ wait: Cancellation?,
+        _ body: (SnapshotSource) throws -> R
+    ) throws -> R? {
         guard let control, control.mayReadReplica, let replicas = database.replicas else { return nil }
         let position = control.position
-        let answer = try replicas.reading(database, control) { connection in
-            try cancelling(connection, control) { try body(SnapshotSource(database.queries, connection)) }
+        let answer = try replicas.reading(database, control, wait) { connection in
+            try cancelling(connection, control, wait) { try body(SnapshotSource(database.queries, connection)) }
         }
         if answer == nil { control.goBack(to: position) }
         return answer
     }
 
-    private func cancelling<R>(_ connection: Connection, _ control: FetchControl?, _ body: () throws -> R) throws -> R {
+    /// Runs `body`, whose statements a cancel ends; a wait that comes afterwards as well.
+    private func cancelling<R>(
+        _ connection: Connection,
+        _ control: FetchControl?,
+        _ wait: Cancellation?,
+        _ body: () throws -> R
+    ) throws -> R {
         guard let control else { return try body() }
         if control.isCancelled { throw CancellationError() }
         let canceller = connection.canceller
-        return try control.running(stoppedBy: { canceller.cancel() }, body)
+        return try control.running(
+            stoppedBy: {
+                wait?.cancel()
+                canceller.cancel()
+            },
+            body
+        )
     }
 }
 
@@ -265,6 +290,7 @@ extension Error {
     fileprivate var isCancel: Bool {
         if self is CancellationError { return true }
         let underlying = (self as? CocoaError)?.userInfo[NSUnderlyingErrorKey] ?? self
-        return (underlying as? PostgreSQLError)?.sqlState == "57014"
+        guard let error = underlying as? PostgreSQLError else { return false }
+        return error.kind == .cancelled || error.sqlState == "57014"
     }
 }

@@ -115,11 +115,16 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - control: Goes back if `body` is run again.
+    ///   - wait: Stops the wait for others who read the version.
     ///   - body: Reads; is run again if a connection of the pool was lost.
     /// - Returns: What `body` returns.
     /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too old, or the server has
     ///   ended the connection.
-    func read<R>(_ control: FetchControl? = nil, _ body: (Connection) throws -> R) throws -> R {
+    func read<R>(
+        _ control: FetchControl? = nil,
+        _ wait: Cancellation? = nil,
+        _ body: (Connection) throws -> R
+    ) throws -> R {
         if case .acquired = turn.acquire(timeout: 0) { return try readInTurn(control, body) }
         let start = ContinuousClock.now
         try requireReadable()
@@ -127,10 +132,12 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         if let answer = try readBeside(body) { return answer }
         if let position { control?.goBack(to: position) }
         let rest = database.pool.timeout - (ContinuousClock.now - start) / .seconds(1)
-        guard case .acquired = turn.acquire(timeout: max(rest, 0)) else {
+        switch turn.acquire(timeout: max(rest, 0), cancellation: wait) {
+        case .acquired: return try readInTurn(control, body)
+        case .cancelled: throw PostgreSQLError(.cancelled, "the request was cancelled")
+        case .timedOut:
             throw PostgreSQLError(.deadline, "others have read the version for \(database.pool.timeout) s")
         }
-        return try readInTurn(control, body)
     }
 
     /// Reads on the connection of the version, by whoever has the turn, and gives that back.

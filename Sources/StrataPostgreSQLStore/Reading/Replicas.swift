@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import Synchronization
@@ -74,13 +75,19 @@ final class Replicas: Sendable {
     ///
     /// - Parameters:
     ///   - database: The store.
-    ///   - control: Stops the wait.
+    ///   - control: Stops the wait for the replica to catch up.
+    ///   - wait: Stops the wait for a connection.
     ///   - body: Reads.
     /// - Returns: What `body` returns; `nil` if no replica has answered, so that the primary has to.
     /// - Throws: What `body` throws, unless that is the server's fault.
-    func reading<R>(_ database: OpenDatabase, _ control: FetchControl?, _ body: (Connection) throws -> R) throws -> R? {
+    func reading<R>(
+        _ database: OpenDatabase,
+        _ control: FetchControl?,
+        _ wait: Cancellation?,
+        _ body: (Connection) throws -> R
+    ) throws -> R? {
         try onMember { member in
-            try member.pool.withConnection { connection in
+            try member.pool.withConnection(cancellation: wait) { connection in
                 guard try begin(member, database, connection, control) else { return nil }
                 let result = try body(connection)
                 try connection.command("COMMIT")

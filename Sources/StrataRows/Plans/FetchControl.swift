@@ -51,9 +51,14 @@ public final class FetchControl: Sendable {
     }
 
     /// Runs `body`, which `stop` can end from another thread.
+    ///
+    /// What runs inside of another `body` has the stop of its own until it ends.
     package func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {
-        state.withLock { $0.stop = stop }
-        defer { state.withLock { $0.stop = nil } }
+        let outer = state.withLock { state in
+            defer { state.stop = stop }
+            return state.stop
+        }
+        defer { state.withLock { $0.stop = outer } }
         // A canceller sets the flag and then looks for the handler. This does the reverse, so one of the two calls the
         // handler.
         if isCancelled { stop() }
