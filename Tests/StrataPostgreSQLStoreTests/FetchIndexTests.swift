@@ -121,6 +121,38 @@ struct FetchIndexTests {
     }
 
     @Test(arguments: [
+        ("name LIKE 'name 299*'", 11), ("name LIKE 'name 2?9'", 10), ("name LIKE 'name 17'", 1),
+        ("name LIKE 'name 29??' AND name ENDSWITH '7'", 10),
+    ])
+    func `what a pattern begins with is found by the index`(format: String, count: Int) throws {
+        let store = ReopenedStore()
+        try store.with(Self.model(["name": ([Self.element("name")], nil)])) { context in
+            try Self.insert(3000, context)
+            try expectEqual(indexes(format, context, store), ["place_name_index"])
+            try expectEqual(self.count(format, context), count)
+        }
+    }
+
+    @Test(arguments: [
+        "name LIKE '*e 299?'", "name LIKE '?????299*'", "name ENDSWITH ' 299'", "name LIKE '*\\\\**e 299'",
+    ])
+    func `of what a pattern asks for the server looks for the longest text`(format: String) throws {
+        let store = ReopenedStore()
+        try store.with(Self.model([:])) { context in
+            try Self.insert(300, context)
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
+            request.predicate = NSPredicate(format: format)
+            let statement = try require(context.explain(request).answers.first?.statement)
+            expect(statement.contains("strpos"), "\(statement)")
+            let all = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Place"))
+            try expectEqual(
+                Set(context.fetch(request)),
+                Set(all.filter { request.predicate?.evaluate(with: $0) == true })
+            )
+        }
+    }
+
+    @Test(arguments: [
         ("NOT price < 2990", 11, ["price"]), ("NOT price >= 10", 11, ["price"]),
         ("NOT (price > 5 OR name == nil)", 7, ["price"]),
         ("NOT (price <= 2995 AND name != nil)", 5, ["name", "price"]),

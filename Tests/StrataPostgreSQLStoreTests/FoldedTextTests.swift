@@ -93,6 +93,28 @@ struct FoldedTextTests {
         }
     }
 
+    @Test(arguments: ["name", "nick", "plain"], ["[c]", "[d]", "[cd]", "[cl]", ""])
+    func `every pattern gives the answer of the process`(property: String, options: String) throws {
+        let context = try stack().context()
+        try context.performAndWait {
+            let people = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person"))
+            let around = [("", "*"), ("*", ""), ("*", "*"), ("?", "*"), ("", "?"), ("*", "?*"), ("\\*", "")]
+            for text in Self.texts {
+                for (before, after) in around {
+                    for predicate in [
+                        NSPredicate(format: "\(property) LIKE\(options) %@", before + text + after),
+                        NSPredicate(format: "NOT \(property) LIKE\(options) %@", before + text + after),
+                    ] {
+                        let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+                        request.predicate = predicate
+                        let expected = Set(people.filter { predicate.evaluate(with: $0) })
+                        try expectEqual(Set(context.fetch(request)), expected, "\(predicate)")
+                    }
+                }
+            }
+        }
+    }
+
     @Test(arguments: [
         ("name ==[cd] 'Étude'", true), ("name BEGINSWITH[cd] 'É'", true), ("name CONTAINS[cd] 'tüd'", true),
         ("name IN[cd] {'a', 'Ä'}", true), ("name <[cd] 'É'", true), ("ANY friends.name ==[cd] 'É'", true),
@@ -200,7 +222,7 @@ struct FoldedTextTests {
             try context.save()
             try store.command("ANALYZE person")
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
-            for format in ["nick ==[cd] 'NE 17'", "nick BEGINSWITH[cd] 'NE 299'"] {
+            for format in ["nick ==[cd] 'NE 17'", "nick LIKE[cd] 'nÉ 2?9?'", "nick BEGINSWITH[cd] 'NE 299'"] {
                 request.predicate = NSPredicate(format: format)
                 try expectEqual(context.explain(request).answers.first?.indexes, ["person_strata_cd_nick_index"])
             }

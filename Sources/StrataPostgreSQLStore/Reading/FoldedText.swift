@@ -61,8 +61,9 @@ struct FoldedText {
 
     private func rewritten(_ test: ResolvedStringTest) -> ResolvedStringTest? {
         switch test.test {
-        case .beginsWith, .endsWith, .contains: break
-        case .like, .matches: return nil
+        // Folding leaves the signs of a pattern as they are.
+        case .beginsWith, .endsWith, .contains, .like: break
+        case .matches: return nil
         }
         // What is nothing but accents is found everywhere, and an empty text nowhere.
         guard let folding = kept(test.folding), let text = folded(test.text, folding),

@@ -51,6 +51,20 @@ package struct LikePattern: Sendable {
         }
     }
 
+    /// What every text begins with that the pattern covers, and the longest text that each of them has; empty if there is none.
+    package var fixedText: (prefix: String, longest: String) {
+        let runs = parts.flatMap { elements[$0.range].split(separator: Self.anyOne) }
+        let prefix = elements[parts[0].range].prefix { $0 != Self.anyOne }
+        let longest = runs.max { $0.count < $1.count } ?? ArraySlice()
+        return (Self.text(prefix), Self.text(longest))
+    }
+
+    private static func text(_ elements: ArraySlice<UInt32>) -> String {
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: elements.lazy.compactMap(Unicode.Scalar.init))
+        return String(text)
+    }
+
     /// Whether a text can take time in proportion to the product of its length and the pattern's: `?` stands in a long part
     /// that is searched for.
     package var isCostly: Bool {

@@ -4,8 +4,8 @@ import StrataRows
 /// A condition that a database can answer in place of one that it cannot: it holds for all rows that the other one holds for, and
 /// perhaps for more.
 ///
-/// What the database cannot say becomes true where that makes the whole weaker, and false below a NOT. So a store may let the
-/// database look for the rows, and has only to look at those that come.
+/// What the database cannot say becomes true where that makes the whole weaker, and false below a NOT. A pattern becomes the text that each match
+/// has. So a store may let the database look for the rows, and has only to look at those that come.
 package struct ConditionApproximation {
     /// What the database is asked.
     package let condition: ResolvedCondition
@@ -52,10 +52,42 @@ package struct ConditionApproximation {
             collection.filter = collection.filter.map { approximation($0, over: over, layouts, &isExact, says) }
             if case .constant(false) = test { return .constant(false) }
             return .exists(collection, test)
-        case .isNull, .comparison, .between, .member, .string:
+        case .string(let test):
+            if says(condition, layouts) { return condition }
+            if over, let weaker = test.weaker, says(.string(weaker), layouts) {
+                isExact = false
+                return .string(weaker)
+            }
+        case .isNull, .comparison, .between, .member:
             if says(condition, layouts) { return condition }
         }
         isExact = false
         return .constant(over)
+    }
+}
+
+extension ResolvedStringTest {
+    /// A test for text that is there wherever this test holds; `nil` if there is no such text.
+    fileprivate var weaker: ResolvedStringTest? {
+        guard case .string(let pattern)? = self.pattern.constantValue else { return nil }
+        switch test {
+        case .endsWith: return looking(for: pattern, as: .contains)
+        case .like:
+            let fixed = LikePattern(folding.fold(pattern)).fixedText
+            // An index finds what a text begins with.
+            if !fixed.prefix.isEmpty { return looking(for: fixed.prefix, as: .beginsWith) }
+            return fixed.longest.isEmpty ? nil : looking(for: fixed.longest, as: .contains)
+        case .beginsWith, .contains, .matches: return nil
+        }
+    }
+
+    private func looking(for text: String, as test: StringMatcher.Test) -> ResolvedStringTest {
+        ResolvedStringTest(
+            text: self.text,
+            test: test,
+            pattern: .constant(.string(text), .string),
+            folding: folding,
+            matcher: try? StringMatcher(test, pattern: text, folding: folding)
+        )
     }
 }
