@@ -167,6 +167,8 @@ stress: system-packages
 	$(SWIFT) build -c release --product stress $(FAULT_POINTS)
 	.build/stress/release/stress all --seed 1 $(STRESS_ARGS)
 	.build/stress/release/stress all --seed random $(STRESS_ARGS)
+	@if grep -q 18CoreDataPostgreSQL .build/stress/release/stress; then $(POSTGRESQL_INSTALLED) && \
+		Tests/postgresql-server.sh run .build/stress/release/stress $(ON_POSTGRESQL) --seed random $(STRESS_ARGS); fi
 
 # The scenarios that get something done in two seconds on any machine, of a debug build, whose checks are all on: a minute.
 stress-quick: system-packages
@@ -177,10 +179,10 @@ stress-quick: system-packages
 
 # The scenarios that know PostgreSQL, beside a server of their own. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
 SECONDS ?= 5
+ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch processes crash --store postgresql
 stress-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
-	Tests/postgresql-server.sh run .build/debug/stress bank ring append anomalies interleave nested converge cancel batch processes crash \
-		--store postgresql --seed random --seconds $(SECONDS) --floor 1 $(STRESS_ARGS)
+	Tests/postgresql-server.sh run .build/debug/stress $(ON_POSTGRESQL) --seed random --seconds $(SECONDS) --floor 1 $(STRESS_ARGS)
 
 # Breaks something on purpose, again and again: each has to be caught. Some of it can be broken on PostgreSQL only: a program that has the store for
 # it runs beside a server.
@@ -197,6 +199,9 @@ stress-tsan: system-packages
 	.build/tsan-stress/debug/stress anomalies interleave --seed random --floor 1 $(STRESS_ARGS)
 	.build/tsan-stress/debug/stress bank ring append nested converge cancel batch deadlock soak --seed random --floor 1 \
 		--jitter 500 $(STRESS_ARGS)
+	@if grep -q 18CoreDataPostgreSQL .build/tsan-stress/debug/stress; then $(POSTGRESQL_INSTALLED) && \
+		Tests/postgresql-server.sh run .build/tsan-stress/debug/stress bank ring append nested converge cancel batch \
+		--store postgresql --seed random --floor 1 $(STRESS_ARGS); fi
 
 # Without its search for leaks, which does not find what Swift points to with marked pointers, as `Data` does; `soak` looks for leaks.
 stress-asan: system-packages

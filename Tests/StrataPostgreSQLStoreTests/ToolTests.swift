@@ -87,7 +87,7 @@ struct ToolTests {
         expectEqual(run("verify", "--store", url).code, .success)
 
         // What cannot be finished leaves nothing.
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try GuideModel.make())
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         try coordinator.destroyPersistentStore(at: try require(URL(string: url)), type: .postgreSQL)
         try Data((exported + ["{"]).joined(separator: "\n").utf8).write(to: lines)
         expectEqual(imported("--like", file.storeURL.path).code, .failure)

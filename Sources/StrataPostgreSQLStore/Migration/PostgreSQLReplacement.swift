@@ -181,7 +181,7 @@ package final class PostgreSQLReplacement {
             try PostgreSQLBoundary.run(.migrating, target.place) {
                 try makeForeignKeys(schema, configuration)
                 // Others get their turn in between.
-                try LockTurns(connection, timeout: timeout).savepoint {
+                _ = try LockTurns(connection, timeout: timeout).savepoint {
                     try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
                 }
                 connection.patience = max(timeout, PostgreSQLEngine.workPatience)

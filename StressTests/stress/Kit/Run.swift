@@ -137,14 +137,19 @@ final class Run: Sendable {
         return coordinator
     }
 
-    /// One coordinator, or several on one SQLite file: as many as the option says, or else one or two, by the seed.
+    /// One coordinator, or several on one store: as many as the option says, or else one or two, by the seed.
+    ///
+    /// Whether they keep a history is drawn as well. On PostgreSQL that is what feeds the row caches of the others.
     func openSeveral(_ knob: Knob) throws -> [NSPersistentStoreCoordinator] {
         var drawing = stream(-1)
         let drawn = 1 + drawing.below(2)
         // Stores in memory cannot be shared.
         let number = kind.isShared ? (self.knob(knob) == 0 ? drawn : self.knob(knob)) : 1
+        let recordsHistory = kind.isShared && drawing.below(2) == 0
         count("stacks", number)
-        return try (0..<number).map { _ in try open() }
+        if recordsHistory { count("with a history", number) }
+        let options: [AnyHashable: Any]? = recordsHistory ? [NSPersistentHistoryTrackingKey: true] : nil
+        return try (0..<number).map { _ in try open(options) }
     }
 
     /// Closes what `open` has opened.
