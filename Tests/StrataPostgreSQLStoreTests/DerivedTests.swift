@@ -60,6 +60,54 @@ struct DerivedTests {
         try expectEqual(PostgreSQLStore.problems(at: stack.storeURL, Self.model()), [])
     }
 
+    @Test func `derived attributes add one round trip to a save, whatever the number of rows`() throws {
+        try FaultProxy.withStore(model: Self.model()) { proxy, schema, coordinator in
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            try context.performAndWait {
+                let customers = ["Ada", "Bob"].map { context.insert("Customer", ["name": $0]) }
+                var orders = [context.insert("Order", ["price": 0, "customer": customers[0]])]
+                // Draws keys, and tells the session who it is.
+                try context.save()
+                func expectThreeTrips(_ what: String, _ change: () -> Void) throws {
+                    change()
+                    let before = proxy.trips.withLock { $0 }
+                    try context.save()
+                    expectEqual(proxy.trips.withLock { $0 }, before + 3, "\(what)")
+                    // Of the objects that the context has; nothing is read.
+                    for customer in customers {
+                        let own = orders.filter { $0.value(forKey: "customer") as? NSManagedObject === customer }
+                        expectEqual(customer.value(forKey: "orderCount") as? Int, own.count, "\(what)")
+                        let total = own.reduce(0) { $0 + ($1.value(forKey: "price") as? Int ?? 0) }
+                        expectEqual(customer.value(forKey: "total") as? Int, total, "\(what)")
+                        for order in own {
+                            let name = customer.value(forKey: "name") as? String
+                            expectEqual(order.value(forKey: "customerName") as? String, name, "\(what)")
+                        }
+                    }
+                }
+                for count in [1, 20] {
+                    try expectThreeTrips("\(count) new") {
+                        for _ in 0..<count {
+                            orders.append(context.insert("Order", ["price": 3, "customer": customers[0]]))
+                        }
+                    }
+                }
+                try expectThreeTrips("other values") { for order in orders { order.setValue(5, forKey: "price") } }
+                try expectThreeTrips("another owner") {
+                    for order in orders.prefix(7) { order.setValue(customers[1], forKey: "customer") }
+                }
+                try expectThreeTrips("another name") { customers[0].setValue("Ada L.", forKey: "name") }
+                try expectThreeTrips("fewer") { context.delete(orders.removeLast()) }
+                let session = try Server.connection()
+                let stored = try session.query(
+                    "SELECT order_count, total FROM \"\(schema)\".customer ORDER BY strata_id"
+                ).rows.map { [$0.int64(0), $0.int64(1)] }
+                expectEqual(stored, [[14, 70], [7, 35]])
+            }
+        }
+    }
+
     /// Waits until somebody waits for a session.
     ///
     /// - Returns: False if nobody does for ten seconds.

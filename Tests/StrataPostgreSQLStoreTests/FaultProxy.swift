@@ -17,6 +17,8 @@ final class FaultProxy: @unchecked Sendable {
         case cutBefore
         /// The server has carried it out, and the connection is cut instead of the answer.
         case cutAfter
+        /// The server has carried it out, and says instead of the answer that it does not know (40003).
+        case doubtAfter
         /// The server never hears of it, and the client never hears anything more.
         case silence
     }
@@ -93,6 +95,9 @@ final class FaultProxy: @unchecked Sendable {
     /// How often the server has answered: how many round trips there were, if each answer is one piece.
     let answers = Mutex(0)
 
+    /// How often a client has sent something after the server has answered: how many round trips there were, in whatever pieces the answers come.
+    let trips = Mutex(0)
+
     /// How many bytes the server has sent.
     let bytes = Mutex(0)
     /// Called with that number whenever it has grown.
@@ -160,11 +165,12 @@ final class FaultProxy: @unchecked Sendable {
                 continue
             }
             state.withLock { $0.sockets.formUnion([client, other]) }
-            let swallows = Flag()
+            let (swallows, doubts, isAnswered) = (Flag(), Flag(), Flag())
             start { [self] in
                 pass(from: client, to: other) { bytes in
+                    if isAnswered.take() { trips.withLock { $0 += 1 } }
                     release { bytes.contains(subsequence: $0) }
-                    return try strike(bytes, swallows)
+                    return try strike(bytes, swallows, doubts)
                 }
             }
             start { [self] in
@@ -177,6 +183,8 @@ final class FaultProxy: @unchecked Sendable {
                     usleep(delay.withLock { $0 })
                     answers.withLock { $0 += 1 }
                     waitForRelease()
+                    isAnswered.set()
+                    if doubts.take() { return .instead(Self.doubt, isLast: false) }
                     return swallows.isSet ? .cut : falsify(piece)
                 }
             }
@@ -203,12 +211,22 @@ final class FaultProxy: @unchecked Sendable {
         private let value = Atomic(false)
         var isSet: Bool { value.load(ordering: .acquiring) }
         func set() { value.store(true, ordering: .releasing) }
+        /// Whether it was set; it is not any more.
+        func take() -> Bool { value.exchange(false, ordering: .acquiringAndReleasing) }
     }
+
+    /// An error of the server, with the code 40003, and the end of what it has to say.
+    private static let doubt: [UInt8] = {
+        let fields = Array("SERROR\0VERROR\0C40003\0Mnobody knows\0\0".utf8)
+        return Array("E".utf8) + [0, 0, 0, UInt8(fields.count + 4)] + fields + Array("Z".utf8) + [0, 0, 0, 5]
+            + Array("I".utf8)
+    }()
 
     private enum Verdict {
         case pass
         case cut
         case swallow
+        /// Something else passes instead.
         case instead([UInt8], isLast: Bool)
     }
 
@@ -226,7 +244,7 @@ final class FaultProxy: @unchecked Sendable {
     }
 
     /// Decides on a piece from the client.
-    private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag) throws -> Verdict {
+    private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag, _ doubts: Flag) throws -> Verdict {
         let fault = state.withLock { state -> Fault? in
             guard let fault = state.fault, bytes.contains(subsequence: state.text) else { return nil }
             (state.fault, state.hasStruck) = (nil, true)
@@ -238,6 +256,9 @@ final class FaultProxy: @unchecked Sendable {
         case .cutBefore: return .cut
         case .cutAfter:
             swallows.set()
+            return .pass
+        case .doubtAfter:
+            doubts.set()
             return .pass
         case .silence: return .swallow
         }

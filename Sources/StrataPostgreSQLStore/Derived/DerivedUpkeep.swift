@@ -10,6 +10,9 @@ import StrataSQL
 /// Of several transactions that give one owner members, each locks the owner before it counts, and so sees what those before it have
 /// committed. Of a row that is copied from, nobody changes the value until the copies are committed, and who has changed it finds them.
 ///
+/// What is asked goes to the server with what was posted before it: one round trip for what is outdated, and one for all that the values are
+/// computed from, whatever the number of rows.
+///
 /// Used by one thread.
 final class DerivedUpkeep {
     let plan: DerivedPlan
@@ -18,6 +21,8 @@ final class DerivedUpkeep {
     var naming: SQLNaming { queries.naming }
     /// By the root entity's number in the model, and the key: whether the row itself was written, or only what it is computed from.
     private var outdated: [Int: [Int64: Bool]] = [:]
+    /// What was asked for the keys of rows that may be outdated, with the number of their root entity.
+    private var questions: [(keys: PostedStatement, root: Int)] = []
     private let now = Date().timeIntervalSinceReferenceDate
     /// Whether rows are locked before they are looked at; not where nothing is written.
     private let locks: Bool
@@ -42,11 +47,11 @@ final class DerivedUpkeep {
         }
     }
 
-    /// Notes the owners that members have now.
-    func noteOwners(of members: [Int64], _ root: Int) throws {
+    /// Asks for the owners that members have now.
+    func askForOwners(of members: [Int64], _ root: Int) throws {
         guard !members.isEmpty else { return }
         for key in plan.memberKeys[root] ?? [] {
-            try note(
+            try ask(
                 "SELECT DISTINCT \(key.column) FROM \(key.table) WHERE \(naming.key) = ANY($1) AND \(key.column) IS NOT NULL",
                 members,
                 key.owners
@@ -54,10 +59,10 @@ final class DerivedUpkeep {
         }
     }
 
-    /// Notes who counts pairs with rows that are about to be deleted.
-    func noteCounts(with members: [Int64], _ root: Int) throws {
+    /// Asks who counts pairs with rows that are about to be deleted.
+    func askForCounts(with members: [Int64], _ root: Int) throws {
         for pair in plan.pairKeys where pair.members == root {
-            try note(
+            try ask(
                 "SELECT DISTINCT \(pair.owner) FROM \(pair.table) WHERE \(pair.member) = ANY($1)",
                 members,
                 pair.owners
@@ -65,95 +70,95 @@ final class DerivedUpkeep {
         }
     }
 
-    /// Notes who copies values of changed rows.
-    func noteCopiers(of keys: [Int64], _ root: Int) throws {
+    /// Asks who copies values of changed rows.
+    func askForCopiers(of keys: [Int64], _ root: Int) throws {
         guard !keys.isEmpty else { return }
         for copy in plan.copyKeys[root] ?? [] {
-            try note("SELECT \(naming.key) FROM \(copy.table) WHERE \(copy.column) = ANY($1)", keys, copy.copiers)
+            try ask("SELECT \(naming.key) FROM \(copy.table) WHERE \(copy.column) = ANY($1)", keys, copy.copiers)
         }
     }
 
-    private func note(_ sql: String, _ keys: [Int64], _ root: Int) throws {
-        for row in try connection.query(sql, [.array(PostgreSQLArray(keys))]).rows { note(row.int64(0), root: root) }
+    private func ask(_ sql: String, _ keys: [Int64], _ root: Int) throws {
+        questions.append((try connection.post(sql, [.array(PostgreSQLArray(keys))]), root))
+    }
+
+    /// Notes the rows that were asked for.
+    func noteAnswers() throws {
+        for (keys, root) in questions {
+            for row in try connection.answer(keys).rows { note(row.int64(0), root: root) }
+        }
+        questions = []
     }
 
     // MARK: - Computing
 
     /// Brings all that is outdated up to date; the versions of the rows stay.
     ///
-    /// - Returns: The keys of the rows that have changed, by the root entity's number in the model.
+    /// - Returns: The rows that were written before, or have changed, as they are now, by the root entity's number in the model and the key.
     @discardableResult
-    func settle() throws -> [Int: Set<Int64>] {
-        var changed: [Int: Set<Int64>] = [:]
+    func settle() throws -> [Int: [Int64: Row]] {
+        var settled: [Int: [Int64: Row]] = [:]
         var round = 0
         while !outdated.isEmpty, round < Self.deepest {
             round += 1
             let current = outdated.sorted { $0.key < $1.key }
             outdated = [:]
-            for (root, keys) in current {
-                // The transaction has those that it has written.
-                try lock(keys.filter { !$0.value }.map(\.key), root, "NO KEY UPDATE")
-            }
-            for (root, keys) in current {
-                let written = try settle(keys, root)
-                guard !written.isEmpty else { continue }
-                changed[root, default: []].formUnion(written)
-                guard plan.isChained else { continue }
+            for sources in try sources(of: current) {
+                let root = sources.root
+                let rows = try computed(sources)
+                var written: [Int64] = []
+                for (entity, rows) in rows {
+                    let changed = rows.filter(\.hasChanged).map(\.row)
+                    if !changed.isEmpty { try write(changed, plan.attributes[entity.layout.number], entity) }
+                    written += changed.map(\.key)
+                    for (row, hasChanged) in rows
+                    where hasChanged || sources.keys[row.key] == true || settled[root]?[row.key] != nil {
+                        settled[root, default: [:]][row.key] = row
+                    }
+                }
+                guard plan.isChained, !written.isEmpty else { continue }
                 for key in written { note(key, root: root) }
-                try noteOwners(of: written, root)
-                try noteCopiers(of: written, root)
+                try askForOwners(of: written, root)
+                try askForCopiers(of: written, root)
             }
+            try noteAnswers()
         }
-        return changed
-    }
-
-    /// Locks rows, those that are there, in the order of their keys.
-    private func lock(_ keys: [Int64], _ root: Int, _ strength: String) throws {
-        guard locks, !keys.isEmpty, let entity = queries.mapping.entity(modelNumber: root) else { return }
-        try connection.query(
-            "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) FOR \(strength)",
-            [.array(PostgreSQLArray(keys))]
-        )
-    }
-
-    /// Computes the derived attributes of rows of one hierarchy.
-    ///
-    /// - Returns: The keys of those that have changed.
-    private func settle(_ keys: [Int64: Bool], _ root: Int) throws -> [Int64] {
-        var changed: [Int64] = []
-        for (entity, rows) in try computed(keys, root) {
-            try write(rows, plan.attributes[entity.layout.number], entity)
-            changed += rows.map(\.key)
-        }
-        return changed
+        return settled
     }
 
     /// The keys of rows of one hierarchy whose derived attributes are not what they should be, in an order of their own; the moments of their
     /// last saves are believed.
     func differing(_ keys: [Int64], _ root: Int) throws -> [Int64] {
         let keys = Dictionary(keys.map { ($0, false) }, uniquingKeysWith: { first, _ in first })
-        return try computed(keys, root).flatMap { $0.rows.map(\.key) }
+        return try sources(of: [(root, keys)]).flatMap { try computed($0) }.flatMap { $0.rows }.filter(\.hasChanged)
+            .map(\.row.key)
     }
 
-    /// The rows of one hierarchy as they should be, by entity, without those that are so.
-    private func computed(_ keys: [Int64: Bool], _ root: Int) throws -> [(entity: EntityMapping, rows: [Row])] {
-        guard let hierarchy = queries.mapping.entity(modelNumber: root) else { return [] }
-        var result: [(EntityMapping, [Row])] = []
-        let rows = try queries.rows(keys.keys.sorted(), hierarchy, connection)
+    /// The rows of one hierarchy with the values that they should have, by entity, and whether these are others than they had.
+    private func computed(_ sources: Sources) throws -> [(entity: EntityMapping, rows: [(row: Row, hasChanged: Bool)])] {
+        guard let hierarchy = queries.mapping.entity(modelNumber: sources.root) else { return [] }
+        var result: [(EntityMapping, [(Row, Bool)])] = []
+        let rows = try sources.rows.flatMap { try queries.rows(try connection.answer($0), hierarchy) }
         for (number, rows) in Dictionary(grouping: rows, by: \.layout.number).sorted(by: { $0.key < $1.key }) {
             let attributes = plan.attributes[number]
             guard !attributes.isEmpty, let entity = queries.mapping.entity(modelNumber: number) else { continue }
-            var pairs = rows.map { (old: $0, new: $0.copy()) }
+            let pairs = rows.map { (old: $0, new: $0.copy()) }
             for attribute in attributes {
-                let value = try values(of: attribute.source, rows, entity)
+                let value = try values(of: attribute.source, entity, sources)
                 for (old, new) in pairs {
-                    if case .now? = attribute.source, keys[old.key] != true { continue }
+                    if case .now? = attribute.source, sources.keys[old.key] != true { continue }
                     new.setDerived(value(old), attribute.slot)
                     new.clearUnlessStorable(attribute.slot)
                 }
             }
-            pairs.removeAll { old, new in attributes.allSatisfy { old.hasSameValue(as: new, in: $0.slot) } }
-            if !pairs.isEmpty { result.append((entity, pairs.map(\.new))) }
+            result.append(
+                (
+                    entity,
+                    pairs.map { old, new in
+                        (new, !attributes.allSatisfy { old.hasSameValue(as: new, in: $0.slot) })
+                    }
+                )
+            )
         }
         return result
     }
@@ -177,13 +182,131 @@ final class DerivedUpkeep {
         }
         if arrays.rowCount > 0 { try connection.post(sql, arrays.take()) }
     }
+}
 
-    // MARK: - Values
+// MARK: - What values are computed from
+
+extension DerivedUpkeep {
+    /// Rows of one hierarchy, and what their values are computed from, as the server was asked for them.
+    struct Sources {
+        let root: Int
+        /// The keys of the rows: whether the row itself was written.
+        let keys: [Int64: Bool]
+        /// What answers with the rows.
+        fileprivate(set) var rows: [PostedStatement] = []
+        /// What else was asked about all of the rows, by the statement.
+        fileprivate(set) var answers: [String: PostedStatement] = [:]
+        /// What may be too large for the database: what asks for the values that are summed up in the process then, by the statement.
+        fileprivate(set) var sums: [String: String] = [:]
+
+        fileprivate var parameter: PostgreSQLValue { .array(PostgreSQLArray(keys.keys.sorted())) }
+    }
+
+    /// Asks for rows and all that their values are computed from: one round trip, unless a sum is too large.
+    ///
+    /// First come the locks: what is counted afterwards is all that others have committed who had them before.
+    private func sources(of outdated: [(key: Int, value: [Int64: Bool])]) throws -> [Sources] {
+        var all = outdated.map { Sources(root: $0.key, keys: $0.value) }
+        for index in all.indices { try askForRows(&all[index]) }
+        for index in all.indices { try askForValues(&all[index]) }
+        guard all.contains(where: { !$0.sums.isEmpty }) else { return all }
+        let savepoint = try connection.post("SAVEPOINT strata_sum", isKept: false)
+        for index in all.indices {
+            let parameter = all[index].parameter
+            for sql in all[index].sums.keys.sorted() {
+                all[index].answers[sql] = try connection.post(sql, [parameter])
+            }
+        }
+        try connection.post("RELEASE SAVEPOINT strata_sum", isKept: false)
+        do {
+            try connection.settle()
+        } catch let error as PostgreSQLError where error.sqlState == "22003" && savepoint.isDone {
+            try connection.command("ROLLBACK TO SAVEPOINT strata_sum; RELEASE SAVEPOINT strata_sum")
+            for index in all.indices {
+                let parameter = all[index].parameter
+                for (sum, values) in all[index].sums {
+                    all[index].answers[sum] = nil
+                    all[index].answers[values] = try connection.post(values, [parameter])
+                }
+            }
+        }
+        return all
+    }
+
+    /// Locks the rows that this transaction has not written, those that are there, in the order of their keys, and reads all.
+    private func askForRows(_ sources: inout Sources) throws {
+        guard let entity = queries.mapping.entity(modelNumber: sources.root) else { return }
+        let written = sources.keys.filter { !locks || $0.value }.keys.sorted()
+        let others = sources.keys.filter { locks && !$0.value }.keys.sorted()
+        if !others.isEmpty {
+            sources.rows.append(
+                try connection.post(
+                    "SELECT \(queries.rootShape(entity).columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) = ANY($1) ORDER BY t0.\(naming.key) FOR NO KEY UPDATE",
+                    [.array(PostgreSQLArray(others))],
+                    mayWait: true
+                )
+            )
+        }
+        if !written.isEmpty { sources.rows.append(try queries.askForRows(written, entity, connection)) }
+    }
+
+    /// Asks for what the attributes of all entities of the hierarchy are computed from: which entity each row is of, the answers tell.
+    private func askForValues(_ sources: inout Sources) throws {
+        guard let hierarchy = queries.mapping.entity(modelNumber: sources.root) else { return }
+        for number in hierarchy.subtree {
+            guard let entity = queries.mapping.entity(storeNumber: Int64(number)) else { continue }
+            for attribute in plan.attributes[entity.layout.number] {
+                switch attribute.source {
+                case .copy(let slot, _)?: try ask(copying(slot, entity), &sources, mayWait: locks)
+                case .count(let relationship)?: try ask(counting(relationship, entity), &sources)
+                case .aggregate(let function, let relationship, let name)?:
+                    guard let aggregate = aggregate(function, relationship, name, entity) else { continue }
+                    if aggregate.mayBeTooLarge, let sql = aggregate.computing {
+                        sources.sums[sql] = aggregate.listing
+                    } else {
+                        try ask(aggregate.computing ?? aggregate.listing, &sources)
+                    }
+                case .function?, .now?, nil: break
+                }
+            }
+        }
+    }
+
+    private func ask(_ sql: String?, _ sources: inout Sources, mayWait: Bool = false) throws {
+        guard let sql, sources.answers[sql] == nil else { return }
+        sources.answers[sql] = try connection.post(sql, [sources.parameter], mayWait: mayWait)
+    }
+
+    /// What asks for the rows that a relationship leads to, which nobody else may change until the transaction ends.
+    private func copying(_ slot: Slot, _ entity: EntityMapping) -> String? {
+        guard let column = entity.columns[slot.index].name,
+            let destination = queries.mapping.entity(modelNumber: slot.destinationNumber)
+        else { return nil }
+        let lock = locks ? " ORDER BY t0.\(naming.key) FOR SHARE OF t0" : ""
+        return """
+            SELECT \(queries.rootShape(destination).columns) FROM \(destination.table) AS t0
+            WHERE t0.\(naming.key) IN (SELECT c.\(column) FROM \(entity.table) AS c WHERE c.\(naming.key) = ANY($1))\(lock)
+            """
+    }
+
+    /// What counts members by owner.
+    private func counting(_ relationship: ToManySlot, _ entity: EntityMapping) -> String? {
+        let (table, column): (SQLName, SQLName)
+        switch entity.toMany[relationship.index] {
+        case .key(let key): (table, column) = (key.table, key.column)
+        case .join(let side): (table, column) = (side.table, side.owner)
+        case .absent: return nil
+        }
+        return "SELECT \(column), pg_catalog.count(*) FROM \(table) WHERE \(column) = ANY($1) GROUP BY 1"
+    }
 
     /// The values of an attribute for rows of one entity.
-    private func values(of source: DerivedSource?, _ rows: [Row], _ entity: EntityMapping) throws -> (Row) ->
+    private func values(of source: DerivedSource?, _ entity: EntityMapping, _ sources: Sources) throws -> (Row) ->
         PredicateValue
     {
+        func answer(_ sql: String?) throws -> QueryResult? {
+            try sql.flatMap { sources.answers[$0] }.map { try connection.answer($0) }
+        }
         switch source {
         case nil: return { _ in .null }
         case .now?:
@@ -191,41 +314,30 @@ final class DerivedUpkeep {
             return { _ in .date(now) }
         case .function(let function, let slot)?: return { function.apply([$0.predicateValue(slot)]) }
         case .copy(let slot, let name)?:
-            let copied = try copied(rows, slot)
+            var copied: [Int64: Row] = [:]
+            if let destination = queries.mapping.entity(modelNumber: slot.destinationNumber),
+                let found = try answer(copying(slot, entity))
+            {
+                for row in try queries.rows(found, destination) { copied[row.key] = row }
+            }
             return { row in row.reference(slot).flatMap { copied[$0.key]?.predicateValue(named: name) } ?? .null }
         case .count(let relationship)?:
-            let counts = try counts(relationship, rows.map(\.key), entity)
+            var counts: [Int64: Int64] = [:]
+            if let found = try answer(counting(relationship, entity)) {
+                for row in found.rows { counts[row.int64(0)] = row.int64(1) }
+            }
             return { .int(counts[$0.key] ?? 0) }
         case .aggregate(let function, let relationship, let name)?:
-            let values = try aggregates(function, relationship, name, rows.map(\.key), entity)
+            var values: [Int64: PredicateValue] = [:]
+            if let aggregate = aggregate(function, relationship, name, entity) {
+                if let found = try answer(aggregate.computing) {
+                    values = aggregate.computed(found)
+                } else if let found = try answer(aggregate.listing) {
+                    values = aggregate.evaluated(found)
+                }
+            }
             return { values[$0.key] ?? (function == .sum ? .int(0) : .null) }
         }
-    }
-
-    /// The rows that a relationship leads to, which nobody else may change until the transaction ends.
-    private func copied(_ rows: [Row], _ slot: Slot) throws -> [Int64: Row] {
-        let keys = Set(rows.compactMap { $0.reference(slot)?.key }).sorted()
-        guard !keys.isEmpty, let destination = queries.mapping.entity(modelNumber: slot.destinationNumber) else {
-            return [:]
-        }
-        try lock(keys, destination.layout.rootNumber, "SHARE")
-        let found = try queries.rows(keys, destination, connection)
-        return Dictionary(found.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
-    }
-
-    private func counts(_ relationship: ToManySlot, _ owners: [Int64], _ entity: EntityMapping) throws -> [Int64: Int64]
-    {
-        let (table, column): (SQLName, SQLName)
-        switch entity.toMany[relationship.index] {
-        case .key(let key): (table, column) = (key.table, key.column)
-        case .join(let side): (table, column) = (side.table, side.owner)
-        case .absent: return [:]
-        }
-        let found = try connection.query(
-            "SELECT \(column), pg_catalog.count(*) FROM \(table) WHERE \(column) = ANY($1) GROUP BY 1",
-            [.array(PostgreSQLArray(owners))]
-        )
-        return Dictionary(found.rows.map { ($0.int64(0), $0.int64(1)) }, uniquingKeysWith: { first, _ in first })
     }
 }
 

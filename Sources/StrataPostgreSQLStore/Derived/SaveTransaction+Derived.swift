@@ -2,40 +2,42 @@ import StrataRows
 import StrataSQL
 
 extension SaveTransaction {
-    /// Notes the owners that members have before anything is written.
-    func noteDerivedBefore() throws {
+    /// Asks, behind the locks, for rows that compute something of what the save changes: the owners that members have before anything is written,
+    /// who counts pairs with deleted rows, and who copies values.
+    ///
+    /// Nobody can relate anything to these rows any more, or copy of them, before the save has ended.
+    func askForDerived() throws {
         guard let derived else { return }
-        for (root, keys) in derivedMembers(derived.plan, includesInserted: false) {
-            try derived.noteOwners(of: keys, root)
-        }
+        for (root, keys) in derivedMembers(derived.plan) { try derived.askForOwners(of: keys, root) }
         for run in runs(changes.deleted, \.layout) {
-            try derived.noteCounts(with: run.map(\.key), run[0].layout.rootNumber)
+            try derived.askForCounts(with: run.map(\.key), run[0].layout.rootNumber)
         }
-    }
-
-    /// Brings derived attributes up to date, once all else is written.
-    func updateDerived() throws {
-        guard let derived else { return }
-        for (root, keys) in derivedMembers(derived.plan) { try derived.noteOwners(of: keys, root) }
-        notePairs(derived)
-        noteWritten(derived)
         var copied: [Int: [Int64]] = [:]
         for update in changes.updated
         where !derived.plan.copiedSlots[update.row.layout.number].isDisjoint(with: update.changed) {
             copied[update.row.layout.rootNumber, default: []].append(update.row.key)
         }
-        for (root, keys) in copied.sorted(by: { $0.key < $1.key }) { try derived.noteCopiers(of: keys, root) }
-        for (root, keys) in try derived.settle() { inexact[root, default: []].formUnion(keys) }
+        for (root, keys) in copied.sorted(by: { $0.key < $1.key }) { try derived.askForCopiers(of: keys, root) }
     }
 
-    /// The members that owners compute something of, as far as this save changes what matters of them, by the root entity's number.
-    private func derivedMembers(_ plan: DerivedPlan, includesInserted: Bool = true) -> [(root: Int, keys: [Int64])] {
+    /// Brings derived attributes up to date, once all else is written.
+    func updateDerived() throws {
+        guard let derived else { return }
+        noteNewOwners(derived)
+        notePairs(derived)
+        noteWritten(derived)
+        // The rows are known as they are now, and need not be read again.
+        for (root, rows) in try derived.settle() {
+            result.reread += rows.values
+            inexact[root]?.subtract(rows.keys)
+        }
+    }
+
+    /// The stored members that owners compute something of, as far as this save changes what matters of them, by the root entity's number.
+    private func derivedMembers(_ plan: DerivedPlan) -> [(root: Int, keys: [Int64])] {
         var members: [Int: Set<Int64>] = [:]
         func add(_ key: Int64, _ layout: EntityLayout) {
             if plan.memberKeys[layout.rootNumber] != nil { members[layout.rootNumber, default: []].insert(key) }
-        }
-        if includesInserted {
-            for (row, key) in zip(changes.inserted, result.insertedKeys) { add(key, row.layout) }
         }
         for deletion in changes.deleted { add(deletion.key, deletion.layout) }
         for update in changes.updated
@@ -46,11 +48,36 @@ extension SaveTransaction {
             guard case .key(let key)? = place(change)?.mapping, key.isWithoutInverse,
                 let destination = mapping.entity(modelNumber: change.relationship.destinationNumber)
             else { continue }
-            for member in change.added + change.removed {
-                if let key = storedKey(member.key) { add(key, destination.layout) }
-            }
+            for member in change.added + change.removed where member.key > 0 { add(member.key, destination.layout) }
         }
         return members.map { ($0.key, $0.value.sorted()) }.sorted { $0.root < $1.root }
+    }
+
+    /// Notes the owners that members get: new rows, and those whose relationship changes.
+    private func noteNewOwners(_ derived: DerivedUpkeep) {
+        let plan = derived.plan
+        func note(_ row: Row, _ changed: SlotSet?) {
+            guard let keys = plan.memberKeys[row.layout.rootNumber], let entity = mapping.entity(row.layout) else { return }
+            for slot in row.layout.referenceSlots where changed?.contains(slot.index) != false {
+                guard let column = entity.columns[slot.index].name,
+                    let owner = row.reference(slot).flatMap({ storedKey($0.key) })
+                else { continue }
+                for key in keys where key.table == entity.table && key.column == column {
+                    derived.note(owner, root: key.owners)
+                }
+            }
+        }
+        for row in changes.inserted { note(row, nil) }
+        for update in changes.updated { note(update.row, update.changed) }
+        for change in changes.toMany where !change.added.isEmpty {
+            guard let (mapping, owner) = place(change), case .key(let column) = mapping, column.isWithoutInverse,
+                let members = self.mapping.entity(modelNumber: change.relationship.destinationNumber)
+            else { continue }
+            for key in plan.memberKeys[members.layout.rootNumber] ?? []
+            where key.table == column.table && key.column == column.column {
+                derived.note(owner, root: key.owners)
+            }
+        }
     }
 
     /// Notes who counts the pairs of relationships that have changed.

@@ -46,6 +46,7 @@ extension SaveTransaction {
         try askForStragglers()
         try askForKept()
         try askForTouched()
+        try askForDerived()
         return look
     }
 

@@ -104,7 +104,7 @@ final class SaveTransaction {
         }
         let vacated = try check(look)
         guard conflicts.isEmpty else { return conflicts }
-        try noteDerivedBefore()
+        try derived?.noteAnswers()
         for run in runs(changes.deleted, \.layout) { try delete(run) }
         try clear(vacated)
         for run in updateRuns() { try update(run) }
@@ -230,7 +230,7 @@ final class SaveTransaction {
 
     /// Reads rows that are not stored as they were given.
     private func readAgain() throws {
-        for (root, keys) in inexact {
+        for (root, keys) in inexact where !keys.isEmpty {
             guard let entity = mapping.entity(modelNumber: root) else { continue }
             result.reread += try database.queries.rows(keys.sorted(), entity, connection)
         }
