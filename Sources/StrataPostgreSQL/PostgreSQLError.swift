@@ -9,6 +9,8 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
         case deadline
         /// The caller has given up.
         case cancelled
+        /// Nobody has answered whether a transaction was committed, and it was found that it was not.
+        case rolledBack
         /// The library was asked for what cannot be.
         case misuse
     }
@@ -37,6 +39,9 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
 
     /// Whether the transaction is gone for certain, and may be made once more.
     package var isTransient: Bool { sqlState == "40001" || sqlState == "40P01" }
+
+    /// Whether the server does not know itself how the transaction has ended.
+    package var leavesDoubt: Bool { sqlState == "40003" }
 
     /// Whether the server lets nobody in for now: it starts, recovers, stops, or has no room for one more.
     package var isBusy: Bool { kind == .connection && ["57P03", "53300"].contains(sqlState) }

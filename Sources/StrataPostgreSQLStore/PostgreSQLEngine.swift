@@ -214,9 +214,10 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         defer { followHistory(of: database) }
         return try writing(database) {
             try database.writing(requireNotRetired) { connection in
-                let keys = try database.keys(for: changes.inserted, connection)
+                var keys = try database.keys(for: changes.inserted, connection)
                 return try database.transaction(connection, identifier, looksUpKeys: true, isLarge: changes.isLarge) {
-                    connection -> TransactionEnd<[StoreConflict], StoreSaveResult> in
+                    connection, attempt -> TransactionEnd<[StoreConflict], StoreSaveResult> in
+                    if attempt.needsKeys { keys = try database.keys(for: changes.inserted, connection) }
                     let transaction = SaveTransaction(changes, keys: keys, database, connection, identifier: identifier)
                     let conflicts = try transaction.run()
                     guard conflicts.isEmpty else {
@@ -252,7 +253,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         try writing(database) {
             try database.writing(requireNotRetired) { connection in
                 try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
-                    connection -> TransactionEnd<Void, BatchChanges> in
+                    connection, _ -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.
                     let work = BatchWork(batch, database, connection, earlier)
                     let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)

@@ -82,6 +82,19 @@ struct FaultTests {
     }
 
     @Test(arguments: [false, true])
+    func `a save that the server itself does not know the end of is looked for, and is there once`(_ history: Bool) throws {
+        let stack = try FaultyStack(history: history)
+        stack.insert("Rome")
+        stack.proxy.arm(.doubtAfter)
+        try stack.save()
+        expect(stack.proxy.hasStruck)
+        try expectEqual(stack.count("Rome"), 1)
+        stack.insert("Oslo")
+        try stack.save()
+        try expectEqual(stack.names(), ["Oslo", "Rome"])
+    }
+
+    @Test(arguments: [false, true])
     func `a save that never arrived is made again, once`(_ history: Bool) throws {
         let stack = try FaultyStack(history: history)
         stack.insert("Rome")

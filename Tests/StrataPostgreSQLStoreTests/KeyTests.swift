@@ -62,6 +62,49 @@ struct KeyTests {
         try expectEqual(session.query("SELECT 1 FROM city").rowCount, 3)
     }
 
+    @Test func `a server that was started again is asked for new keys, as it may give the old ones to others`() throws {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url)
+        try stack.insert("Rome")
+        try server.halt()
+        try server.resume()
+        try stack.insert("Oslo")
+        let keys = try server.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map { $0.int64(0) }
+        expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
+    }
+
+    @Test func `a server that takes the place of another is asked for new keys`() throws {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let hosts = "host=\(primary.folder),\(replica.folder)"
+        let stack = try ServerStack(
+            try require(URL(string: "postgresql:///strata?\(hosts)&user=strata&schema=shop"))
+        )
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        try primary.halt()
+        try replica.promote()
+        try stack.insert("Oslo")
+        let keys = try replica.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map { $0.int64(0) }
+        expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
+    }
+
+    @Test func `a new row whose key somebody else has used gets another one`() throws {
+        let pinned = try PinnedStack()
+        let session = try pinned.direct()
+        try pinned.stack.insert("Rome")
+        try session.command(
+            """
+            INSERT INTO city (strata_id, strata_entity, strata_version, name, population)
+            SELECT strata_id + 1, strata_entity, 1, 'Oslo', 0 FROM city
+            """
+        )
+        try pinned.stack.insert("Bern")
+        let keys = try session.query("SELECT strata_id FROM city ORDER BY strata_id").rows.map { $0.int64(0) }
+        expect(keys.count == 3 && keys[2] >= keys[0] + 1000, "\(keys)")
+        try expectEqual(pinned.stack.cities(), ["Bern", "Oslo", "Rome"])
+    }
+
     @Test func `the child of a fork does not hand out what its parent has drawn`() throws {
         let pinned = try PinnedStack()
         let database = pinned.database

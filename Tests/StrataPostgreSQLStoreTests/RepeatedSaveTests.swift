@@ -144,6 +144,22 @@ struct RepeatedSaveTests {
         try expectEqual(Cities.fetched(pinned.stack.context()), ["Rome"])
     }
 
+    @Test func `no attempt begins when the time-out of the store is over`() throws {
+        let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 2])
+        let session = try refuse(pinned, .max)
+        // Each attempt takes half a second.
+        try session.command(
+            """
+            CREATE FUNCTION dream() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RETURN NULL; END $$;
+            CREATE TRIGGER dreams AFTER INSERT ON city FOR EACH STATEMENT EXECUTE FUNCTION dream()
+            """
+        )
+        let error = expectThrows(CocoaError.self) { try pinned.stack.insert("Rome") }
+        expectEqual((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState, "40001")
+        let attempts = try require(session.query("SELECT last_value FROM attempts").firstInt64)
+        expect(attempts <= 4, "\(attempts)")
+    }
+
     /// Runs a batch about three cities, between each two statements of which somebody else adds 1,000 to all that nobody has locked.
     ///
     /// - Parameters:

@@ -29,9 +29,9 @@ struct ShapeCommit {
     func commit(_ hasHappened: (Connection) throws -> Bool) throws {
         do {
             try connection.commit()
-        } catch let error as PostgreSQLError where [.connection, .deadline].contains(error.kind) {
+        } catch let error as PostgreSQLError where [.connection, .deadline].contains(error.kind) || error.leavesDoubt {
             guard try settle(error, hasHappened) else {
-                throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
+                throw PostgreSQLError(.rolledBack, "the transaction was rolled back: \(error.message)")
             }
         }
     }

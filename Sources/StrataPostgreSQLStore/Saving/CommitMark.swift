@@ -42,12 +42,12 @@ struct CommitMark {
 
     /// Finds out how the commit has ended, by another connection.
     ///
-    /// - Throws: An error if nothing was committed: with the code 40003 for a connection that was lost, or the error itself if the server was
-    ///   waited for in vain; ``SaveInDoubt`` if nobody can tell.
+    /// - Throws: An error if nothing was committed: of the kind `rolledBack`, or the error itself if the server was waited for in vain;
+    ///   ``SaveInDoubt`` if nobody can tell.
     func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
         #if FaultPoints
         if FaultGuard.doubtResolution.isOff {
-            throw PostgreSQLError(.server, sqlState: "40003", "the transaction is taken for rolled back")
+            throw PostgreSQLError(.rolledBack, "the transaction is taken for rolled back")
         }
         #endif
         let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
@@ -69,7 +69,7 @@ struct CommitMark {
             if isCommitted { return }
             // Made once more it would wait as long.
             if error.kind == .deadline, case .ended(waitedForLock: true)? = ending { throw error }
-            throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
+            throw PostgreSQLError(.rolledBack, "the transaction was rolled back: \(error.message)")
         }
         throw SaveInDoubt(identifier: identifier, reason: last)
     }

@@ -16,12 +16,22 @@ final class KeyBlocks: Sendable {
     private let pool: ConnectionPool
     /// What is left of the blocks that were drawn, by the number of the root entity in the model.
     ///
-    /// Only the process that has drawn them may hand them out: the child of a fork inherits them as well.
-    private let drawn: Mutex<(process: pid_t, stocks: [Int: Stock])>
+    private let drawn: Mutex<Drawn>
     /// The number of the process.
     private let process: @Sendable () -> pid_t
     /// The most digits that the first key of a block had, by the number of the root entity in the model.
     private let digits = Mutex<[Int: Int]>([:])
+
+    /// What was drawn, and for whom.
+    private struct Drawn {
+        /// Only the process that has drawn keys may hand them out: the child of a fork inherits them as well.
+        let process: pid_t
+        /// The run of the server that has given them; `nil` if that is not known.
+        ///
+        /// A crash can set a sequence back (`synchronous_commit=off`): then the next run gives the same keys to others.
+        var run: ServerRun?
+        var stocks: [Int: Stock] = [:]
+    }
 
     /// The keys of one hierarchy that were drawn and not handed out.
     private struct Stock {
@@ -41,13 +51,16 @@ final class KeyBlocks: Sendable {
         self.mapping = mapping
         self.pool = pool
         self.process = process
-        drawn = Mutex((process(), [:]))
+        drawn = Mutex(Drawn(process: process()))
     }
 
-    private func withStocks<R>(_ body: (inout [Int: Stock]) -> R) -> R {
+    /// Works with the keys that were drawn by this process from the server as it runs now.
+    private func withStocks<R>(_ run: ServerRun?, _ body: (inout [Int: Stock]) -> R) -> R {
         let process = process()
         return drawn.withLock { drawn in
-            if drawn.process != process { drawn = (process, [:]) }
+            let isSameRun = drawn.run.flatMap { known in run.map { $0.isSame(as: known) } } ?? true
+            if drawn.process != process || !isSameRun { drawn = Drawn(process: process) }
+            drawn.run = run ?? drawn.run
             return body(&drawn.stocks)
         }
     }
@@ -57,10 +70,11 @@ final class KeyBlocks: Sendable {
         guard count > 0, let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else {
             return []
         }
-        var (taken, missing) = take(count, root)
+        let run = connection.serverRun
+        var (taken, missing) = take(count, root, run)
         while missing > 0 {
             let size = Int64(PostgreSQLSchema.keyBlock)
-            let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root))
+            let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root, run))
             #if FaultPoints
             let isDrawn = !FaultGuard.keyBlocks.isOff
             let drawn = isDrawn ? try draw(blocks, table, connection) : [1..<(1 + blocks * size)]
@@ -69,10 +83,10 @@ final class KeyBlocks: Sendable {
             #endif
             guard let last = drawn.last else { break }
             noteSize(last.lowerBound, root)
-            withStocks { stocks in
+            withStocks(run) { stocks in
                 for block in drawn { stocks[root, default: Stock()].ranges.join(block) }
             }
-            let (more, still) = take(missing, root)
+            let (more, still) = take(missing, root, run)
             for range in more { taken.join(range) }
             missing = still
         }
@@ -139,20 +153,20 @@ final class KeyBlocks: Sendable {
     }
 
     /// How many blocks are drawn at least, twice as many as the last time.
-    private func nextBlocks(_ root: Int) -> Int64 {
-        withStocks { stocks in
+    private func nextBlocks(_ root: Int, _ run: ServerRun?) -> Int64 {
+        withStocks(run) { stocks in
             let count = stocks[root]?.nextBlocks ?? 1
             stocks[root, default: Stock()].nextBlocks = min(count * 2, Self.mostBlocks)
             return count
         }
     }
 
-    /// Lets go of the keys that are left: another server may give them out again.
-    func forget() { withStocks { $0 = [:] } }
+    /// Lets go of the keys that are left: another server may give them out again, or somebody has used one of them.
+    func forget() { withStocks(nil) { $0 = [:] } }
 
     /// As many of the keys that are left as are wanted, and how many are missing.
-    private func take(_ count: Int, _ root: Int) -> ([Range<Int64>], missing: Int) {
-        withStocks { stocks in
+    private func take(_ count: Int, _ root: Int, _ run: ServerRun?) -> ([Range<Int64>], missing: Int) {
+        withStocks(run) { stocks in
             var ranges = stocks[root]?.ranges ?? []
             var taken: [Range<Int64>] = []
             var missing = count

@@ -16,9 +16,27 @@ enum TransactionEnd<Answer, Result> {
     case written(Answer, Result, isRecorded: Bool, witness: WrittenRow?)
 }
 
-extension OpenDatabase {
+/// One of several attempts to carry out a transaction.
+struct TransactionAttempt {
+    /// The first one is 1.
+    fileprivate(set) var number = 0
+    /// Whether somebody was found to have a key of a new row, so that all need others.
+    fileprivate(set) var needsKeys = false
+
     /// How often a transaction is made again that the server has ended for the sake of others.
-    private static let mostAttempts = 10
+    private static let most = 10
+    /// How often one whose prepared statements the server does not know any more.
+    private static let mostIfStale = 2
+
+    /// Whether another attempt may do better than this one, which has failed.
+    fileprivate func maySucceed(after error: PostgreSQLError, isKeyTaken: Bool) -> Bool {
+        // Keys that the caller has brought along stay as they are.
+        if isKeyTaken, needsKeys { return false }
+        return number < (error.isStale ? Self.mostIfStale : Self.most)
+    }
+}
+
+extension OpenDatabase {
 
     /// Runs `body` with a connection that writes, once more with another one if its transaction is gone for certain: the connection was lost
     /// before COMMIT was sent, or the server knows that it did not come.
@@ -32,7 +50,7 @@ extension OpenDatabase {
         do {
             return try writingOnce(requireWritable, body)
         } catch let error as PostgreSQLError
-            where error.kind == .connection || error.sqlState == "40003" || error.sqlState == "25006"
+            where error.kind == .connection || error.kind == .rolledBack || error.sqlState == "25006"
         {
             // 25006: the server is a replica now.
             pool.closeIdle()
@@ -115,6 +133,8 @@ extension OpenDatabase {
     /// Carries out a transaction, again if the server has ended it for the sake of others, and finds out how a commit has ended that
     /// nobody has answered.
     ///
+    /// No attempt begins once the time-out of the store is over since the first one did.
+    ///
     /// - Parameters:
     ///   - connection: What writes.
     ///   - identifier: What the history knows the transaction by.
@@ -130,13 +150,14 @@ extension OpenDatabase {
         _ identifier: UUID,
         looksUpKeys: Bool,
         isLarge: Bool,
-        _ body: (Connection) throws -> TransactionEnd<Answer, Result>,
+        _ body: (Connection, TransactionAttempt) throws -> TransactionEnd<Answer, Result>,
         commit: (() throws -> Void) throws -> Void,
         didCommit: (Result) -> Void
     ) throws -> Answer {
-        var attempt = 0
+        let end = ContinuousClock.now + .seconds(pool.timeout)
+        var attempt = TransactionAttempt()
         while true {
-            attempt += 1
+            attempt.number += 1
             let recordsHistory = recordsHistory
             do {
                 try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -145,7 +166,7 @@ extension OpenDatabase {
                 )
                 // The server wakes up, and begins, while the body makes its first statements.
                 if isLarge { try connection.sendPosted() }
-                switch try body(connection) {
+                switch try body(connection, attempt) {
                 case .refused(let answer):
                     try connection.rollback()
                     return answer
@@ -168,7 +189,7 @@ extension OpenDatabase {
                             try connection.cut(at: .commitAnswered)
                             #endif
                         } catch let error as PostgreSQLError
-                            where [.connection, .deadline, .cancelled].contains(error.kind)
+                            where [.connection, .deadline, .cancelled].contains(error.kind) || error.leavesDoubt
                         {
                             try mark.settle(self, error)
                         }
@@ -179,12 +200,27 @@ extension OpenDatabase {
                 }
             } catch let error as PostgreSQLError where error.mayBeMadeAgain {
                 // Gone for certain. A unique value that somebody else has taken meanwhile is found at the next look.
-                guard attempt < (error.isStale ? 2 : Self.mostAttempts), !connection.isBroken else { throw error.told }
+                let isKeyTaken = isKeyTaken(error)
+                guard attempt.maySucceed(after: error, isKeyTaken: isKeyTaken), .now < end, !connection.isBroken else {
+                    throw error.told
+                }
                 try connection.rollback()
                 if error.isStale { connection.forgetPrepared() }
-                usleep(UInt32.random(in: 0..<UInt32(1000 << min(attempt, 6))))
+                if isKeyTaken { keys.forget() }
+                attempt.needsKeys = isKeyTaken
+                usleep(UInt32.random(in: 0..<UInt32(1000 << min(attempt.number, 6))))
             }
         }
+    }
+}
+
+extension OpenDatabase {
+    /// Whether the key of a new row was refused because a row has it.
+    ///
+    /// A crash, or a failover, can set a sequence back, so that it gives a block to two processes.
+    private func isKeyTaken(_ error: PostgreSQLError) -> Bool {
+        guard error.isUniqueViolation, let constraint = error.constraint, let table = error.table else { return false }
+        return constraint.hasSuffix("_pkey") && mapping.tables.contains { $0.name.raw == table }
     }
 }
 

@@ -30,7 +30,7 @@ struct ServerPatience {
         guard error.userInfo[NSPersistentStoreSaveInDoubtKey] == nil,
             let cause = error.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError
         else { return false }
-        return cause.kind == .connection || cause.kind == .deadline || cause.sqlState == "40003"
+        return [.connection, .deadline, .rolledBack].contains(cause.kind)
         #else
         return false
         #endif
