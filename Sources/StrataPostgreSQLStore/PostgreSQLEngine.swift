@@ -218,7 +218,14 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                 return try database.transaction(connection, identifier, looksUpKeys: true, isLarge: changes.isLarge) {
                     connection, attempt -> TransactionEnd<[StoreConflict], StoreSaveResult> in
                     if attempt.needsKeys { keys = try database.keys(for: changes.inserted, connection) }
-                    let transaction = SaveTransaction(changes, keys: keys, database, connection, identifier: identifier)
+                    let transaction = SaveTransaction(
+                        changes,
+                        keys: keys,
+                        database,
+                        connection,
+                        identifier: identifier,
+                        locksOrders: attempt.number > 1
+                    )
                     let conflicts = try transaction.run()
                     guard conflicts.isEmpty else {
                         // The rows themselves are read again anyway. A history tells, a little later, what else there is.

@@ -80,6 +80,83 @@ struct LockOrderTests {
         try expectEqual(session.query("SELECT 1 FROM \"user\"").rowCount, 0)
     }
 
+    /// Two savers want rows of two tables, and somebody else has the row of the second table until both wait for it.
+    private func race(
+        _ server: PrivateServer,
+        for row: String,
+        _ first: NSManagedObjectContext,
+        _ second: NSManagedObjectContext
+    ) throws {
+        let session = try server.connection()
+        let holder = try server.connection()
+        try holder.command("BEGIN; SELECT 1 FROM \(row) FOR UPDATE")
+        var savings: [Saving] = []
+        for context in [first, second] {
+            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            savings.append(Saving(context))
+            try waitUntil { try session.query("SELECT 1 FROM pg_locks WHERE NOT granted").rowCount >= savings.count }
+        }
+        try holder.command("ROLLBACK")
+        for saving in savings { try expect(saving.failure() == nil) }
+        let log = try String(contentsOfFile: server.folder + "/server.log", encoding: .utf8)
+        expect(!log.contains("deadlock detected"), "\(log)")
+    }
+
+    @Test func `a save that moves members of an order does not deadlock with one that changes them and their owner`()
+        throws
+    {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url)
+        let (moving, changing) = (stack.context(), stack.context())
+        try moving.performAndWait {
+            let venue = Venue(context: moving)
+            venue.photos = ["a", "b", "c"].map { title in
+                let photo = Photo(context: moving)
+                photo.title = title
+                return photo
+            }
+            try moving.save()
+            venue.photos = venue.photos.reversed()
+        }
+        try changing.performAndWait {
+            let venue = try require(changing.fetch(NSFetchRequest<Venue>(entityName: "Venue")).first)
+            venue.name = "new"
+            for photo in venue.photos { photo.title = (photo.title ?? "") + "!" }
+        }
+        // The photos come before the venue.
+        try race(server, for: "venue", moving, changing)
+        try expectEqual(server.text("SELECT string_agg(title, '' ORDER BY venue_order) FROM photo"), "c!b!a!")
+        try expectEqual(server.text("SELECT name FROM venue"), "new")
+    }
+
+    @Test func `a save that gives an owner members without an inverse does not deadlock with one that changes both`()
+        throws
+    {
+        let server = try PrivateServer()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: KeyedStore.library())
+        let store = try coordinator.addPersistentStore(
+            type: .postgreSQL,
+            configuration: nil,
+            at: server.url,
+            options: nil
+        )
+        defer { try? coordinator.remove(store) }
+        let contexts = (0..<2).map { _ in NSManagedObjectContext(.privateQueue) }
+        for context in contexts { context.persistentStoreCoordinator = coordinator }
+        let (giving, changing) = (contexts[0], contexts[1])
+        try giving.performAndWait {
+            let (reader, note) = (giving.insert("Reader", ["name": "Ada"]), giving.insert("Note", ["name": "n"]))
+            try giving.save()
+            reader.setValue([note] as Set, forKey: "notes")
+            reader.setValue("Ada L.", forKey: "name")
+        }
+        try changing.performAndWait {
+            for object in try changing.all("Reader") + changing.all("Note") { object.setValue("new", forKey: "name") }
+        }
+        try race(server, for: "reader", giving, changing)
+        try expectEqual(server.text("SELECT count(*) FROM note AS n JOIN reader AS r ON r.strata_id = n.reader_notes_id WHERE n.name = 'new'"), "1")
+    }
+
     @Test func `one look at rows to be written and rows that are led to finds all conflicts of both`() throws {
         let server = try PrivateServer()
         let stack = try ServerStack(server.url)

@@ -176,6 +176,28 @@ struct PipeliningTests {
         }
     }
 
+    @Test func `all rows that others have changed are read in one round trip, while they are locked`() throws {
+        try FaultProxy.withStore { proxy, schema, coordinator in
+            let context = context(coordinator)
+            try context.performAndWait {
+                for number in 0..<100 { City(context: context).name = "\(number)" }
+                try context.save()
+                for city in context.registeredObjects { city.setValue(7, forKey: "population") }
+                try Server.connection().command("UPDATE \"\(schema)\".city SET strata_version = 9, population = 5")
+                let before = proxy.trips.withLock { $0 }
+                let error = expectThrows(CocoaError.self) { try context.save() }
+                // The locks, the rows, and the end.
+                expectEqual(proxy.trips.withLock { $0 }, before + 3)
+                let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+                expectEqual(conflicts.count, 100)
+                for conflict in conflicts {
+                    expectEqual(conflict.persistedSnapshot?["population"] as? Int64, 5)
+                    expectEqual(conflict.sourceObject.value(forKey: "name") as? String, conflict.persistedSnapshot?["name"] as? String)
+                }
+            }
+        }
+    }
+
     @Test(arguments: [false, true])
     func `a batch update that computes numbers is one statement, and no row comes`(isRecorded: Bool) throws {
         try FaultProxy.withStore(options: [NSPersistentHistoryTrackingKey: isRecorded]) { proxy, _, coordinator in

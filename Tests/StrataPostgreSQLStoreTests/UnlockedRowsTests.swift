@@ -128,6 +128,79 @@ struct UnlockedRowsTests {
         }
     }
 
+    /// Saves while another session has rows locked, for which nobody waits longer than two seconds.
+    private func save(
+        besides lock: String,
+        prepare: (NSManagedObjectContext) throws -> Void,
+        _ change: (NSManagedObjectContext) throws -> Void
+    ) throws {
+        let pinned = try PinnedStack([NSPersistentStoreTimeoutOption: 2])
+        let context = pinned.stack.context()
+        let other = try pinned.direct()
+        try context.performAndWait {
+            try prepare(context)
+            try context.save()
+            try other.command("BEGIN; SELECT 1 FROM \(lock)")
+            try change(context)
+            try context.save()
+        }
+        try other.rollback()
+    }
+
+    @Test func `savers that rely on one row do not wait for one another`() throws {
+        try save(besides: "city FOR SHARE") { context in
+            for name in ["Rome", "Oslo"] { _ = context.insert("City", ["name": name]) }
+        } _: { context in
+            for city in try context.all("City") { context.detectConflicts(for: city) }
+            _ = context.insert("Tag", ["title": "new"])
+        }
+        // Beside a row of its table that a new one leads to.
+        try save(besides: "city FOR SHARE") { context in
+            for name in ["Rome", "Oslo"] { _ = context.insert("City", ["name": name]) }
+        } _: { context in
+            let cities = try context.all("City")
+            context.detectConflicts(for: cities[0])
+            context.insert("Venue").setValue(cities[1], forKey: "city")
+        }
+    }
+
+    @Test func `what a save relies on stays as it is until it has ended`() throws {
+        let pinned = try PinnedStack()
+        let context = pinned.stack.context()
+        let other = try pinned.direct()
+        try other.command("SET lock_timeout TO '10ms'")
+        try context.performAndWait {
+            let city = context.insert("City", ["name": "Rome"])
+            try context.save()
+            context.detectConflicts(for: city)
+            try other.command("UPDATE city SET strata_version = 7")
+            _ = context.insert("Tag", ["title": "new"])
+            expectEqual(expectThrows(CocoaError.self) { try context.save() }?.code, .managedObjectMerge)
+        }
+    }
+
+    @Test func `a row that only changes can be related to, though one beside it is deleted`() throws {
+        try save(besides: "photo WHERE title = 'stays' FOR KEY SHARE") { context in
+            for title in ["goes", "stays"] { _ = context.insert("Photo", ["title": title]) }
+        } _: { context in
+            for photo in try context.all("Photo") {
+                if photo.value(forKey: "title") as? String == "goes" {
+                    context.delete(photo)
+                } else {
+                    photo.setValue("changed", forKey: "title")
+                }
+            }
+        }
+        try save(besides: "\"user\" WHERE email = 'a' FOR KEY SHARE") { context in
+            for email in ["a", "b"] { _ = context.insert("User", ["email": email]) }
+        } _: { context in
+            for user in try context.all("User") {
+                let isFirst = user.value(forKey: "email") as? String == "a"
+                user.setValue("new", forKey: isFirst ? "name" : "email")
+            }
+        }
+    }
+
     @Test func `a row whose unique value changes is locked against those who relate something to it`() throws {
         try FaultProxy.withStore { proxy, schema, coordinator in
             let context = NSManagedObjectContext(.privateQueue)

@@ -25,12 +25,12 @@ extension SaveTransaction {
 
         /// What one statement locks.
         enum Kind {
-            /// The rows to be written: it tells their keys and versions.
+            /// Rows that are all locked in one way, and are to be written: it tells their keys and versions.
             case written
             /// The rows that relationships lead to: it tells their keys.
             case targets
-            /// Both: it tells the key of each, what it has found, and whether it is one to be written.
-            case both
+            /// Rows that are locked in several ways: it tells the key of each, and the version of those that are there.
+            case mixed
         }
 
         fileprivate var hierarchies: [Hierarchy] = []
@@ -70,24 +70,20 @@ extension SaveTransaction {
             case .targets:
                 // Mostly all are there.
                 if found.rowCount != hierarchy.targets.count { noteMissing(Set(found.rows.map { $0.int64(0) })) }
-            case .both:
-                var written: [(Int64, Int64)] = []
-                var keys: Set<Int64> = []
-                for row in found.rows where !row.isNull(1) {
-                    if row.int64(2) == 1 {
-                        written.append((row.int64(0), row.int64(1)))
-                    } else {
-                        keys.insert(row.int64(0))
-                    }
-                }
-                note(written)
-                noteMissing(keys)
+            case .mixed:
+                note(found.rows.filter { !$0.isNull(1) }.map { ($0.int64(0), $0.int64(1)) })
+                noteMissing(Set((versions[root] ?? [:]).keys))
             }
         }
-        for lock in changes.locked { try check(lock.layout, lock.key, lock.baseVersion, versions) }
-        for deletion in changes.deleted { try check(deletion.layout, deletion.key, deletion.baseVersion, versions) }
+        var outdated: [RowDeletion] = []
+        func check(_ layout: EntityLayout, _ key: Int64, _ baseVersion: Int64) {
+            guard !isCurrent(layout, key, baseVersion, versions) else { return }
+            outdated.append(RowDeletion(layout: layout, key: key, baseVersion: baseVersion))
+        }
+        for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
+        for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
         for update in changes.updated {
-            try check(update.row.layout, update.row.key, update.baseVersion, versions)
+            check(update.row.layout, update.row.key, update.baseVersion)
             guard update.baseVersion < .max else {
                 throw PostgreSQLBoundary.damaged(
                     database.place,
@@ -95,64 +91,121 @@ extension SaveTransaction {
                 )
             }
         }
+        try report(outdated)
         let vacated = try checkConstraints(look.constraints)
         for conflict in missing { report(conflict) }
         return vacated
     }
 
-    /// Asks for the locks of rows that the save writes, and of those that changed relationships lead to.
+    /// How a row is locked, the weakest first; the number stands for it in a statement that locks rows in several ways.
+    private enum RowLock: Int64, CaseIterable {
+        /// A relationship leads to the row, which must stay.
+        case target
+        /// The save relies on the row as it is.
+        case reliedOn
+        /// The row changes, but for its unique values. Others may relate something to it meanwhile.
+        case changed
+        /// The row goes, or a unique value of it.
+        case losesKey
+
+        var clause: String {
+            switch self {
+            case .target: "FOR KEY SHARE"
+            case .reliedOn: "FOR SHARE"
+            case .changed: SaveTransaction.lockStrength(losesKeys: false)
+            case .losesKey: SaveTransaction.lockStrength(losesKeys: true)
+            }
+        }
+    }
+
+    /// The rows of one hierarchy that are to be locked.
+    private struct RowLocks {
+        private var keys: [[Int64]] = RowLock.allCases.map { _ in [] }
+
+        mutating func add(_ key: Int64, _ lock: RowLock) { keys[Int(lock.rawValue)].append(key) }
+
+        /// What is locked, and how, if all rows are locked in one way.
+        var inOneWay: (keys: [Int64], lock: RowLock)? {
+            let used = RowLock.allCases.filter { !keys[Int($0.rawValue)].isEmpty }
+            guard used.count == 1 else { return nil }
+            return (keys[Int(used[0].rawValue)], used[0])
+        }
+
+        /// All rows, in the order of their keys; one that is locked in several ways has the strongest first.
+        var sorted: [(key: Int64, lock: Int64)] {
+            let rows = RowLock.allCases.flatMap { lock in keys[Int(lock.rawValue)].map { ($0, lock.rawValue) } }
+            return rows.sorted { ($0.0, $1.1) < ($1.0, $0.1) }
+        }
+    }
+
+    /// Asks for the locks of rows that the save writes or relies on, and of those that changed relationships lead to.
     ///
     /// The latter keep the rows from being deleted: a key of a row that is gone would be stored for ever; the inverse's delete rule has
     /// run before it was set.
     private func lockRows() throws -> [Look.Hierarchy] {
-        let targets = Dictionary(
+        targets = Dictionary(
             changes.foreignTargets().map { ($0.root, $0.targets) },
             uniquingKeysWith: { $0 + $1 }
         )
-        var written: [Int: (keys: [Int64], losesKeys: Bool)] = [:]
-        func note(_ layout: EntityLayout, _ key: Int64, losesKey: Bool) {
-            written[layout.rootNumber, default: ([], false)].keys.append(key)
-            if losesKey { written[layout.rootNumber]?.losesKeys = true }
+        var locks: [Int: RowLocks] = [:]
+        for (root, references) in targets {
+            for reference in references { locks[root, default: RowLocks()].add(reference.key, .target) }
         }
-        for lock in changes.locked { note(lock.layout, lock.key, losesKey: false) }
-        for deletion in changes.deleted { note(deletion.layout, deletion.key, losesKey: true) }
+        for lock in changes.locked { locks[lock.layout.rootNumber, default: RowLocks()].add(lock.key, .reliedOn) }
         for update in changes.updated {
-            note(update.row.layout, update.row.key, losesKey: changesUniqueValue(update))
+            locks[update.row.layout.rootNumber, default: RowLocks()].add(
+                update.row.key,
+                changesUniqueValue(update) ? .losesKey : .changed
+            )
         }
-        self.targets = targets
+        for deletion in changes.deleted {
+            locks[deletion.layout.rootNumber, default: RowLocks()].add(deletion.key, .losesKey)
+        }
+        for (root, member) in writtenMembers { locks[root, default: RowLocks()].add(member, .changed) }
         // All savers go through the tables in this order.
-        return try Set(written.keys).union(targets.keys).sorted().compactMap { root in
+        return try locks.sorted { $0.key < $1.key }.compactMap { root, locks in
             guard let entity = mapping.entity(modelNumber: root) else { return nil }
-            let strength = Self.lockStrength(losesKeys: written[root]?.losesKeys == true)
-            let (keys, targets) = (written[root]?.keys ?? [], targets[root] ?? [])
+            let targets = targets[root] ?? []
             let (locked, kind): (PostedStatement, Look.Kind) =
-                if targets.isEmpty {
-                    (try lock(keys, "\(naming.key), \(naming.version)", entity, strength), .written)
-                } else if keys.isEmpty {
-                    (try lock(targets.map(\.key), "\(naming.key)", entity, "FOR KEY SHARE"), .targets)
-                } else {
-                    (try lock(keys, strength, targets.map(\.key), entity), .both)
+                switch locks.inOneWay {
+                case (let keys, .target)?:
+                    (try lock(keys, "\(naming.key)", entity, RowLock.target.clause), .targets)
+                case (let keys, let strength)?:
+                    (try lock(keys, "\(naming.key), \(naming.version)", entity, strength.clause), .written)
+                case nil: (try lock(locks, entity), .mixed)
                 }
             return Look.Hierarchy(root: root, targets: targets, locked: locked, kind: kind)
         }
     }
 
-    /// Asks for the locks of rows that are written, and of others that are led to, all of them in the order of their keys: two savers that lock
-    /// the ones first, and then the others, could wait for each other.
-    private func lock(_ written: [Int64], _ strength: String, _ targets: [Int64], _ entity: EntityMapping) throws
-        -> PostedStatement
-    {
-        let rows = (written.map { ($0, Int64(1)) } + targets.map { ($0, 0) }).sorted { $0.0 < $1.0 }
+    /// The members of changed to-many relationships whose rows hold what changes, with the number of their root entity.
+    private var writtenMembers: [(root: Int, key: Int64)] {
+        changes.toMany.flatMap { change -> [(root: Int, key: Int64)] in
+            guard case .key(let key)? = place(change)?.mapping,
+                let destination = mapping.entity(modelNumber: change.relationship.destinationNumber)
+            else { return [] }
+            var members = key.isWithoutInverse ? change.added + change.removed : []
+            if locksOrders, key.order != nil { members += change.order ?? [] }
+            return members.filter { $0.key > 0 }.map { (destination.layout.rootNumber, $0.key) }
+        }
+    }
+
+    /// Asks for the locks of rows that are locked in several ways, all of them in the order of their keys: two savers that lock the ones first,
+    /// and then the others, could wait for each other.
+    ///
+    /// A row that only changes, or that the save relies on, must not have the lock of one that is deleted beside it.
+    private func lock(_ locks: RowLocks, _ entity: EntityMapping) throws -> PostedStatement {
+        let rows = locks.sorted
         // A statement has one strength for a table. Here each row is looked up by itself, as the arrays have them.
-        func found(_ column: SQLName, _ strength: String) -> String {
-            "(SELECT t.\(column) FROM \(entity.table) AS t WHERE t.\(naming.key) = k.key \(strength))"
+        let cases = RowLock.allCases.map { lock in
+            "WHEN \(lock.rawValue) THEN (SELECT t.\(naming.version) FROM \(entity.table) AS t WHERE t.\(naming.key) = k.key \(lock.clause))"
         }
         return try connection.post(
             """
-            SELECT k.key, CASE WHEN k.kind = 1 THEN \(found(naming.version, strength)) ELSE \(found(naming.key, "FOR KEY SHARE")) END, k.kind
-            FROM \(unnested([.int8, .int8], from: 1)) AS k (key, kind)
+            SELECT k.key, CASE k.lock \(cases.joined(separator: " ")) END
+            FROM \(unnested([.int8, .int8], from: 1)) AS k (key, lock)
             """,
-            [.array(PostgreSQLArray(rows.map(\.0))), .array(PostgreSQLArray(rows.map(\.1)))],
+            [.array(PostgreSQLArray(rows.map(\.key))), .array(PostgreSQLArray(rows.map(\.lock)))],
             mayWait: true
         )
     }
@@ -194,16 +247,40 @@ extension SaveTransaction {
         """
     }
 
-    private func check(_ layout: EntityLayout, _ key: Int64, _ baseVersion: Int64, _ versions: [Int: [Int64: Int64]])
-        throws
-    {
-        guard versions[layout.rootNumber]?[key] != baseVersion else { return }
+    /// Whether a row has the version that its change was made upon.
+    private func isCurrent(
+        _ layout: EntityLayout,
+        _ key: Int64,
+        _ baseVersion: Int64,
+        _ versions: [Int: [Int64: Int64]]
+    ) -> Bool {
+        let version = versions[layout.rootNumber]?[key]
         #if FaultPoints
-        if FaultGuard.versionCheck.isOff, versions[layout.rootNumber]?[key] != nil { return }
+        if FaultGuard.versionCheck.isOff, version != nil { return true }
         #endif
-        let entity = try entity(layout)
-        let persisted = try database.queries.row(key, entity, connection)
-        report(.version(layout: layout, key: key, baseVersion: baseVersion, persisted: persisted))
+        return version == baseVersion
+    }
+
+    /// Reports rows that do not have the versions that their changes were made upon, with what they are now: one round trip for all.
+    private func report(_ outdated: [RowDeletion]) throws {
+        let asked = try Dictionary(grouping: outdated, by: \.layout.rootNumber).mapValues { rows in
+            let entity = try entity(rows[0].layout)
+            return (entity, try database.queries.askForRows(rows.map(\.key), entity, connection))
+        }
+        let persisted = try asked.mapValues { entity, asked in
+            let rows = try database.queries.rows(try connection.answer(asked), entity)
+            return Dictionary(rows.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+        }
+        for row in outdated {
+            report(
+                .version(
+                    layout: row.layout,
+                    key: row.key,
+                    baseVersion: row.baseVersion,
+                    persisted: persisted[row.layout.rootNumber]?[row.key]
+                )
+            )
+        }
     }
 }
 

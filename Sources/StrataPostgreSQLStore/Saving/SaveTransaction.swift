@@ -10,6 +10,11 @@ import StrataSQL
 /// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is committed. Then come
 /// deletions, updates, insertions, relationships that no row holds, and the history, each in a statement for all rows of one shape.
 ///
+/// Some rows are found only on the way, and are locked behind the others: rows that compute something of changed ones, and rows that lead to
+/// deleted ones without having been loaded. There two saves can still wait for each other; the server ends one, which is made again. Which
+/// members of an ordered relationship get new positions is found on the way, too. There nobody waits: if somebody else has one, the save is made
+/// again, with all of the members locked in their turn.
+///
 /// The locks are one round trip, and what is written is another one, with the COMMIT. New rows that depend on nothing else are sent behind the
 /// locks, so that the server inserts them while their answers are read: if these tell a conflict, they are rolled back. Only what has to look at
 /// rows that the save has written adds a round trip: positions in ordered relationships, derived attributes, and rows that are not stored as they
@@ -54,6 +59,8 @@ final class SaveTransaction {
     let copiesRows: Bool
     /// What keeps derived attributes up to date; `nil` if the model has none.
     let derived: DerivedUpkeep?
+    /// Whether all members of ordered relationships whose order changes are locked before anything is written, though few may get new positions.
+    let locksOrders: Bool
 
     /// An owner in an ordered relationship, to which this save has added members.
     struct UnplacedOwner: Hashable {
@@ -64,7 +71,8 @@ final class SaveTransaction {
         let key: Int64
     }
 
-    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied, and says what has `moved`.
+    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied, and says what has `moved`. One that is made again
+    /// locks whole orders.
     init(
         _ changes: StoreChanges,
         keys: [Int64],
@@ -72,11 +80,13 @@ final class SaveTransaction {
         _ connection: Connection,
         identifier: UUID,
         copiesRows: Bool = false,
+        locksOrders: Bool = false,
         moved: [SlotSet]? = nil
     ) {
         self.changes = changes
         self.moved = moved
         self.copiesRows = copiesRows
+        self.locksOrders = locksOrders
         self.database = database
         self.connection = connection
         history =
