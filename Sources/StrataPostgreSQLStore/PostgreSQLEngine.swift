@@ -216,7 +216,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             try database.writing(requireNotRetired) { connection in
                 var keys = try database.keys(for: changes.inserted, connection)
                 return try database.transaction(connection, identifier, looksUpKeys: true, isLarge: changes.isLarge) {
-                    connection, attempt -> TransactionEnd<[StoreConflict], StoreSaveResult> in
+                    connection,
+                    attempt -> TransactionEnd<[StoreConflict], StoreSaveResult> in
                     if attempt.needsKeys { keys = try database.keys(for: changes.inserted, connection) }
                     let transaction = SaveTransaction(
                         changes,
@@ -260,7 +261,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         try writing(database) {
             try database.writing(requireNotRetired) { connection in
                 try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
-                    connection, _ -> TransactionEnd<Void, BatchChanges> in
+                    connection,
+                    _ -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.
                     let work = BatchWork(batch, database, connection, earlier)
                     let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)

@@ -82,7 +82,9 @@ struct FaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `a save that the server itself does not know the end of is looked for, and is there once`(_ history: Bool) throws {
+    func `a save that the server itself does not know the end of is looked for, and is there once`(_ history: Bool)
+        throws
+    {
         let stack = try FaultyStack(history: history)
         stack.insert("Rome")
         stack.proxy.arm(.doubtAfter)

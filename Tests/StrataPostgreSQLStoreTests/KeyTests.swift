@@ -69,7 +69,9 @@ struct KeyTests {
         try server.halt()
         try server.resume()
         try stack.insert("Oslo")
-        let keys = try server.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map { $0.int64(0) }
+        let keys = try server.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map {
+            $0.int64(0)
+        }
         expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
     }
 
@@ -85,7 +87,9 @@ struct KeyTests {
         try primary.halt()
         try replica.promote()
         try stack.insert("Oslo")
-        let keys = try replica.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map { $0.int64(0) }
+        let keys = try replica.connection().query("SELECT strata_id FROM city ORDER BY name DESC").rows.map {
+            $0.int64(0)
+        }
         expect(keys.count == 2 && keys[1] >= keys[0] + 1000, "\(keys)")
     }
 

@@ -92,7 +92,7 @@ struct LockOrderTests {
         try holder.command("BEGIN; SELECT 1 FROM \(row) FOR UPDATE")
         var savings: [Saving] = []
         for context in [first, second] {
-            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            context.performAndWait { context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
             savings.append(Saving(context))
             try waitUntil { try session.query("SELECT 1 FROM pg_locks WHERE NOT granted").rowCount >= savings.count }
         }
@@ -154,7 +154,12 @@ struct LockOrderTests {
             for object in try changing.all("Reader") + changing.all("Note") { object.setValue("new", forKey: "name") }
         }
         try race(server, for: "reader", giving, changing)
-        try expectEqual(server.text("SELECT count(*) FROM note AS n JOIN reader AS r ON r.strata_id = n.reader_notes_id WHERE n.name = 'new'"), "1")
+        try expectEqual(
+            server.text(
+                "SELECT count(*) FROM note AS n JOIN reader AS r ON r.strata_id = n.reader_notes_id WHERE n.name = 'new'"
+            ),
+            "1"
+        )
     }
 
     @Test func `one look at rows to be written and rows that are led to finds all conflicts of both`() throws {

@@ -192,7 +192,10 @@ struct PipeliningTests {
                 expectEqual(conflicts.count, 100)
                 for conflict in conflicts {
                     expectEqual(conflict.persistedSnapshot?["population"] as? Int64, 5)
-                    expectEqual(conflict.sourceObject.value(forKey: "name") as? String, conflict.persistedSnapshot?["name"] as? String)
+                    expectEqual(
+                        conflict.sourceObject.value(forKey: "name") as? String,
+                        conflict.persistedSnapshot?["name"] as? String
+                    )
                 }
             }
         }

@@ -7,7 +7,9 @@ import StrataSQL
 struct DerivedAggregate {
     private let function: PredefinedFunction
     private let slot: Slot
-    /// What computes it by owner; `nil` for one that the database does not have. Owners whose members have no values are left out.
+    /// What computes it by owner; `nil` for one that the database does not have.
+    ///
+    /// Owners whose members have no values are left out.
     let computing: String?
     /// What lists the values by owner, for the process to compute it.
     let listing: String

@@ -135,7 +135,8 @@ final class DerivedUpkeep {
     }
 
     /// The rows of one hierarchy with the values that they should have, by entity, and whether these are others than they had.
-    private func computed(_ sources: Sources) throws -> [(entity: EntityMapping, rows: [(row: Row, hasChanged: Bool)])] {
+    private func computed(_ sources: Sources) throws -> [(entity: EntityMapping, rows: [(row: Row, hasChanged: Bool)])]
+    {
         guard let hierarchy = queries.mapping.entity(modelNumber: sources.root) else { return [] }
         var result: [(EntityMapping, [(Row, Bool)])] = []
         let rows = try sources.rows.flatMap { try queries.rows(try connection.answer($0), hierarchy) }

@@ -57,7 +57,9 @@ extension SaveTransaction {
     private func noteNewOwners(_ derived: DerivedUpkeep) {
         let plan = derived.plan
         func note(_ row: Row, _ changed: SlotSet?) {
-            guard let keys = plan.memberKeys[row.layout.rootNumber], let entity = mapping.entity(row.layout) else { return }
+            guard let keys = plan.memberKeys[row.layout.rootNumber], let entity = mapping.entity(row.layout) else {
+                return
+            }
             for slot in row.layout.referenceSlots where changed?.contains(slot.index) != false {
                 guard let column = entity.columns[slot.index].name,
                     let owner = row.reference(slot).flatMap({ storedKey($0.key) })

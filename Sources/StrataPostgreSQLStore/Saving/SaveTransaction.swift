@@ -71,8 +71,9 @@ final class SaveTransaction {
         let key: Int64
     }
 
-    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied, and says what has `moved`. One that is made again
-    /// locks whole orders.
+    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied, and says what has `moved`.
+    ///
+    /// One that is made again locks whole orders.
     init(
         _ changes: StoreChanges,
         keys: [Int64],
