@@ -23,6 +23,7 @@ final class PostgreSQLMigration {
     /// Tables that have to be renamed at the end.
     private var renamed: [(from: SQLName, to: SQLName)] = []
     private var temporaryCount = 0
+    private lazy var takenNames = PostgreSQLSchema.takenNames(destination)
     /// The indexes that stay.
     var standing: Set<SQLName> = []
     /// Whether the store has foreign keys, and shall have those of the new model.
@@ -73,6 +74,7 @@ final class PostgreSQLMigration {
         // Before rows are written: what is noted for them to be looked at later keeps tables from being changed.
         hadForeignKeys = try ForeignKeys.drop(connection)
         try dropIndexes()
+        try freeNames()
         let total = Double(layout.tables.count + layout.joins.count + 1)
         for (number, table) in layout.tables.enumerated() {
             try request.advance(Double(number) / total)
@@ -144,6 +146,24 @@ final class PostgreSQLMigration {
         try connection.command("LOCK TABLE \(tables.joined(separator: ", ")) IN ACCESS EXCLUSIVE MODE")
     }
 
+    /// Gives the index of a primary key another name if a new table is to have that.
+    private func freeNames() throws {
+        var names = PostgreSQLArray(.text)
+        for name in takenNames { names.append(name.raw) }
+        let found = try connection.query(
+            """
+            SELECT c.relname::text, c.oid::text FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE n.nspname = pg_catalog.current_schema() AND i.indisprimary AND c.relname::text = ANY($1)
+            """,
+            [.array(names)]
+        )
+        for row in found.rows {
+            let name = naming.name("strata_primary_\(row.string(1))")
+            try connection.command("ALTER INDEX \(naming.name(row.string(0))) RENAME TO \(name)")
+        }
+    }
+
     private func checkRows() throws {
         var problems: [(entity: String, property: String?, reason: String)] = []
         for check in layout.checks {
@@ -179,7 +199,7 @@ final class PostgreSQLMigration {
             return
         }
         let name = provisionalName(table.destination.name)
-        try connection.command(PostgreSQLSchema.create(table.destination, as: name))
+        try connection.command(PostgreSQLSchema.create(table.destination, as: name, besides: takenNames))
         var values: [PostgreSQLValue] = []
         let types = Dictionary(table.source?.columns.map { ($0.name, $0.type) } ?? []) { first, _ in first }
         let fill = table.fill(name) { value, column in
@@ -202,7 +222,7 @@ final class PostgreSQLMigration {
             return
         }
         let name = provisionalName(join.destination.name)
-        try connection.command(PostgreSQLSchema.create(join.destination, as: name))
+        try connection.command(PostgreSQLSchema.create(join.destination, as: name, besides: takenNames))
         for statement in join.fill(name) { try connection.query(statement) }
     }
 

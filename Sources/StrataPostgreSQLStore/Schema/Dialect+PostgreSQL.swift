@@ -109,7 +109,7 @@ extension SQLNaming {
         key: name("strata_id"),
         entity: name("strata_entity"),
         version: name("strata_version"),
-        reserved: ["STRATA_STORE", "STRATA_TRANSACTION", "STRATA_CHANGE", "STRATA_CONSUMER", "STRATA_HISTORY"],
+        reserved: Set(PostgreSQLSchema.bookNames.map { $0.uppercased() }),
         reservedColumns: systemColumns,
         name: name,
         table: { PostgreSQLName.limited(PostgreSQLName.folded($0)) },
@@ -140,7 +140,8 @@ extension SQLNaming {
         uniqueIndex: { entity, attributes in
             let names = ([entity.name] + attributes).map(PostgreSQLName.folded)
             return PostgreSQLName.limited("strata_unique_" + names.joined(separator: "_"))
-        }
+        },
+        sequence: PostgreSQLName.sequence
     )
 
     private static let name: @Sendable (String) -> SQLName = { SQLName($0, isQuoted: true) }
@@ -173,6 +174,9 @@ enum PostgreSQLName {
         }
         return result
     }
+
+    /// The sequence that gives a table its keys.
+    static func sequence(_ table: String) -> String { limited("strata_keys_" + table) }
 
     /// Names may have 63 bytes, longer ones are cut without an error; some room is left for a number behind them.
     private static let longest = 56

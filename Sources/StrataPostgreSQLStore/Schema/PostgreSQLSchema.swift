@@ -11,15 +11,19 @@ package struct PostgreSQLSchema {
     static let keyBlock = 1000
 
     package init(_ mapping: SQLMapping) {
+        let taken = Self.takenNames(mapping)
         statements =
             Self.bookkeeping
-            + mapping.tables.flatMap { [Self.createSequence($0), Self.create($0, as: $0.name)] }
-            + mapping.joinTables.map { Self.create($0, as: $0.name) } + Self.indexes(mapping).map(\.sql)
+            + mapping.tables.flatMap { [Self.createSequence($0), Self.create($0, as: $0.name, besides: taken)] }
+            + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) } + Self.indexes(mapping).map(\.sql)
     }
 
     /// A digest of the tables with their columns, which changes with each of them.
     static func digest(_ mapping: SQLMapping) -> Data {
-        let tables = mapping.tables.map { create($0, as: $0.name) } + mapping.joinTables.map { create($0, as: $0.name) }
+        let taken = takenNames(mapping)
+        let tables =
+            mapping.tables.map { create($0, as: $0.name, besides: taken) }
+            + mapping.joinTables.map { create($0, as: $0.name, besides: taken) }
         return Data(SHA2.sha256(Data(tables.joined(separator: ";").utf8)))
     }
 
@@ -92,6 +96,11 @@ package struct PostgreSQLSchema {
         ("strata_transaction_id", false, "id", nil),
     ]
 
+    /// The names of the books, and of all that the server has with them.
+    static var bookNames: [String] {
+        books.flatMap { [$0.name, $0.name + "_pkey"] } + bookIndexes.map(\.name) + ["strata_transaction_seq_seq"]
+    }
+
     private static var bookkeeping: [String] {
         books.map(\.sql)
             + bookIndexes.map { index in
@@ -103,12 +112,29 @@ package struct PostgreSQLSchema {
 
     // MARK: - Tables
 
+    /// The names of tables, sequences and unique indexes, which share a name space with the indexes of primary keys.
+    static func takenNames(_ mapping: SQLMapping) -> Set<SQLName> {
+        Set(
+            mapping.tables.flatMap { [$0.name, sequence($0)] + $0.constraints.map(\.index) }
+                + mapping.joinTables.map(\.name)
+        )
+    }
+
+    /// What stands before a primary key.
+    ///
+    /// The server calls its index after the table, `foo_pkey`. So a table of that name could not be made any more: then the key has a name of its own.
+    private static func keyName(_ table: SQLName, besides taken: Set<SQLName>) -> String {
+        guard taken.contains(SQLName(table.raw + "_pkey")) else { return "" }
+        var names = UniqueNames(taken: taken.map(\.raw), naming: { SQLName($0, isQuoted: true) })
+        return "CONSTRAINT \(names.name(PostgreSQLName.limited("strata_primary_" + table.raw))) "
+    }
+
     /// The statement that makes a table of rows.
-    static func create(_ table: SQLTable, as name: SQLName) -> String {
+    static func create(_ table: SQLTable, as name: SQLName, besides taken: Set<SQLName>) -> String {
         let naming = SQLNaming.postgresql
         let columns =
             [
-                "\(naming.key) bigint PRIMARY KEY", "\(naming.entity) integer NOT NULL",
+                "\(naming.key) bigint \(keyName(name, besides: taken))PRIMARY KEY", "\(naming.entity) integer NOT NULL",
                 "\(naming.version) bigint NOT NULL",
             ]
             + table.columns.map { "\($0.name) \($0.type)" }
@@ -121,14 +147,14 @@ package struct PostgreSQLSchema {
 
     /// The sequence that gives a hierarchy its keys, in blocks.
     static func sequence(_ table: SQLTable) -> SQLName {
-        SQLName(PostgreSQLName.limited("strata_keys_" + table.name.raw), isQuoted: true)
+        SQLName(PostgreSQLName.sequence(table.name.raw), isQuoted: true)
     }
 
     /// The statement that makes a table of pairs.
-    static func create(_ join: SQLJoinTable, as name: SQLName) -> String {
+    static func create(_ join: SQLJoinTable, as name: SQLName, besides taken: Set<SQLName>) -> String {
         let columns = ([join.first, join.second].map { "\($0) bigint NOT NULL" }) + join.orders.map { "\($0) bigint" }
-        return
-            "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), PRIMARY KEY (\(join.first), \(join.second)))"
+        let key = "\(keyName(name, besides: taken))PRIMARY KEY (\(join.first), \(join.second))"
+        return "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), \(key))"
     }
 
     /// The columns of all tables of a store, its books included.

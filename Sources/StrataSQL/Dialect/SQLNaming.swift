@@ -9,7 +9,7 @@ package struct SQLNaming: Sendable {
     package let key: SQLName
     package let entity: SQLName
     package let version: SQLName
-    /// The tables in which a store keeps its books, in upper case.
+    /// The tables in which a store keeps its books, and what else has a name there, in upper case.
     package let reserved: Set<String>
     /// Columns that each table has of itself.
     package let reservedColumns: Set<String>
@@ -37,6 +37,8 @@ package struct SQLNaming: Sendable {
     package let folded: @Sendable (_ column: String, StringFolding) -> String
     /// The unique index of a constraint.
     package let uniqueIndex: @Sendable (_ entity: EntityLayout, _ attributes: [String]) -> String
+    /// The sequence that gives a table its keys, by the name of the table; `nil` where there is none.
+    package let sequence: (@Sendable (_ table: String) -> String)?
 
     /// The columns of a join table: the keys of the two sides, and the positions of the members.
     package struct JoinColumns: Sendable {
@@ -70,7 +72,8 @@ package struct SQLNaming: Sendable {
         joinTable: @escaping @Sendable (Relationship, Int) -> String,
         joinColumns: (@Sendable (Relationship, Relationship) -> JoinColumns)?,
         folded: @escaping @Sendable (String, StringFolding) -> String,
-        uniqueIndex: @escaping @Sendable (EntityLayout, [String]) -> String
+        uniqueIndex: @escaping @Sendable (EntityLayout, [String]) -> String,
+        sequence: (@Sendable (String) -> String)? = nil
     ) {
         self.key = key
         self.entity = entity
@@ -89,6 +92,7 @@ package struct SQLNaming: Sendable {
         self.joinColumns = joinColumns
         self.folded = folded
         self.uniqueIndex = uniqueIndex
+        self.sequence = sequence
     }
 
     /// The names of Apple's framework.

@@ -82,6 +82,11 @@ package struct MappingBuilder {
         for index in hierarchies.indices { mapOwnedToMany(of: index) }
         try mapJoins()
         for hierarchy in hierarchies { makeMappings(hierarchy) }
+        // Tables and indexes have one name space.
+        indexNames = UniqueNames(
+            taken: hierarchies.map(\.table.raw) + joinTables.map(\.name.raw),
+            naming: naming.name
+        )
         for hierarchy in hierarchies {
             let mappings = hierarchy.entities.compactMap { mappingsByModelNumber[$0.number] }
             tables.append(
@@ -111,14 +116,17 @@ package struct MappingBuilder {
     }
 
     private func requireDistinctTables() throws {
-        // The tables in which a store keeps its books.
+        // What a store has of its own.
         var seen = naming.reserved
+        for table in tables {
+            if let sequence = naming.sequence?(table.name.raw) { seen.insert(sequence.uppercased()) }
+        }
         for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
             throw CocoaError(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "Two entities or relationships of the model would both be kept in table \(name.raw), or an entity in one of the store's own. Rename one: SQL does not tell upper from lower case."
+                        "Two entities or relationships of the model would both be kept in table \(name.raw), or the store has something of its own by that name. Rename one: SQL does not tell upper from lower case."
                 ]
             )
         }
