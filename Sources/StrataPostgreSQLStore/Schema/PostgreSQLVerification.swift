@@ -50,7 +50,8 @@ package struct PostgreSQLVerification {
                 for entity in mapping.entities { try verification.checkReferences(entity) }
                 for join in mapping.joinTables { try verification.checkPairs(join) }
                 try verification.checkFolded()
-                try verification.checkDerived(place)
+                // They are computed of rows, which have to be readable.
+                if try verification.checkDecimals() { try verification.checkDerived(place) }
                 try verification.checkHistory()
                 return verification.problems
             }
@@ -73,6 +74,30 @@ package struct PostgreSQLVerification {
         try count("SELECT pg_catalog.count(*) FROM \(table.name) WHERE \(naming.version) < 1") {
             "\($0) rows of \(table.name.raw) have no version"
         }
+    }
+
+    /// Reads all decimals as a fetch does.
+    ///
+    /// - Returns: Whether a `Decimal` can hold all of them.
+    private mutating func checkDecimals() throws -> Bool {
+        var areSound = true
+        for table in mapping.tables {
+            let columns = table.entities.flatMap { entity in
+                entity.layout.ownSlots.filter { $0.kind == .decimal }.compactMap { entity.columns[$0.index].name }
+            }
+            guard !columns.isEmpty else { continue }
+            var counts = columns.map { _ in 0 }
+            let names = columns.map(\.description).joined(separator: ", ")
+            try connection.each("SELECT \(names) FROM \(table.name)") { row in
+                for index in columns.indices where !row.isNull(index) && row.decimal(index) == nil { counts[index] += 1 }
+                return true
+            }
+            for (column, count) in zip(columns, counts) where count > 0 {
+                areSound = false
+                problems.append("\(count) rows of \(table.name.raw) have at \(column.raw) what no Decimal can hold")
+            }
+        }
+        return areSound
     }
 
     private mutating func checkKeys(_ table: SQLTable) throws {
