@@ -14,8 +14,8 @@ extension NSPersistentContainer {
     /// Whether contexts that merge saves by themselves
     /// (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) also merge what other processes write.
     ///
-    /// Default false. Set it before ``loadPersistentStores(completionHandler:)``, which then adds SQLite stores with
-    /// ``NSPersistentHistoryTrackingKey`` and ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``, and starts a
+    /// Default false. Set it before ``loadPersistentStores(completionHandler:)``, which then adds stores in files of SQLite, and on
+    /// PostgreSQL, with ``NSPersistentHistoryTrackingKey`` and ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``, and starts a
     /// ``remoteChangeFollower``. All processes that write to the store have to keep its history. Options that were set before
     /// stay: if no store can be followed when all are loaded, because they are switched off, say, the coordinator's
     /// ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told why.
@@ -38,7 +38,9 @@ extension NSPersistentContainer {
 
     /// Sets the options without which a store cannot be followed.
     func prepareToFollow(_ description: NSPersistentStoreDescription) {
-        guard description.type == NSSQLiteStoreType else { return }
+        let isDatabase =
+            description.type == NSSQLiteStoreType || StoreTypes.storeClass(description.type) is any MigratingStore.Type
+        guard isDatabase else { return }
         for key in [NSPersistentHistoryTrackingKey, NSPersistentStoreRemoteChangeNotificationPostOptionKey]
         where description.options[key] == nil {
             description.setOption(NSNumber(value: true), forKey: key)
