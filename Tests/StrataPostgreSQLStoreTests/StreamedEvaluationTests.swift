@@ -304,6 +304,39 @@ struct StreamedEvaluationTests {
         }
     }
 
+    @Test func `rows that are read whole are of the moment at which they were sorted, whatever others save in between`() throws {
+        try Self.withItems(10_000) { proxy, context in
+            let url = try require(context.persistentStoreCoordinator?.persistentStores.first?.url)
+            let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems
+            let target = try Server.target(schema: require(items?.last { $0.name == "schema" }?.value))
+            let request = Self.request("number >= 0", limit: 12)
+            request.sortDescriptors = [
+                NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)
+            ]
+            let (before, changes) = (proxy.bytes.withLock { $0 }, Shared<Errand<Void>?>(nil))
+            // The answer to the first statement is on its way, and the second is not asked yet.
+            proxy.onBytes.withLock {
+                $0 = { bytes in
+                    guard bytes > before + 50_000, changes.current == nil else { return }
+                    let errand = Errand {
+                        let connection = try Connection.open(target, timeout: 30)
+                        try connection.command("SET search_path TO \(target.quotedSchema)")
+                        try connection.command("UPDATE item SET payload = 'late'; DELETE FROM item WHERE number = 3")
+                    }
+                    changes.update { $0 = errand }
+                    do { try errand.wait() } catch { Issue.record(error) }
+                }
+            }
+            defer { proxy.onBytes.withLock { $0 = nil } }
+            try context.performAndWait {
+                let found = try context.fetch(request)
+                expectEqual(found.map { $0.value(forKey: "number") as? Int }, Array(0..<12))
+                expectEqual(found.map { ($0.value(forKey: "payload") as? String)?.count }, Array(repeating: 500, count: 12))
+            }
+            expect(changes.current != nil)
+        }
+    }
+
     @Test func `of rows that only the process can sort, those in the window alone are read whole`() throws {
         try Self.withItems(10_000) { proxy, context in
             let order = [NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)]
