@@ -35,7 +35,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-fault-points test-repeat bench stress \
-	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models check-without-postgresql docs docs-preview \
+	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-stores check-models check-without-postgresql docs docs-preview \
 	check-docs system-packages postgresql-packages
 
 help:
@@ -59,6 +59,7 @@ help:
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
 	@echo "make layers   draw the targets of Package.swift in Docs/Architecture.md; make check-layers compares the two"
+	@echo "make check-stores  check that tests which run on SQLite alone are listed with the reason"
 	@echo "make check-models  compile the Swift that is written of models, and compare hashes and tables with those of their files"
 	@echo "make docs     make the documentation as a site; make docs-preview shows it, and make check-docs opens it in Chromium"
 
@@ -115,7 +116,8 @@ test-of: system-packages
 
 # The suites of what any store must show run on PostgreSQL as well, on a server that this starts for the purpose: on a Unix socket in a
 # temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
-POSTGRESQL_TESTS ?= ^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|^CoreDataOperationsTests\.InstrumentTests
+POSTGRESQL_TESTS ?= ^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|$\
+	^CoreDataOperationsTests\.(Instrument|Statistics|Check|Closing|Limit)Tests|^ModelClassesTests\.ClassModelTests/objects
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.|^StorefrontTests\..*PostgreSQL
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
 
@@ -244,6 +246,10 @@ layers:
 
 check-layers:
 	@SWIFT='$(SWIFT)' Docs/layers.sh --check
+
+# Whether tests that run on SQLite alone, in suites of what any store must show, are listed with the reason.
+check-stores:
+	@Tests/sqlite-only.sh
 
 # The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
 # that leads nowhere is an error. DOCS_BASE is the path at which a web server has the site, such as /strata.
