@@ -29,7 +29,7 @@ struct AwaitedFetchTests {
     @Test @MainActor func `on the main actor the objects of a main-queue context are used after the fetch`()
         async throws
     {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities(["Porto"])
         let context = NSManagedObjectContext(.mainQueue)
         context.persistentStoreCoordinator = stack.coordinator
@@ -56,7 +56,7 @@ struct AwaitedFetchTests {
     }
 
     @Test func `the count is of the snapshot that is read, whatever is saved in between`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities((1...300).map { "City \($0)" })
         let hasSaved = Shared(false)
         let context = stack.context()
@@ -75,9 +75,8 @@ struct AwaitedFetchTests {
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: [true, false])
-    func `cancelling the task interrupts SQLite and leaves nothing open (user demand 20)`(givingRows: Bool) async throws
-    {
-        let stack = try Stack(.sqlite)
+    func `cancelling the task stops the store and leaves nothing open (user demand 20)`(givingRows: Bool) async throws {
+        let stack = try Stack(.database)
         try stack.makeTagsEndless(givingRows: givingRows)
         let context = stack.context()
         let (starts, start) = AsyncStream<Void>.makeStream()
@@ -103,7 +102,7 @@ struct AwaitedFetchTests {
     }
 
     @Test func `a task that was cancelled before does not fetch`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities(["Porto"])
         let context = stack.context()
         let task = Task {
@@ -137,6 +136,6 @@ struct AwaitedFetchTests {
                 }
             }
         }
-        if kind == .sqlite { try await expect(stack.becomesQuiet()) }
+        if kind != .memory { try await expect(stack.becomesQuiet()) }
     }
 }

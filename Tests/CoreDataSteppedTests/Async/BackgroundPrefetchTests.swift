@@ -36,7 +36,7 @@ struct BackgroundPrefetchTests {
 
     @Test(arguments: [true, false])
     func `what was prefetched is there without the store, at any depth`(asFaults: Bool) async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try storeVenues(stack)
         let context = stack.context()
         let task = Task {
@@ -44,7 +44,10 @@ struct BackgroundPrefetchTests {
             request.returnsObjectsAsFaults = asFaults
             return try await context.fetch(request, progress: nil) { venues in
                 // Behind the coordinator's back.
-                try stack.pool.write { try $0.execute("DELETE FROM ZCITY; DELETE FROM ZTAG; DELETE FROM ZVENUE;") }
+                try stack.sql(
+                    "DELETE FROM ZCITY; DELETE FROM ZTAG; DELETE FROM ZVENUE",
+                    postgreSQL: "DELETE FROM city; DELETE FROM tag; DELETE FROM venue"
+                )
                 return venues.map { venue in
                     let neighbours = (venue.city?.venues ?? []).compactMap(\.name).sorted()
                     let tags = venue.tags.compactMap(\.title).sorted()
@@ -64,7 +67,7 @@ struct BackgroundPrefetchTests {
 
     @Test
     func `members that are saved while it reads are there`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try storeVenues(stack)
         let context = stack.context()
         let gate = Gate()
@@ -142,8 +145,8 @@ struct BackgroundPrefetchTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `the queue is free meanwhile, and cancelling interrupts SQLite`() async throws {
-        let stack = try Stack(.sqlite)
+    func `the queue is free meanwhile, and cancelling stops the store`() async throws {
+        let stack = try Stack(.database)
         try storeVenues(stack)
         // No tag is ever found.
         try stack.makeTagsEndless(givingRows: false)

@@ -277,7 +277,7 @@ struct BackgroundReadingTests {
         let city = GuideModel.entity("Place", NSManagedObject.self)
         city.properties = [GuideModel.attribute("name", .string)]
         model.entities = [city]
-        let stack = try Stack(.sqlite, model: model)
+        let stack = try Stack(.database, model: model)
         let second = try stack.coordinator.addPersistentStore(
             type: .inMemory,
             configuration: nil,

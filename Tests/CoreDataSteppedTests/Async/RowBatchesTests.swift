@@ -110,7 +110,7 @@ struct RowBatchesTests {
     }
 
     @Test func `unsaved changes do not count`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities(["Porto"])
         let context = stack.context()
         context.performAndWait { City(context: context).name = "Faro" }
@@ -135,8 +135,8 @@ struct RowBatchesTests {
         try await expect(stack.becomesQuiet())
     }
 
-    @Test(.timeLimit(.minutes(1))) func `cancelling the task interrupts SQLite and throws`() async throws {
-        let stack = try Stack(.sqlite)
+    @Test(.timeLimit(.minutes(1))) func `cancelling the task stops the store and throws`() async throws {
+        let stack = try Stack(.database)
         try stack.makeTagsEndless(givingRows: false)
         let rows = stack.context().rows(for: allTags())
         let task = Task {
@@ -149,7 +149,7 @@ struct RowBatchesTests {
     }
 
     @Test func `a loop over a request that makes no sense throws, and the next loop too`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let request = citiesByName()
         request.predicate = NSPredicate(format: "altitude > 3")
         let rows = stack.context().rows(for: request)
@@ -161,7 +161,7 @@ struct RowBatchesTests {
     }
 
     @Test func `too many loops at a time are refused with advice`() async throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         try stack.storeCities(["A", "B"])
         let rows = stack.context().rows(for: citiesByName(), batchSize: 1)
         var open = (0..<16).map { _ in rows.makeAsyncIterator() }
@@ -180,7 +180,7 @@ struct RowBatchesTests {
         let place = GuideModel.entity("Place", NSManagedObject.self)
         place.properties = [GuideModel.attribute("name", .string)]
         model.entities = [place]
-        let stack = try Stack(.sqlite, model: model)
+        let stack = try Stack(.database, model: model)
         let second = try stack.coordinator.addPersistentStore(
             type: .inMemory,
             configuration: nil,

@@ -12,7 +12,7 @@ struct FollowerPlaceTests {
     @Test func `a row that others inserted and changed again is read anew, though it was fetched in between`()
         async throws
     {
-        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let stack = try Stack(.database, model: GuideModel.make(), options: Stack.following)
         let context = stack.context("reader")
         let other = try stack.elsewhere()
         let start = try stack.place()
@@ -37,7 +37,7 @@ struct FollowerPlaceTests {
     }
 
     @Test func `rows that are told as new are read anew by whoever merges them from another coordinator`() throws {
-        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let stack = try Stack(.database, model: GuideModel.make(), options: Stack.following)
         let context = stack.context("reader")
         let other = try stack.elsewhere()
         let id = try other.performAndWait {
@@ -61,7 +61,7 @@ struct FollowerPlaceTests {
     @Test func `an object that is inserted and changed by one save call shows the last values to another coordinator`()
         async throws
     {
-        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let stack = try Stack(.database, model: GuideModel.make(), options: Stack.following)
         let context = stack.context("reader")
         let other = try stack.elsewhere()
         context.performAndWait {
@@ -123,7 +123,7 @@ struct FollowerPlaceTests {
 
     // MARK: - Stores that are set back
 
-    /// A file as it was once, and the means to make it so again.
+    /// A store as it was once, and the means to make it so again.
     private struct Backup {
         let stack: Stack
         private var url: URL { stack.folder.appendingPathComponent("backup.sqlite") }
@@ -132,10 +132,33 @@ struct FollowerPlaceTests {
 
         init(of stack: Stack) throws {
             self.stack = stack
-            try program.replacePersistentStore(at: url, withPersistentStoreFrom: stack.storeURL, type: .sqlite)
+            if stack.kind == .sqlite {
+                try program.replacePersistentStore(at: url, withPersistentStoreFrom: stack.storeURL, type: .sqlite)
+            } else {
+                let copies = try tables().map { "CREATE TABLE \"backup of \($0)\" AS TABLE \"\($0)\"" }
+                try stack.sql("", postgreSQL: copies.joined(separator: ";"))
+            }
+        }
+
+        /// The tables of a store on a server.
+        private func tables() throws -> [String] {
+            try stack.column(
+                "",
+                postgreSQL: """
+                    SELECT relname::text FROM pg_catalog.pg_class WHERE relkind = 'r' AND relname !~ '^backup of'
+                    AND relnamespace = pg_catalog.current_schema()::regnamespace
+                    """
+            )
         }
 
         func restore() throws {
+            guard stack.kind == .sqlite else {
+                // As who restores the rows of a dump.
+                let statements = try tables().map {
+                    "DELETE FROM \"\($0)\"; INSERT INTO \"\($0)\" TABLE \"backup of \($0)\""
+                }
+                return try stack.sql("", postgreSQL: "BEGIN; \(statements.joined(separator: ";")); COMMIT")
+            }
             try program.replacePersistentStore(at: stack.storeURL, withPersistentStoreFrom: url, type: .sqlite)
         }
     }
@@ -206,7 +229,7 @@ struct FollowerPlaceTests {
         try await follower.catchUp()
         try stack.coordinator.remove(require(stack.coordinator.persistentStores.first))
         try backup.restore()
-        try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.following)
+        try stack.coordinator.addPersistentStore(type: stack.kind.type, at: stack.storeURL, options: Stack.following)
         try expectEqual(follower.token, stack.place())
         try expectEqual(follower.token.transactionNumbers.values.max(), 1)
         // The context's objects are of the store that was removed.

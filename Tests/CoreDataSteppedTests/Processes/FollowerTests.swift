@@ -200,7 +200,7 @@ struct FollowerTests {
     }
 
     @Test func `following needs a history and remote changes`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let error = expectThrows(CocoaError.self) { _ = try stack.coordinator.followRemoteChanges() }
         expectEqual(error?.code, .persistentStoreOperation)
         let memory = try Stack(.memory)
@@ -210,7 +210,9 @@ struct FollowerTests {
     @Test func `a container that is told to follow keeps contexts fresh that merge by themselves`() async throws {
         let folder = try SharedFolder()
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
-        container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: folder.store.url)]
+        let description = NSPersistentStoreDescription(url: folder.store.url)
+        description.type = folder.store.kind.type.rawValue
+        container.persistentStoreDescriptions = [description]
         container.followsRemoteChanges = true
         var failure: (any Error)?
         container.loadPersistentStores { _, error in failure = error }

@@ -19,7 +19,7 @@ struct LogBoundTests {
     private static let row = "INSERT INTO number (n) VALUES (zeroblob(3000))"
 
     @Test func `the log stays bounded while processes write and long reads overlap`() async throws {
-        let folder = try SharedFolder(signals: "reading", "stop")
+        let folder = try SharedFolder(.sqlite, signals: "reading", "stop")
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE number (n BLOB)") }
@@ -61,7 +61,7 @@ struct LogBoundTests {
     }
 
     @Test func `whoever copies the log keeps others from writing meanwhile, and gives up if somebody writes`() throws {
-        let folder = try SharedFolder()
+        let folder = try SharedFolder(.sqlite)
         let path = folder.store.url.path
         var options = Self.options()
         options.access = .readWriteCreate

@@ -38,7 +38,7 @@ struct MigratingProcessesTests {
     }
 
     @Test func `all wait for whoever migrates, one migrates, and all find the store migrated`() async throws {
-        let folder = try SharedFolder(signals: "ready")
+        let folder = try SharedFolder(.sqlite, signals: "ready")
         let store = folder.store
         do {
             let coordinator = try store.coordinator(options: [NSPersistentHistoryTrackingKey: true])
@@ -101,7 +101,7 @@ struct MigratingProcessesTests {
     }
 
     @Test func `a turn ends with the process that has it`() async throws {
-        let folder = try SharedFolder(signals: "taken")
+        let folder = try SharedFolder(.sqlite, signals: "taken")
         let store = folder.store
         async let other = #expect(processExitsWith: .signal(SIGKILL)) { [store = store as SharedStore] in
             let turn = try MigrationTurn(of: store.url, timeout: 1)

@@ -11,7 +11,7 @@ import Testing
 @Suite("The oldest version that somebody reads")
 struct OldestReaderTests {
     @Test func `inspect names the process that reads the oldest version`() async throws {
-        let folder = try SharedFolder(signals: "pinned", "release")
+        let folder = try SharedFolder(.sqlite, signals: "pinned", "release")
         let store = folder.store
         async let reader = #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let context = try await store.contextWithCity()

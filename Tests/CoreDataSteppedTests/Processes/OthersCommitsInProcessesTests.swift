@@ -9,7 +9,8 @@ struct OthersCommitsInProcessesTests {
     @Test func `commits of another process are found`() async throws {
         let folder = try SharedFolder()
         let store = folder.store
-        let context = try store.context()
+        // A server tells of them by the history.
+        let context = try store.context(options: Stack.following)
         let id = try context.performAndWait {
             context.makeCity("Ulm")
             try context.save()
@@ -22,12 +23,15 @@ struct OthersCommitsInProcessesTests {
         }
         try expectEqual(name(), "Ulm")
         await #expect(processExitsWith: .success) { [store = store as SharedStore] in
-            let context = try store.context()
+            let context = try store.context(options: Stack.following)
             try await context.perform {
                 try context.city().name = "Bonn"
                 try context.save()
             }
         }
+        // A file has told already, and a server does in a moment.
+        let end = ContinuousClock.now + .seconds(60)
+        while store.kind != .sqlite, try name() != "Bonn", .now < end { try await Task.sleep(for: .milliseconds(1)) }
         try expectEqual(name(), "Bonn")
     }
 }

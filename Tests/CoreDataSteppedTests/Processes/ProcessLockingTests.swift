@@ -11,7 +11,7 @@ struct ProcessLockingTests {
     @Test func `a save that waits for another process in vain says who waited how long for whom, and changes nothing`()
         async throws
     {
-        let folder = try SharedFolder(signals: "holds", "release")
+        let folder = try SharedFolder(.sqlite, signals: "holds", "release")
         let store = folder.store
         let context = try await store.contextWithCity("import", options: [NSPersistentStoreTimeoutOption: 0.1])
         async let holder = #expect(processExitsWith: .success) { [store = store as SharedStore] in
@@ -50,57 +50,8 @@ struct ProcessLockingTests {
         }
     }
 
-    @Test func `a process that is killed in the middle of a write holds nobody up, and nothing of it stays`()
-        async throws
-    {
-        let folder = try SharedFolder()
-        let store = folder.store
-        let context = try await store.contextWithCity(population: 1, options: [NSPersistentStoreTimeoutOption: 5])
-
-        await #expect(processExitsWith: .signal(SIGKILL)) { [store = store as SharedStore] in
-            let connection = try Connection(path: store.url.path, access: .readWrite)
-            try connection.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE ZCITY SET ZPOPULATION = 99")
-            // More than the cache holds, so that pages are in the log already.
-            for _ in 0..<200 {
-                try connection.run("INSERT INTO ZTAG (Z_ENT, Z_OPT, ZTITLE) VALUES (3, 1, hex(zeroblob(2000)))")
-            }
-            kill(getpid(), SIGKILL)
-        }
-
-        try await context.perform {
-            let city = try context.storedCity()
-            expectEqual(city.population, 1)
-            city.population = 2
-            try context.save()
-            try expectEqual(context.count(for: NSFetchRequest<TestSupport.Tag>(entityName: "Tag")), 0)
-        }
-    }
-
-    @Test func `several processes may make one store at the same time`() async throws {
-        let folder = try SharedFolder()
-        let store = folder.store
-
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<4 {
-                group.addTask {
-                    await #expect(processExitsWith: .success) { [store = store as SharedStore] in
-                        let context = try store.context()
-                        try await context.perform {
-                            context.makeCity("Bonn")
-                            try context.save()
-                        }
-                    }
-                }
-            }
-        }
-
-        let context = try store.context()
-        let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
-        expectEqual(count, 4)
-    }
-
     @Test func `a process that writes without a break lets another have its turn`() async throws {
-        let folder = try SharedFolder(signals: "busy", "stop")
+        let folder = try SharedFolder(.sqlite, signals: "busy", "stop")
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE number (n INTEGER); INSERT INTO number VALUES (0)") }
@@ -145,7 +96,7 @@ struct ProcessLockingTests {
     @Test func `of three busy processes and one that comes now and then nobody waits for many turns`()
         async throws
     {
-        let folder = try SharedFolder(signals: "busy", "come", "stop")
+        let folder = try SharedFolder(.sqlite, signals: "busy", "come", "stop")
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE turn (number INTEGER PRIMARY KEY, process INTEGER)") }
@@ -233,7 +184,7 @@ struct ProcessLockingTests {
     }
 
     @Test func `the sign of a process that has died, or does not go on, holds nobody up`() async throws {
-        let folder = try SharedFolder()
+        let folder = try SharedFolder(.sqlite)
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE number (n INTEGER)") }
@@ -258,118 +209,5 @@ struct ProcessLockingTests {
         expect(FileManager.default.fileExists(atPath: path))
         stopped.takeDown()
         expect(!FileManager.default.fileExists(atPath: path))
-    }
-
-    @Test func `of two processes that change one object the later save conflicts, and loses nothing`() async throws {
-        let folder = try SharedFolder(signals: "read", "saved")
-        let store = folder.store
-        let context = try await store.contextWithCity(population: 10)
-        async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
-            let context = try store.context()
-            try await context.perform {
-                let city = try context.city()
-                city.population += 5
-                store.signal("read")
-                store.wait(for: "saved")
-                let error = expectThrows(CocoaError.self) { try context.save() }
-                expectEqual(error?.code, .managedObjectMerge)
-                let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
-                let conflict = try require(conflicts?.first)
-                expect(conflict.sourceObject === city && conflict.newVersionNumber == 2)
-                expect(city.population == 15 && city.hasChanges)
-
-                context.refresh(city, mergeChanges: false)
-                expectEqual(city.population, 11)
-                city.population += 5
-                try context.save()
-            }
-        }
-        await store.arrival(of: "read")
-        try await context.perform {
-            try context.city().population += 1
-            try context.save()
-        }
-        store.signal("saved")
-        _ = await other
-
-        try await context.perform {
-            let city = try context.storedCity()
-            expectEqual(city.population, 16)
-        }
-    }
-
-    @Test func `a deletion in one process and a change in another conflict`() async throws {
-        let folder = try SharedFolder(signals: "read", "deleted")
-        let store = folder.store
-        let context = try await store.contextWithCity(population: 10)
-        async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
-            let context = try store.context()
-            try await context.perform {
-                let city = try context.city()
-                city.population += 5
-                store.signal("read")
-                store.wait(for: "deleted")
-                let error = expectThrows(CocoaError.self) { try context.save() }
-                expectEqual(error?.code, .managedObjectMerge)
-                context.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump
-                try context.save()
-                expect(city.isDeleted || city.managedObjectContext == nil)
-            }
-        }
-        await store.arrival(of: "read")
-        try await context.perform {
-            context.delete(try context.city())
-            try context.save()
-        }
-        store.signal("deleted")
-        _ = await other
-        let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
-        expectEqual(count, 0)
-    }
-
-    @Test func `no update is lost between processes with several contexts each`() async throws {
-        let folder = try SharedFolder()
-        let store = folder.store
-        let context = try await store.contextWithCity()
-
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<3 {
-                group.addTask {
-                    await #expect(processExitsWith: .success) { [store = store as SharedStore] in
-                        let coordinator = try store.coordinator()
-                        try await withThrowingTaskGroup(of: Void.self) { group in
-                            for _ in 0..<2 {
-                                let context = NSManagedObjectContext(.privateQueue)
-                                context.persistentStoreCoordinator = coordinator
-                                group.addTask { try await Self.increment(context, times: 40) }
-                            }
-                            try await group.waitForAll()
-                        }
-                    }
-                }
-            }
-        }
-
-        try await context.perform {
-            let city = try context.storedCity()
-            expectEqual(city.population, 3 * 2 * 40)
-        }
-    }
-
-    /// Adds one to a number that all processes count with, trying again when another was faster.
-    private static func increment(_ context: NSManagedObjectContext, times: Int) async throws {
-        for _ in 0..<times {
-            try await context.perform {
-                let city = try context.storedCity()
-                while true {
-                    city.population += 1
-                    do {
-                        return try context.save()
-                    } catch let error as CocoaError where error.code == .managedObjectMerge {
-                        context.refresh(city, mergeChanges: false)
-                    }
-                }
-            }
-        }
     }
 }

@@ -51,9 +51,12 @@ private final class RemoteChangeRecorder: @unchecked Sendable {
 
 @Suite("Remote changes")
 struct RemoteChangeTests {
-    private static var option: [AnyHashable: Any] { [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true] }
+    /// A server tells of changes by the history.
+    private static var option: [AnyHashable: Any] {
+        StoreKind.isPostgreSQL ? Stack.following : [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+    }
 
-    private func stack() throws -> Stack { try Stack(.sqlite, model: GuideModel.make(), options: Self.option) }
+    private func stack() throws -> Stack { try Stack(.database, model: GuideModel.make(), options: Self.option) }
 
     private static func insertCity(_ context: NSManagedObjectContext) throws {
         try context.performAndWait {
@@ -78,7 +81,7 @@ struct RemoteChangeTests {
         let store = try require(stack.coordinator.persistentStores.first)
         expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
         expectEqual(posted.userInfo?[NSStoreUUIDKey] as? String, store.identifier)
-        expectEqual(posted.userInfo?[NSPersistentStoreURLKey] as? URL, stack.storeURL)
+        expectEqual(posted.userInfo?[NSPersistentStoreURLKey] as? URL, store.url)
         // `performAndWait` has saved on this one.
         expect(!recorder.wasCalledHere)
     }
@@ -112,9 +115,9 @@ struct RemoteChangeTests {
     }
 
     @Test func `nothing is posted without the option`() throws {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         let follower = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try follower.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.option)
+        try follower.addPersistentStore(type: stack.kind.type, at: stack.storeURL, options: Self.option)
         let silent = RemoteChangeRecorder(stack.coordinator)
         let recorder = RemoteChangeRecorder(follower)
 
@@ -189,10 +192,12 @@ struct RemoteChangeTests {
         try require(done.wait(timeout: .now() + 30) == .success)
         expect(coordinator.persistentStores.isEmpty)
 
-        let files = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path)
-        expectEqual(files, ["store.sqlite"])
+        if stack.kind == .sqlite {
+            let files = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path)
+            expectEqual(files, ["store.sqlite"])
+        }
         let follower = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try follower.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.option)
+        try follower.addPersistentStore(type: stack.kind.type, at: stack.storeURL, options: Self.option)
         let recorder = RemoteChangeRecorder(follower)
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = follower
@@ -208,7 +213,7 @@ struct CommitWatcherTests {
     private let pool: ConnectionPool
 
     init() throws {
-        folder = try SharedFolder()
+        folder = try SharedFolder(.sqlite)
         pool = try ConnectionPool(.file(folder.store.url.path))
         try pool.write { try $0.execute("CREATE TABLE number (n)") }
     }

@@ -48,9 +48,9 @@ struct StoreStatementTests {
 
     @Test(.timeLimit(.minutes(1)))
     func `contexts read at once, and one saves meanwhile (CS-213)`() async throws {
-        let stack = try Stack(.sqlite, model: GuideModel.make())
+        let stack = try Stack(.database, model: GuideModel.make())
         try stack.makeTagsEndless(givingRows: true)
-        // Two fetches that never end are inside SQLite, both, while a third context saves and a fourth reads.
+        // Two fetches that never end are inside the store, both, while a third context saves and a fourth reads.
         let (readers, reader) = AsyncStream<Int>.makeStream()
         let tasks = (0..<2).map { number in
             let context = stack.context("reader \(number)")
@@ -276,7 +276,7 @@ struct StoreStatementTests {
     @Test func `a model with other hashes is refused with 134100, unless versioning is ignored by option (CS-218)`()
         throws
     {
-        let stack = try Stack(.sqlite)
+        let stack = try Stack(.database)
         _ = try stack.storeCity("Porto")
         func other() throws -> NSPersistentStoreCoordinator {
             let model = GuideModel.make()
@@ -284,12 +284,12 @@ struct StoreStatementTests {
             return NSPersistentStoreCoordinator(managedObjectModel: model)
         }
         let error = expectThrows(CocoaError.self) {
-            try other().addPersistentStore(type: .sqlite, at: stack.storeURL)
+            try other().addPersistentStore(type: stack.kind.type, at: stack.storeURL)
         }
         expectEqual(error?.code.rawValue, 134100)
         let lenient = try other()
         try lenient.addPersistentStore(
-            type: .sqlite,
+            type: stack.kind.type,
             at: stack.storeURL,
             options: [NSIgnorePersistentStoreVersioningOption: true]
         )

@@ -76,7 +76,7 @@ struct BatchStatementTests {
         GuideModel.relate(venue, "city", .one(.nullifyDeleteRule), city, "venues", .many(.nullifyDeleteRule))
         let model = NSManagedObjectModel()
         model.entities = [city, venue]
-        let stack = try Stack(.sqlite, model: model)
+        let stack = try Stack(.database, model: model)
         let context = stack.context()
         context.automaticallyMergesChangesFromParent = true
         try context.performAndWait {

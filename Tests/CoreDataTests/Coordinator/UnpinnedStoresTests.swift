@@ -10,7 +10,7 @@ struct UnpinnedStoresTests {
 
     /// A store that keeps versions, and one in memory, which keeps none.
     init() throws {
-        stack = try Stack(.sqlite)
+        stack = try Stack(.database)
         let url = stack.folder.appendingPathComponent("memory")
         memory = try stack.coordinator.addPersistentStore(type: .inMemory, at: url)
     }

@@ -1,5 +1,4 @@
 import Expectations
-import StrataSQLite
 import TestSupport
 import Testing
 
@@ -7,13 +6,13 @@ import Testing
 
 private typealias Tag = TestSupport.Tag
 
-/// A SQLite store whose tables can be hidden, so that reading them fails.
+/// A store whose tables can be hidden, so that reading them fails.
 private final class BreakableStack: Sendable {
     let stack: Stack
     private let reports = Shared<[String]>([])
 
     init() throws {
-        stack = try Stack(.sqlite)
+        stack = try Stack(.database)
         stack.coordinator.unreportableErrorHandler = { [reports] _, doing in reports.update { $0.append(doing) } }
     }
 
@@ -24,25 +23,43 @@ private final class BreakableStack: Sendable {
         return texts
     }
 
+    /// The tables that tests hide.
+    enum Table: String {
+        case city
+        case photo
+        case user
+        case venue
+        case tagsOfVenues
+    }
+
     /// Runs `body` while a table cannot be read, nor anything be found in the row cache.
-    func withoutTable<T>(_ pattern: Regex<Substring>, _ body: () throws -> T) throws -> T {
-        let table = try name(like: pattern)
-        try rename(table, "HIDDEN")
-        defer { #expect(throws: Never.self) { try rename("HIDDEN", table) } }
+    func withoutTable<T>(_ table: Table, _ body: () throws -> T) throws -> T {
+        let name = try name(of: table)
+        try rename(name, "hidden")
+        defer { #expect(throws: Never.self) { try rename("hidden", name) } }
         return try body()
     }
 
-    /// The table of such a name.
-    private func name(like pattern: Regex<Substring>) throws -> String {
-        let connection = try Connection(path: stack.storeURL.path, access: .readOnly)
-        let names = try connection.strings("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return try require(names.first { $0.wholeMatch(of: pattern) != nil })
+    private func name(of table: Table) throws -> String {
+        guard table == .tagsOfVenues else {
+            return stack.kind == .sqlite ? "Z\(table.rawValue.uppercased())" : table.rawValue
+        }
+        let names = try stack.column(
+            "SELECT name FROM sqlite_master WHERE type = 'table'",
+            postgreSQL: """
+                SELECT relname::text FROM pg_catalog.pg_class
+                WHERE relkind = 'r' AND relnamespace = pg_catalog.current_schema()::regnamespace
+                """
+        )
+        return try require(names.first { $0.wholeMatch(of: /Z_\d+(?:TAGS|VENUES)|tag_venues|venue_tags/) != nil })
     }
 
     private func rename(_ table: String, _ name: String) throws {
-        let connection = try Connection(path: stack.storeURL.path, access: .readWrite)
         // Relationships of other tables are not to follow the name.
-        try connection.execute("PRAGMA legacy_alter_table = ON; ALTER TABLE \(table) RENAME TO \(name)")
+        try stack.sql(
+            "PRAGMA legacy_alter_table = ON; ALTER TABLE \(table) RENAME TO \(name)",
+            postgreSQL: "ALTER TABLE \"\(table)\" RENAME TO \"\(name)\""
+        )
         stack.coolDown()
     }
 }
@@ -64,7 +81,7 @@ struct UnreadableStoreTests {
             let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
             context.processPendingChanges()
             log.clear()
-            try broken.withoutTable(/ZCITY/) { context.refresh(city, mergeChanges: true) }
+            try broken.withoutTable(.city) { context.refresh(city, mergeChanges: true) }
             expectEqual(broken.reported().count, 1)
             context.processPendingChanges()
             expect(log.entries.isEmpty)
@@ -84,7 +101,7 @@ struct UnreadableStoreTests {
             for city in cities { _ = city.name }
             cities[1].population = 5
             for id in ids { try stack.change(id, City.self) { city, _ in city.name += "!" } }
-            try broken.withoutTable(/ZCITY/) {
+            try broken.withoutTable(.city) {
                 NSManagedObjectContext.mergeChanges(
                     fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids],
                     into: [context]
@@ -107,7 +124,7 @@ struct UnreadableStoreTests {
             for city in cities { _ = city.name }
             cities[1].population = 5
             for id in ids { try stack.change(id, City.self) { city, _ in city.name += "!" } }
-            try broken.withoutTable(/ZCITY/) { context.mergeUnknownChanges(of: entry) }
+            try broken.withoutTable(.city) { context.mergeUnknownChanges(of: entry) }
             expect(!broken.reported().isEmpty)
             expect(cities[0].isFault && cities[0].name == "plain!")
             expect(cities[1].name == "edited" && cities[1].population == 5)
@@ -128,7 +145,7 @@ struct UnreadableStoreTests {
         try stack.delete(goneID)
         try child.performAndWait { () throws in
             let ids = [keptID, goneID]
-            try broken.withoutTable(/ZCITY/) {
+            try broken.withoutTable(.city) {
                 NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectIDsKey: ids], into: [child])
             }
             expect(!broken.reported().isEmpty)
@@ -154,13 +171,13 @@ struct UnreadableStoreTests {
             let venues = try venueIDs.map { try context.get($0, Venue.self) }
             for venue in venues { _ = venue.name }
             let tag = Tag(context: context)
-            try broken.withoutTable(/ZVENUE/) {
+            try broken.withoutTable(.venue) {
                 expect(city.venues.isEmpty)
                 expect(city.hasFault(forRelationshipNamed: "venues"))
             }
             expectEqual(broken.reported().count, 1)
             expectEqual(city.venues, Set(venues))
-            try broken.withoutTable(/Z_\d+(?:TAGS|VENUES)/) {
+            try broken.withoutTable(.tagsOfVenues) {
                 expect(venues[0].tags.isEmpty)
                 venues[0].tags.insert(tag)
                 expectEqual(venues[0].tags, [tag])
@@ -186,7 +203,7 @@ struct UnreadableStoreTests {
             expectEqual(venue.name, nil)
             let photo = Photo(context: context)
             photo.title = "c"
-            try broken.withoutTable(/ZPHOTO/) {
+            try broken.withoutTable(.photo) {
                 venue.photos.append(photo)
                 expectThrows(CocoaError.self) { try context.save() }
             }
@@ -205,7 +222,7 @@ struct UnreadableStoreTests {
         try context.performAndWait { () throws in
             let venues = try ids.map { try context.get($0, Venue.self) }
             for venue in venues where isLoaded { expectEqual(venue.name, nil) }
-            try broken.withoutTable(isLoaded ? /ZPHOTO/ : /ZVENUE/) {
+            try broken.withoutTable(isLoaded ? .photo : .venue) {
                 context.delete(venues[0])
                 context.processPendingChanges()
                 expect(!broken.reported().isEmpty)
@@ -233,7 +250,7 @@ struct UnreadableStoreTests {
             let boss = try context.get(id, User.self)
             expectEqual(boss.email, "boss")
             context.delete(boss)
-            try broken.withoutTable(/ZUSER/) { () throws -> Void in
+            try broken.withoutTable(.user) { () throws -> Void in
                 #expect { try boss.validateForDelete() } throws: {
                     ($0 as? CocoaError)?.code != .validationRelationshipDeniedDelete
                 }

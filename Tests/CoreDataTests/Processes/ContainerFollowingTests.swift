@@ -27,7 +27,7 @@ struct ContainerFollowingTests {
     }
 
     @Test func `that a store has an option switched off without which it cannot be followed is reported`() throws {
-        let folder = try SharedFolder()
+        let folder = try SharedFolder(.sqlite)
         let (container, reports) = container(folder, [description(folder, "a.sqlite", isTracked: false)])
         var failures = 0
         container.loadPersistentStores { _, error in failures += error == nil ? 0 : 1 }
@@ -37,7 +37,7 @@ struct ContainerFollowingTests {
     }
 
     @Test func `nothing is reported as long as one of the stores can be followed`() throws {
-        let folder = try SharedFolder()
+        let folder = try SharedFolder(.sqlite)
         let off = description(folder, "a.sqlite", isTracked: false)
         let (container, reports) = container(folder, [off, description(folder, "b.sqlite", isTracked: nil)])
         container.loadPersistentStores { _, error in expect(error == nil) }
@@ -46,7 +46,7 @@ struct ContainerFollowingTests {
     }
 
     @Test func `stores that are added in the background are waited for before anything is reported`() async throws {
-        let folder = try SharedFolder()
+        let folder = try SharedFolder(.sqlite)
         let descriptions = ["a.sqlite", "b.sqlite"].map { description(folder, $0, isTracked: false) }
         for description in descriptions { description.shouldAddStoreAsynchronously = true }
         let (container, reports) = container(folder, descriptions)

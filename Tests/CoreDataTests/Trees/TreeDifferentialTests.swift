@@ -8,7 +8,7 @@ import Testing
 struct TreeDifferentialTests {
     @Test(arguments: DifferentialSeeds.all)
     func `what every context shows is what the model says`(_ seed: UInt64) throws {
-        let play = try Play(seed % 3 == 0 ? .sqlite : .memory, seed: seed)
+        let play = try Play(StoreKind.isPostgreSQL || seed % 3 == 0 ? .database : .memory, seed: seed)
         for step in 0..<200 {
             try play.step()
             if step % 10 == 9 { try play.check("seed \(seed), step \(step)") }

@@ -105,6 +105,9 @@ extension Stack {
 
     /// As ``makeTagsEndless(givingRows:whileSearching:)``, where the reader is prepared already if it is to tell.
     package func makeTagsEndless(givingRows: Bool, isTelling: Bool) throws {
+        #if canImport(CoreDataPostgreSQL)
+        if kind == .postgreSQL { return try makeTagsEndlessOnServer(givingRows: givingRows) }
+        #endif
         let telling = isTelling ? "x = 5000 AND tell_of_search(x) = 0 OR " : ""
         try pool.write { connection in
             try connection.execute(
@@ -118,6 +121,22 @@ extension Stack {
             )
         }
     }
+
+    #if canImport(CoreDataPostgreSQL)
+    private func makeTagsEndlessOnServer(givingRows: Bool) throws {
+        guard let number = coordinator.frozenModel.entitiesByName["Tag"]?.layout.number else { throw WrongClass() }
+        // In the list of what is selected the numbers come one by one; anywhere else the server would keep all of them first.
+        try TestDatabase.run(
+            """
+            DROP TABLE tag;
+            CREATE VIEW tag AS
+            SELECT x AS strata_id, \(number) AS strata_entity, 1::bigint AS strata_version, 'tag ' || x AS title
+            FROM (SELECT pg_catalog.generate_series(1, 9223372036854775807) AS x) AS counter WHERE x \(givingRows ? ">" : "<") 0
+            """,
+            in: storeURL
+        )
+    }
+    #endif
 
     /// Lets the first who reads cities stop at a gate; for a pool of two readers.
     package func stopReadingCities(at gate: Gate) throws {
@@ -153,10 +172,24 @@ extension Stack {
         }
     }
 
-    /// Whether nobody has a read transaction open: then, and only then, the log can be emptied.
+    /// Whether nobody has a read transaction open: then, and only then, the log of a file can be emptied.
     ///
-    /// Writes first, so that there is something in the log that an old reader would need.
+    /// Writes first, so that there is something in the log that an old reader would need. On PostgreSQL a transaction has locks of the tables that it has
+    /// read until it ends.
     package func isQuiet() throws -> Bool {
+        #if canImport(CoreDataPostgreSQL)
+        if kind == .postgreSQL {
+            return try TestDatabase.texts(
+                """
+                SELECT l.pid::text FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_class AS c ON c.oid = l.relation
+                JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid AND a.backend_type = 'client backend'
+                WHERE c.relnamespace = pg_catalog.current_schema()::regnamespace AND l.pid <> pg_catalog.pg_backend_pid()
+                AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+                """,
+                in: storeURL
+            ).isEmpty
+        }
+        #endif
         try pool.write { connection in
             try connection.execute("PRAGMA user_version = \(Int.random(in: 1...1_000_000))")
         }

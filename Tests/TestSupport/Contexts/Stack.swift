@@ -1,7 +1,7 @@
 import CoreData
 
 /// The stores that every behaviour is tested on.
-package enum StoreKind: String, CaseIterable, Sendable {
+package enum StoreKind: String, CaseIterable, Codable, Sendable {
     case sqlite
     case memory
     case postgreSQL

@@ -1,24 +1,28 @@
 import CoreData
 import Expectations
 import Foundation
+import StrataSQLite
 import Testing
 
-/// A store file that several processes use, and the signals by which a test scripts what they do.
+/// A store that several processes use, and the signals by which a test scripts what they do.
 ///
 /// Passed to the processes that exit tests start, each of which opens the store for itself.
 package struct SharedStore: Codable, Sendable {
     package let folder: String
+    package let kind: StoreKind
 
-    package init(folder: String) {
+    package init(folder: String, kind: StoreKind) {
         self.folder = folder
+        self.kind = kind
     }
 
+    /// The store's file; on PostgreSQL it stands for a schema.
     package var url: URL { URL(fileURLWithPath: folder).appendingPathComponent("store.sqlite") }
 
     /// Opens the store in this process.
     package func coordinator(options: [AnyHashable: Any] = [:]) throws -> NSPersistentStoreCoordinator {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
+        try coordinator.addPersistentStore(type: kind.type, at: url, options: options)
         return coordinator
     }
 
@@ -46,6 +50,29 @@ package struct SharedStore: Codable, Sendable {
 
     package func size(_ suffix: String) -> Int {
         (try? FileManager.default.attributesOfItem(atPath: url.path + suffix)[.size] as? Int) ?? 0
+    }
+
+    /// Ends this process with a signal in the midst of a transaction that has changed the population of all cities, and added tags.
+    package func dieAmidWrite() throws {
+        if kind == .sqlite {
+            let connection = try Connection(path: url.path, access: .readWrite)
+            try connection.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE ZCITY SET ZPOPULATION = 99")
+            // More than the cache holds, so that pages are in the log already.
+            for _ in 0..<200 {
+                try connection.run("INSERT INTO ZTAG (Z_ENT, Z_OPT, ZTITLE) VALUES (3, 1, hex(zeroblob(2000)))")
+            }
+            kill(getpid(), SIGKILL)
+        }
+        #if canImport(CoreDataPostgreSQL)
+        let session = try TestDatabase.session(url)
+        try session.command(
+            """
+            BEGIN; UPDATE city SET population = 99;
+            INSERT INTO tag SELECT n, 3, 1, 'tag' FROM pg_catalog.generate_series(1000000, 1000200) AS n
+            """
+        )
+        withExtendedLifetime(session) { _ = kill(getpid(), SIGKILL) }
+        #endif
     }
 
     // MARK: - Signals
@@ -95,10 +122,16 @@ package final class SharedFolder {
     /// Kept open, so that a signal outlives the process that has given it.
     private var pipes: [Int32] = []
 
-    package init(signals: String...) throws {
+    /// Makes the folder.
+    ///
+    /// - Parameters:
+    ///   - kind: The store; `.sqlite` in tests that are about its file.
+    ///   - signals: The signals of the test.
+    /// - Throws: Errors of the file system.
+    package init(_ kind: StoreKind = .database, signals: String...) throws {
         let folder = FileManager.default.temporaryDirectory.path + "/strata-processes-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        store = SharedStore(folder: folder)
+        store = SharedStore(folder: folder, kind: kind)
         for signal in signals {
             let path = store.pipePath(signal)
             guard mkfifo(path, 0o600) == 0 else { throw POSIXError(.EIO) }
@@ -108,6 +141,7 @@ package final class SharedFolder {
 
     deinit {
         for pipe in pipes { close(pipe) }
+        if store.kind == .postgreSQL { DatabaseTexts.drop(store.url) }
         try? FileManager.default.removeItem(atPath: store.folder)
     }
 }
