@@ -220,7 +220,7 @@ extension OpenDatabase {
     /// A crash, or a failover, can set a sequence back, so that it gives a block to two processes.
     private func isKeyTaken(_ error: PostgreSQLError) -> Bool {
         guard error.isUniqueViolation, let constraint = error.constraint, let table = error.table else { return false }
-        return constraint.hasSuffix("_pkey") && mapping.tables.contains { $0.name.raw == table }
+        return PostgreSQLSchema.isPrimaryKey(constraint) && mapping.tables.contains { $0.name.raw == table }
     }
 }
 

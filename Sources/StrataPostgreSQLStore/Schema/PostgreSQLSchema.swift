@@ -129,6 +129,12 @@ package struct PostgreSQLSchema {
         return "CONSTRAINT \(names.name(PostgreSQLName.limited("strata_primary_" + table.raw))) "
     }
 
+    /// Whether a constraint that has refused a row is the primary key of its table, and no unique index.
+    static func isPrimaryKey(_ constraint: String) -> Bool {
+        constraint.hasPrefix("strata_primary_")
+            || constraint.hasSuffix("_pkey") && !constraint.hasPrefix("strata_unique_")
+    }
+
     /// The statement that makes a table of rows.
     static func create(_ table: SQLTable, as name: SQLName, besides taken: Set<SQLName>) -> String {
         let naming = SQLNaming.postgresql
