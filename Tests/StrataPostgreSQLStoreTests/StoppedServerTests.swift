@@ -83,19 +83,4 @@ struct StoppedServerTests {
         expect(connection.isBroken)
         expectEqual(pool.idleCount, 0)
     }
-
-    @Test func `cancels that do not end keep nobody from the threads of the program`() throws {
-        let silent = try FaultProxy()
-        let connection = try Connection.open(ConnectionTarget(silent.url), timeout: 30)
-        silent.isSilent.withLock { $0 = true }
-        let callers = silent.callers.withLock { $0 }
-        let most = 16 * ProcessInfo.processInfo.activeProcessorCount
-        for _ in 0..<most { connection.canceller.cancel() }
-        defer { silent.close() }
-        // More than the threads that there are for what is put off.
-        try waitUntil { silent.callers.withLock { $0 } == callers + most }
-        let done = DispatchSemaphore(value: 0)
-        DispatchQueue.global().async { done.signal() }
-        expect(done.wait(timeout: .now() + 60) == .success)
-    }
 }
