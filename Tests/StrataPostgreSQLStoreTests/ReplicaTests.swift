@@ -61,6 +61,26 @@ struct ReplicaTests {
         try await expectEqual(Cities.awaited(reader), ["Bern", "Oslo", "Rome"])
     }
 
+    @Test func `a replica that has everything answers, though the primary has begun a page of its log`() async throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, following(replica.url, wait: 5))
+        let others = try ServerStack(primary.url)
+        let reader = stack.context(readsFromReplicas: true)
+        try stack.insert("Rome")
+        try await expectEqual(Cities.awaited(reader), ["Rome"])
+        try stack.insert("Oslo")
+        try primary.connection().command("SELECT pg_switch_wal()")
+        let start = ContinuousClock.now
+        try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
+        expect(.now - start < .seconds(2))
+        // It was the replica.
+        try pause(replica)
+        try others.insert("Bern")
+        try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
+        try replica.connection().command("SELECT pg_wal_replay_resume()")
+    }
+
     @Test func `a replica that still follows the old primary after a failover is not asked`() async throws {
         let old = try PrivateServer()
         let (new, stray) = (try PrivateServer(following: old), try PrivateServer(following: old))

@@ -27,7 +27,7 @@ final class Replicas: Sendable {
         var commits: UInt64 = 1
         var covered: UInt64 = 0
         /// The end of the primary's log when it was last asked.
-        var position = "0/0"
+        var position: Int64 = 0
     }
 
     private let members: [Member]
@@ -206,14 +206,14 @@ final class Replicas: Sendable {
     }
 
     /// The position in the log that a replica must have reached; `nil` if the primary does not tell.
-    private func position() throws -> String? {
+    private func position() throws -> Int64? {
         let (commits, covered, position) = demand.withLock { ($0.commits, $0.covered, $0.position) }
         guard commits != covered else { return position }
         let asked = try? primary.reading { connection in
-            try connection.query("SELECT pg_catalog.pg_current_wal_insert_lsn()::text")
+            try connection.query(Self.endOfLog)
         }
         guard let asked, asked.rowCount == 1 else { return nil }
-        let newest = asked[0].string(0)
+        let newest = Self.lastByte(asked[0].int64(0), segment: asked[0].int64(1), page: asked[0].int64(2))
         demand.withLock { demand in
             guard demand.covered < commits else { return }
             demand.covered = commits
@@ -222,15 +222,33 @@ final class Replicas: Sendable {
         return newest
     }
 
-    private func waitFor(_ position: String, _ connection: Connection, _ control: FetchControl?) throws -> Bool {
+    private static let endOfLog = """
+        SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::bigint,
+        pg_catalog.pg_size_bytes(pg_catalog.current_setting('wal_segment_size')),
+        pg_catalog.current_setting('wal_block_size')::bigint
+        """
+
+    /// The end of what is in the log, by where the next record goes.
+    ///
+    /// That is behind the header of its page. Where there is nothing else on the page, a replica waits before the header until something comes.
+    private static func lastByte(_ next: Int64, segment: Int64, page: Int64) -> Int64 {
+        if next % segment == longHeader { return next - longHeader }
+        return next % page == header ? next - header : next
+    }
+
+    /// The bytes of a page's header, and of that of a segment's first page.
+    private static let (header, longHeader): (Int64, Int64) = (24, 40)
+
+    private func waitFor(_ position: Int64, _ connection: Connection, _ control: FetchControl?) throws -> Bool {
         let end = ContinuousClock.now + .seconds(wait)
         var pause: UInt32 = 500
         while control?.isCancelled != true {
             let state = try connection.query(
                 """
-                SELECT pg_catalog.pg_is_in_recovery(), COALESCE(pg_catalog.pg_last_wal_replay_lsn() >= $1::text::pg_lsn, false)
+                SELECT pg_catalog.pg_is_in_recovery(),
+                COALESCE(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_last_wal_replay_lsn(), '0/0') >= $1, false)
                 """,
-                [.text(position)]
+                [.int8(position)]
             )
             // One that was promoted goes its own way.
             guard state[0].int64(0) != 0 else { throw PostgreSQLError(.connection, "the server is no replica") }
