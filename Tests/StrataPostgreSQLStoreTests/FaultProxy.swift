@@ -21,6 +21,8 @@ final class FaultProxy: @unchecked Sendable {
         case doubtAfter
         /// The server never hears of it, and the client never hears anything more.
         case silence
+        /// The server carries it out, and nothing passes afterwards: as if the client stood still.
+        case standstill
     }
 
     private struct State {
@@ -165,16 +167,18 @@ final class FaultProxy: @unchecked Sendable {
                 continue
             }
             state.withLock { $0.sockets.formUnion([client, other]) }
-            let (swallows, doubts, isAnswered) = (Flag(), Flag(), Flag())
+            let (swallows, doubts, standsStill, isAnswered) = (Flag(), Flag(), Flag(), Flag())
             start { [self] in
                 pass(from: client, to: other) { bytes in
+                    if standsStill.isSet { return .swallow }
                     if isAnswered.take() { trips.withLock { $0 += 1 } }
                     release { bytes.contains(subsequence: $0) }
-                    return try strike(bytes, swallows, doubts)
+                    return try strike(bytes, swallows, doubts, standsStill)
                 }
             }
             start { [self] in
                 pass(from: other, to: client) { piece in
+                    if standsStill.isSet { return .swallow }
                     let sent = bytes.withLock { bytes in
                         bytes += piece.count
                         return bytes
@@ -244,7 +248,9 @@ final class FaultProxy: @unchecked Sendable {
     }
 
     /// Decides on a piece from the client.
-    private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag, _ doubts: Flag) throws -> Verdict {
+    private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag, _ doubts: Flag, _ standsStill: Flag) throws
+        -> Verdict
+    {
         let fault = state.withLock { state -> Fault? in
             guard let fault = state.fault, bytes.contains(subsequence: state.text) else { return nil }
             (state.fault, state.hasStruck) = (nil, true)
@@ -261,6 +267,9 @@ final class FaultProxy: @unchecked Sendable {
             doubts.set()
             return .pass
         case .silence: return .swallow
+        case .standstill:
+            standsStill.set()
+            return .pass
         }
     }
 

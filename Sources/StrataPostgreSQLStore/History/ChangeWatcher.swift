@@ -192,7 +192,8 @@ extension PostgreSQLEngine {
     package func watchForChanges(isLate: Bool = false) throws {
         let database = try openDatabase()
         guard database.recordsHistory else { return }
-        let last = try lastHistoryNumber()
+        // Without numbers for those that have none: whoever gives them just now may take long, and the watcher does so later.
+        let last = try lastNumberGiven()
         // Not before: what is written in between would be in neither.
         if isLate { noteChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }

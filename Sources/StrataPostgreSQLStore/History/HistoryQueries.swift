@@ -31,21 +31,18 @@ struct HistoryQueries {
         }
     }
 
+    /// Sends everything together: whoever stands still once it was sent keeps nobody else from the history.
     private static func numberAll(_ connection: Connection) throws {
-        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-        try connection.command("SET LOCAL synchronous_commit = on")
         #if FaultPoints
         let isAlone = !FaultGuard.numberingLock.isOff
         #else
         let isAlone = true
         #endif
-        if isAlone {
-            try connection.query(
-                "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))"
-            )
-        }
+        try begin(connection, isAlone: isAlone)
+        // A number that a crash takes back would be given again, and tokens pass over it.
+        try connection.post("SELECT pg_catalog.set_config('synchronous_commit', 'on', true)")
         // A statement of its own: its view of the rows begins after the lock was taken.
-        try connection.query(
+        try connection.post(
             """
             WITH numbered AS (
                 UPDATE strata_transaction AS t SET number = n.number FROM (
@@ -54,13 +51,34 @@ struct HistoryQueries {
                 ) AS n WHERE t.seq = n.seq RETURNING t.number
             )
             UPDATE strata_history SET last = GREATEST(last, (SELECT pg_catalog.max(number) FROM numbered))
-            """
+            WHERE EXISTS (SELECT FROM numbered)
+            """,
+            mayWait: true
         )
         #if FaultPoints
+        try connection.settle()
         FaultPoint.historyNumbered.pass()
         #endif
         try connection.commit()
     }
+
+    /// Posts the beginning of a transaction that has the history's tables for itself, but for those who record or read.
+    ///
+    /// If its client stands still the server ends it after some seconds, as all others wait for it.
+    static func begin(_ connection: Connection, isAlone: Bool = true) throws {
+        try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
+        try connection.post(
+            "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '\(longestPause)s', true)"
+        )
+        guard isAlone else { return }
+        try connection.post(
+            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))",
+            mayWait: true
+        )
+    }
+
+    /// For how many seconds a client may stand still that others wait for.
+    private static let longestPause = 5
 
     /// The number of the last transaction, purged ones included; 0 before the first.
     func lastNumber() throws -> Int64 { try connection.query("SELECT last FROM strata_history").firstInt64 ?? 0 }

@@ -11,16 +11,22 @@ extension PostgreSQLEngine: HistoryStore {
     package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
 
     package func lastGivenHistoryNumber() throws -> Int64? {
+        // Those without a number will get the next ones.
+        try unnumbered(
+            "SELECT last + (SELECT pg_catalog.count(*) FROM strata_transaction WHERE number IS NULL) FROM strata_history"
+        )
+    }
+
+    /// The last number that somebody has given.
+    func lastNumberGiven() throws -> Int64 { try unnumbered("SELECT last FROM strata_history") ?? 0 }
+
+    /// Asks the history as it is, which gives no numbers.
+    private func unnumbered(_ sql: String) throws -> Int64? {
         let database = try openDatabase()
         return try PostgreSQLBoundary.run(.reading, database.place) {
             try database.pool.reading { connection in
                 try database.requireSame(connection)
-                // Those without a number will get the next ones.
-                return try connection.query(
-                    """
-                    SELECT last + (SELECT pg_catalog.count(*) FROM strata_transaction WHERE number IS NULL) FROM strata_history
-                    """
-                ).firstInt64
+                return try connection.query(sql).firstInt64
             }
         }
     }
@@ -184,10 +190,8 @@ extension PostgreSQLEngine: HistoryStore {
             try database.pool.withConnection { connection in
                 try database.requireSame(connection)
                 try HistoryQueries.number(connection)
-                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-                try connection.query(
-                    "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))"
-                )
+                try HistoryQueries.begin(connection)
+                // The body's view begins after the lock was taken.
                 let result = try body(connection, HistoryQueries(database: database, connection: connection))
                 try connection.commit()
                 return result

@@ -1,0 +1,130 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+@testable import StrataPostgreSQLStore
+
+@Suite("The numbers of a PostgreSQL store's history", .enabled(if: Server.isThere))
+struct HistoryNumberTests {
+    /// The lock of those who give numbers.
+    private static let lock = "pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275)"
+
+    /// A store's URL by way of a proxy.
+    private func url(_ proxy: FaultProxy) throws -> URL {
+        try require(URL(string: "\(proxy.url.absoluteString)&schema=shop"))
+    }
+
+    /// Reads the whole history, on another thread.
+    private func reading(_ stack: ServerStack) -> Errand<Int> {
+        Errand {
+            let context = stack.context()
+            return try context.performAndWait {
+                let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+                let result = try context.execute(request) as? NSPersistentHistoryResult
+                return (result?.result as? [NSPersistentHistoryTransaction])?.count ?? -1
+            }
+        }
+    }
+
+    @Test func `a store is opened though somebody keeps others from giving numbers`() throws {
+        let server = try PrivateServer()
+        let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: 10])
+        let blocker = try server.connection()
+        try blocker.command("SELECT pg_catalog.pg_advisory_lock(\(Self.lock))")
+        try stack.insert("Rome")
+        let other = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: 5])
+        try expectEqual(other.cities(), ["Rome"])
+        try expectEqual(blocker.query("SELECT last FROM strata_history").firstInt64, 0)
+    }
+
+    @Test func `a client that stands still while it gives numbers keeps nobody from the history`() throws {
+        let server = try PrivateServer()
+        let proxy = try FaultProxy(to: server.url)
+        defer { proxy.close() }
+        let still = try ServerStack(try url(proxy), history: true)
+        let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: 20])
+        // What gives the first numbers there is prepared with its text.
+        proxy.arm(.standstill, at: "pg_advisory_xact_lock")
+        let session = try server.connection()
+        try session.command("SELECT pg_catalog.pg_advisory_lock(\(Self.lock))")
+        try still.insert("Rome")
+        try waitUntil { proxy.hasStruck }
+        try session.command("SELECT pg_catalog.pg_advisory_unlock(\(Self.lock))")
+        try stack.insert("Oslo")
+        try expectEqual(reading(stack).wait(), 2)
+        // Nor has the server lost its patience with it.
+        let log = try String(contentsOfFile: server.folder + "/server.log", encoding: .utf8)
+        expect(!log.contains("idle-in-transaction timeout"))
+    }
+
+    @Test func `a client that stands still while it purges is ended after some seconds`() throws {
+        let server = try PrivateServer()
+        let proxy = try FaultProxy(to: server.url)
+        defer { proxy.close() }
+        let still = try ServerStack(try url(proxy), history: true, [NSPersistentStoreTimeoutOption: 120])
+        let stack = try ServerStack(server.url, history: true, [NSPersistentStoreTimeoutOption: 30])
+        try still.insert("Rome")
+        let token = try require(still.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        try still.insert("Oslo")
+        let later = try require(still.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        expect(token.isBehind(later))
+        proxy.arm(.standstill, at: "DELETE FROM strata_change")
+        let purge = Errand {
+            let context = still.context()
+            try context.performAndWait {
+                _ = try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: later))
+            }
+        }
+        try waitUntil { proxy.hasStruck }
+        try stack.insert("Bern")
+        try expectEqual(reading(stack).wait(), 3)
+        proxy.close()
+        _ = try? purge.wait()
+    }
+
+    @Test func `of those who come to give the same numbers one alone writes`() throws {
+        let server = try PrivateServer()
+        let stacks = try (0..<3).map { _ in try ServerStack(server.url, history: true) }
+        let session = try server.connection()
+        try session.command(
+            """
+            CREATE TABLE updates (at bigint);
+            CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO shop.updates VALUES (1); RETURN NULL; END $$;
+            CREATE TRIGGER noted AFTER UPDATE ON strata_history FOR EACH ROW EXECUTE FUNCTION note()
+            """
+        )
+        try session.command("SELECT pg_catalog.pg_advisory_lock(\(Self.lock))")
+        try stacks[0].insert("Rome")
+        let waiting = """
+            SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND pid <> pg_catalog.pg_backend_pid()
+            """
+        // Each looks at least once a second.
+        try waitUntil { try session.query(waiting).rowCount == stacks.count }
+        try session.command("SELECT pg_catalog.pg_advisory_unlock(\(Self.lock))")
+        try waitUntil { try session.query(waiting).rowCount == 0 }
+        try expectEqual(session.query("SELECT last FROM strata_history").firstInt64, 1)
+        try expectEqual(session.query("SELECT count(*) FROM updates").firstInt64, 1)
+        withExtendedLifetime(stacks) {}
+    }
+
+    @Test func `a number that was given outlives a crash, though commits need not`() throws {
+        let server = try PrivateServer(["synchronous_commit=off", "wal_writer_delay=10s"])
+        let stack = try ServerStack(server.url, history: true)
+        try server.connection().command("CHECKPOINT")
+        try stack.insert("Rome")
+        let token = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        expectEqual(Array(token.transactionNumbers.values), [1])
+        let sql = "SELECT number || ' ' || id FROM strata_transaction"
+        let told = try server.text(sql)
+        try server.halt()
+        try server.resume()
+        try expectEqual(server.text(sql), told)
+        try expectEqual(server.text("SELECT last::text FROM strata_history"), "1")
+        withExtendedLifetime(stack) {}
+    }
+}
