@@ -127,4 +127,24 @@ struct HistoryNumberTests {
         try expectEqual(server.text("SELECT last::text FROM strata_history"), "1")
         withExtendedLifetime(stack) {}
     }
+
+    @Test func `own transactions are noted at a cost that does not grow with their number`() {
+        func processorTime() -> Double {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }
+        var own = OwnTransactions()
+        let identifiers = (0..<200_000).map { _ in UUID() }
+        let start = processorTime()
+        for (index, identifier) in identifiers.enumerated() {
+            own.note(identifier)
+            // Every other one is somebody else's.
+            own.note(Int64(2 * index), of: identifier)
+            own.note(Int64(2 * index + 1), of: UUID())
+        }
+        expect(processorTime() - start < 20)
+        expect(own.contains(Int64(399_998)) && !own.contains(Int64(399_999)))
+        expect(own.contains(Int64(399_998 - 30_000)) && !own.contains(Int64(0)))
+    }
 }

@@ -221,6 +221,7 @@ struct OwnTransactions {
     private var order: [UUID] = []
     /// As far as they were read.
     private var numbers: Set<Int64> = []
+    private var newest: Int64 = 0
 
     /// Notes a transaction that is about to be committed.
     mutating func note(_ identifier: UUID) {
@@ -241,8 +242,12 @@ struct OwnTransactions {
             numbers.remove(number)
             return
         }
-        if numbers.count > Self.most { numbers = numbers.filter { $0 > number - Int64(Self.most) } }
         numbers.insert(number)
+        newest = max(newest, number)
+        guard numbers.count > Self.most else { return }
+        // So many go that this happens seldom.
+        let oldest = newest - Int64(Self.most / 2)
+        numbers = numbers.filter { $0 > oldest }
     }
 
     func contains(_ identifier: UUID) -> Bool { identifiers.contains(identifier) }
