@@ -1,7 +1,8 @@
 /* A disk that is slow, or full, for a private PostgreSQL server: preloaded by Tests/postgresql-server.sh if STRATA_DISK=1 is set.
  *
  * In the folder that STRATA_DISK_FOLDER names, the file `full` lets every write that makes a file of tables longer fail with ENOSPC, as long as it is
- * there. The file `fail` lets the next flush of the log fail with EIO, and no flush of it ends while `hold` is there. STRATA_FLUSH is the number of microseconds that each flush takes longer. */
+ * there. The file `fail` lets the next flush of the log fail with EIO, and no flush of it ends while `hold` is there. STRATA_FLUSH is the number of
+ * microseconds that each flush takes longer. STRATA_CLOCK is the number of seconds by which the server's clock is ahead. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -100,4 +102,13 @@ int fsync(int file) {
     if (next == NULL) next = original("fsync");
     wait_for_disk();
     return next(file);
+}
+
+int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+    static int (*next)(struct timeval *, void *);
+    if (next == NULL) next = original("gettimeofday");
+    const char *ahead = getenv("STRATA_CLOCK");
+    int result = next(time, zone);
+    if (ahead != NULL) time->tv_sec += atoi(ahead);
+    return result;
 }

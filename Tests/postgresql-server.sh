@@ -19,7 +19,7 @@
 #                                                                a file that it may write; with STRATA_POOLER=1 the URL leads through a pooler
 #
 # With STRATA_DISK=1 the server's disk is that of postgresql-disk.c: it is full for tables as long as there is a file `full` in the folder, and
-# each flush takes STRATA_FLUSH microseconds longer. A C compiler is needed for it.
+# each flush takes STRATA_FLUSH microseconds longer; its clock is STRATA_CLOCK seconds ahead. A C compiler is needed for it.
 #
 # PostgreSQL refuses to run as root; then the user `postgres`, or `nobody`, runs it. The server lets everybody in who reaches its socket, so only
 # that user and root may enter the folder.
@@ -76,6 +76,7 @@ run_server() {
         cc -O1 -shared -fPIC -o "$folder/disk.so" "$(dirname "$0")/postgresql-disk.c" -ldl
         preload=(env LD_PRELOAD="$folder/disk.so" STRATA_DISK_FOLDER="$folder")
         if [ -n "${STRATA_FLUSH:-}" ]; then preload+=(STRATA_FLUSH="$STRATA_FLUSH"); fi
+        if [ -n "${STRATA_CLOCK:-}" ]; then preload+=(STRATA_CLOCK="$STRATA_CLOCK"); fi
     fi
     (cd "$folder" && as_user ${preload[@]+"${preload[@]}"} "$programs/pg_ctl" -D "$folder/data" -w -l "$folder/server.log" -o "$options" start > /dev/null) ||
         { cat "$folder/server.log" >&2; exit 1; }

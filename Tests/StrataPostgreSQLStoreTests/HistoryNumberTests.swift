@@ -128,6 +128,23 @@ struct HistoryNumberTests {
         withExtendedLifetime(stack) {}
     }
 
+    @Test(.enabled(if: Compiler.isThere))
+    func `the times of transactions and consumers are those of the server's clock`() throws {
+        let server = try PrivateServer(environment: ["STRATA_DISK": "1", "STRATA_CLOCK": "7200"])
+        let stack = try ServerStack(server.url, history: true)
+        try stack.insert("Rome")
+        let context = stack.context()
+        let transaction = try context.performAndWait {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+            let result = try context.execute(request) as? NSPersistentHistoryResult
+            return try require((result?.result as? [NSPersistentHistoryTransaction])?.first)
+        }
+        expect(abs(transaction.timestamp.timeIntervalSinceNow - 7200) < 600)
+        try stack.coordinator.setPersistentHistoryToken(transaction.token, forConsumer: "index")
+        let consumer = try require(stack.coordinator.persistentHistoryConsumers().first)
+        expect(abs(consumer.lastSeen.timeIntervalSinceNow - 7200) < 600)
+    }
+
     @Test func `own transactions are noted at a cost that does not grow with their number`() {
         func processorTime() -> Double {
             var time = timespec()

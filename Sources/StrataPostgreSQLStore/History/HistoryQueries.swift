@@ -13,6 +13,9 @@ struct HistoryQueries {
     let database: OpenDatabase
     let connection: Connection
 
+    /// The time by the server's clock, which all machines share, in seconds since the reference date.
+    static let now = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) - \(Int(Date.timeIntervalBetween1970AndReferenceDate)))"
+
     // MARK: - Numbers
 
     /// Gives a number to every transaction that has committed and has none, in a transaction of its own.

@@ -105,11 +105,12 @@ final class HistoryRecorder {
         isWritten = true
         // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
         let transaction = """
-            INSERT INTO strata_transaction (id, time, author, bundle, context, process) VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq
+            INSERT INTO strata_transaction (id, time, author, bundle, context, process)
+            VALUES ($1, \(HistoryQueries.now), $2, $3, $4, $5) RETURNING seq
             """
         let values: [PostgreSQLValue] = [
-            .uuid(identifier), .float8(Date().timeIntervalSinceReferenceDate), Self.text(author),
-            Self.text(Self.bundleID), Self.text(contextName), Self.text(Self.processID),
+            .uuid(identifier), Self.text(author), Self.text(Self.bundleID), Self.text(contextName),
+            Self.text(Self.processID),
         ]
         var rest = runs[...]
         while !rest.isEmpty {

@@ -45,10 +45,13 @@ extension PostgreSQLEngine: HistoryStore {
                     [.int8(number + 1)]
                 )
                 try connection.query(
-                    "INSERT INTO strata_transaction (number, id, time, author, process) VALUES ($1, $2, $3, $4, $5)",
+                    """
+                    INSERT INTO strata_transaction (number, id, time, author, process)
+                    VALUES ($1, $2, \(HistoryQueries.now), $3, $4)
+                    """,
                     [
-                        .int8(number + 1), .uuid(UUID()), .float8(Date().timeIntervalSinceReferenceDate),
-                        .text(HistoryAuthor.migrationByObjects), .text(ProcessInfo.processInfo.processName),
+                        .int8(number + 1), .uuid(UUID()), .text(HistoryAuthor.migrationByObjects),
+                        .text(ProcessInfo.processInfo.processName),
                     ]
                 )
                 try connection.commit()
@@ -96,10 +99,10 @@ extension PostgreSQLEngine: HistoryStore {
             // The number never decreases, as several readers may share the name and one is slower.
             try connection.query(
                 """
-                INSERT INTO strata_consumer AS c (name, number, seen) VALUES ($1, $2, $3) ON CONFLICT (name)
+                INSERT INTO strata_consumer AS c (name, number, seen) VALUES ($1, $2, \(HistoryQueries.now)) ON CONFLICT (name)
                 DO UPDATE SET number = GREATEST(c.number, excluded.number), seen = GREATEST(c.seen, excluded.seen)
                 """,
-                [.text(name), .int8(number), .float8(Date().timeIntervalSinceReferenceDate)]
+                [.text(name), .int8(number)]
             )
         }
     }
