@@ -26,6 +26,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     /// The transactions of the history that this engine has written.
     let own = Mutex(OwnTransactions())
     private let changesOfOthers = ChangesOfOthers()
+    /// How often the history went back.
+    let setBacks = Atomic<UInt64>(0)
     let watcher = Mutex<ChangeWatcher?>(nil)
     /// Whom the watcher tells of changes, which may begin later than the store is opened.
     let toldOfChanges = Mutex<(@Sendable () -> Void)?>(nil)

@@ -235,6 +235,49 @@ struct FailoverTests {
         expectEqual(name(), "Roma")
     }
 
+    @Test(arguments: [false, true])
+    func `who follows is told that a failover has lost a save whose number is given once more`(_ isPurged: Bool) throws {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let proxy = try FaultProxy(to: replica.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(
+            try url([primary.folder, proxy.folder]),
+            history: true,
+            [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+        )
+        try stack.insert("Rome")
+        let context = stack.context()
+        let city = try context.performAndWait {
+            try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+        }
+        func name() -> String? { context.performAndWait { city.value(forKey: "name") as? String } }
+        expectEqual(name(), "Rome")
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        defer { follower.stop() }
+        _ = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        try replica.catchUp(with: primary)
+        try replica.halt()
+        // The replica never hears of this one.
+        try stack.insert("Oslo")
+        try wait { follower.token.transactionNumbers.values.contains(2) }
+        proxy.setOpen(false)
+        try primary.halt()
+        try replica.resume()
+        try replica.promote()
+        // It gets the same number, before anybody has found the new server.
+        let others = try ServerStack(replica.url, history: true)
+        try others.rename("Roma")
+        let newest = try require(others.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        expectEqual(Array(newest.transactionNumbers.values), [2])
+        if isPurged {
+            // So nothing tells the two apart.
+            try replica.connection().command("DELETE FROM strata_change; DELETE FROM strata_transaction")
+        }
+        proxy.setOpen(true)
+        try wait { name() == "Roma" }
+    }
+
     @Test func `a save that no standby has confirmed is in doubt when its connection breaks`() throws {
         let (primary, replica) = try pair()
         let proxy = try FaultProxy(to: primary.url)

@@ -114,7 +114,8 @@ final class ChangeWatcher: @unchecked Sendable {
             // The new server may not have the last transactions of the old one, and gives their numbers to others.
             let newest = try connection.query("SELECT last FROM strata_history").firstInt64
             last = min(last, newest ?? 0)
-            engine()?.noteChangesOfOthers()
+            engine()?.noteSetBack()
+            told.withLock { $0 }?()
         }
         timeline = connection.timeline
         mayNotify = true
@@ -144,8 +145,8 @@ final class ChangeWatcher: @unchecked Sendable {
             return
         }
         guard newest > last else {
-            // The database was set back, as from a backup. Anything may be otherwise, and numbers that were known are given once more.
-            engine.noteChangesOfOthers()
+            // The database was set back, as from a backup.
+            engine.noteSetBack()
             last = newest
             told.withLock { $0 }?()
             return
@@ -204,6 +205,12 @@ extension PostgreSQLEngine {
         }
         old?.stop()
         new.start()
+    }
+
+    /// Notes that the history went back, so that anything may be otherwise, and numbers that were known are given once more.
+    func noteSetBack() {
+        setBacks.add(1, ordering: .acquiringAndReleasing)
+        noteChangesOfOthers()
     }
 
     /// Watches for changes from now on if a save has found that somebody has begun a history.

@@ -10,6 +10,8 @@ extension PostgreSQLEngine: HistoryStore {
 
     package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
 
+    package var historySetBacks: UInt64 { setBacks.load(ordering: .acquiring) }
+
     package func lastGivenHistoryNumber() throws -> Int64? {
         // Those without a number will get the next ones.
         try unnumbered(

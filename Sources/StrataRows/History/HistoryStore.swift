@@ -21,6 +21,11 @@ package protocol HistoryStore: RowStore {
     /// Forgets which transactions this store object has written, as their numbers may be given again.
     func forgetOwnTransactions()
 
+    /// How often the history was found to have gone back, as from a backup, or on a server that has lost its end.
+    ///
+    /// Whoever has read it before knows of transactions that never were, and maybe not of others that have their numbers.
+    var historySetBacks: UInt64 { get }
+
     /// Reads transactions in their order, with their changes if asked for: all of one moment.
     ///
     /// - Throws: 134301 if the query has to be answered completely and cannot be any more.
@@ -59,6 +64,11 @@ package protocol HistoryStore: RowStore {
     ///
     /// - Returns: How many transactions were removed.
     func purgeHistory(consumersLiveSince time: Double) throws -> Int
+}
+
+extension HistoryStore {
+    /// None, of a store that tells it by an expired token alone.
+    package var historySetBacks: UInt64 { 0 }
 }
 
 /// The authors of transactions that the framework writes by itself.

@@ -29,6 +29,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
 
     private struct State {
         var token: NSPersistentHistoryToken
+        /// How often the history of each store had gone back when it was read from its end, by the store's UUID.
+        var setBacks: [String: UInt64]
         var isStopped = false
     }
 
@@ -52,11 +54,12 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     fileprivate init(
         _ coordinator: NSPersistentStoreCoordinator,
         _ contexts: [NSManagedObjectContext]?,
-        _ token: NSPersistentHistoryToken
+        _ token: NSPersistentHistoryToken,
+        setBacks: [String: UInt64]
     ) {
         self.coordinator = coordinator
         chosen = contexts.map { $0.map { Target(context: $0) } }
-        state = Mutex(State(token: token))
+        state = Mutex(State(token: token, setBacks: setBacks))
         let center = NotificationCenter.default
         observers = [
             center.addObserver(forName: .NSPersistentStoreRemoteChange, object: coordinator, queue: nil) {
@@ -155,6 +158,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         for (store, entry) in HistoryStores.ofAll(coordinator.openStores) {
             let name = entry.store.identifier ?? ""
             do {
+                // The numbers that the token has may be those of other transactions.
+                let wasSetBack = state.withLock { $0.setBacks[name] ?? 0 } != store.historySetBacks
+                if wasSetBack { try startAnew(store, entry, name, coordinator) }
                 while try followPortion(of: store, entry, name, coordinator) {}
             } catch let error as CocoaError where error.code.rawValue == NSPersistentHistoryTokenExpiredError {
                 try startAnew(store, entry, name, coordinator)
@@ -222,6 +228,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         _ name: String,
         _ coordinator: NSPersistentStoreCoordinator
     ) throws {
+        let setBacks = store.historySetBacks
         // The place first: what is written from here on is read as news.
         let number = try store.lastHistoryNumber()
         // In an older copy others give their transactions numbers that own ones had.
@@ -230,6 +237,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         coordinator.commits.publishUnknownChanges()
         for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
         move(name, to: number)
+        state.withLock { $0.setBacks[name] = setBacks }
     }
 }
 
@@ -257,6 +265,10 @@ extension NSPersistentStoreCoordinator {
         into contexts: [NSManagedObjectContext]? = nil,
         after token: NSPersistentHistoryToken? = nil
     ) throws -> RemoteChangeFollower {
+        var setBacks: [String: UInt64] = [:]
+        for (store, entry) in HistoryStores.ofAll(openStores) {
+            setBacks[entry.store.identifier ?? ""] = store.historySetBacks
+        }
         let current = currentPersistentHistoryToken(fromStores: nil)
         let postsChanges = openStores.contains {
             StoreOption.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
@@ -279,7 +291,7 @@ extension NSPersistentStoreCoordinator {
                 transactionNumbers: current.transactionNumbers.merging(token.transactionNumbers) { $1 }
             )
         }
-        return RemoteChangeFollower(self, contexts, start ?? current)
+        return RemoteChangeFollower(self, contexts, start ?? current, setBacks: setBacks)
     }
 }
 
