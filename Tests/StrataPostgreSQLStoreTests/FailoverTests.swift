@@ -278,6 +278,61 @@ struct FailoverTests {
         try wait { name() == "Roma" }
     }
 
+    @Test func `a history token of a save that a failover has lost has expired, though others have its number`() throws {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, history: true)
+        try stack.insert("Rome")
+        let before = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        try replica.catchUp(with: primary)
+        try replica.halt()
+        try stack.insert("Oslo")
+        let token = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        let transactions = try changes(of: stack, after: before)
+        try primary.halt()
+        try replica.resume()
+        try replica.promote()
+        let others = try ServerStack(replica.url, history: true)
+        for name in ["Bern", "Riga", "Bonn"] { try others.insert(name) }
+        // However it has come to whoever asks.
+        let archived = try NSKeyedUnarchiver.unarchivedObject(
+            ofClass: NSPersistentHistoryToken.self,
+            from: NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
+        )
+        let encoded = try JSONDecoder().decode(NSPersistentHistoryToken.self, from: JSONEncoder().encode(token))
+        for lost in try [token, require(archived), encoded, require(transactions.last).token, before.advanced(to: token)] {
+            let error = expectThrows(CocoaError.self) { try changes(of: others, after: lost) }
+            expectEqual(error?.code.rawValue, NSPersistentHistoryTokenExpiredError)
+            let consumer = expectThrows(CocoaError.self) {
+                try others.coordinator.setPersistentHistoryToken(lost, forConsumer: "index")
+            }
+            expectEqual(consumer?.code.rawValue, NSPersistentHistoryTokenExpiredError)
+        }
+        // What is not lost, and what does not tell, is taken as it is.
+        try expectEqual(changes(of: others, after: before).count, 3)
+        let plain = NSPersistentHistoryToken(transactionNumbers: token.transactionNumbers)
+        try expectEqual(changes(of: others, after: plain).count, 2)
+        // Nobody can tell any more.
+        let newest = others.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        let context = others.context()
+        try context.performAndWait {
+            _ = try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: newest))
+        }
+        try expectEqual(changes(of: others, after: newest).count, 0)
+    }
+
+    /// The transactions of a history after a place.
+    @discardableResult
+    private func changes(of stack: ServerStack, after token: NSPersistentHistoryToken?) throws
+        -> [NSPersistentHistoryTransaction]
+    {
+        let context = stack.context()
+        return try context.performAndWait {
+            let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
+            return try require((result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction])
+        }
+    }
+
     @Test func `a save that no standby has confirmed is in doubt when its connection breaks`() throws {
         let (primary, replica) = try pair()
         let proxy = try FaultProxy(to: primary.url)

@@ -202,7 +202,7 @@ struct HistoryFetch {
             switch start {
             case .beginning: break
             case .date(let date): query.since = date.timeIntervalSinceReferenceDate
-            case .token(let token): query.after = token.transactionNumbers[source.entry.store.identifier ?? ""]
+            case .token(let token): query.begin(after: token.places[source.entry.store.identifier ?? ""])
             }
             return (source, query)
         }

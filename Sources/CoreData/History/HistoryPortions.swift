@@ -34,7 +34,7 @@ struct HistoryPortions {
             }
             for record in records { guard try body(record) else { return } }
             guard records.count == Self.size, let last = records.last else { return }
-            portion.after = last.transaction.number
+            portion.begin(after: last.transaction.place)
             isFirst = false
         }
     }

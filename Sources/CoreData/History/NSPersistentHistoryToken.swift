@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// A place in the histories of one or more stores: the number of a transaction for each, by the store's UUID.
 ///
@@ -16,7 +17,10 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     /// The number of the last transaction that the token covers, by the UUID text of the store.
     ///
     /// An addition to Apple's API. 0 stands for the place before the first transaction.
-    public let transactionNumbers: [String: Int64]
+    public var transactionNumbers: [String: Int64] { places.mapValues(\.number) }
+
+    /// The places in the histories, by the UUID texts of the stores.
+    let places: [String: HistoryPlace]
 
     /// Makes a token of numbers.
     ///
@@ -24,8 +28,10 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     ///
     /// - Parameter transactionNumbers: The number of the last transaction that the token covers, by the UUID text of the store.
     public init(transactionNumbers: [String: Int64]) {
-        self.transactionNumbers = transactionNumbers
+        places = transactionNumbers.mapValues { HistoryPlace(number: $0) }
     }
+
+    init(_ places: [String: HistoryPlace]) { self.places = places }
 
     // MARK: - Comparing
 
@@ -53,9 +59,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     /// - Parameter other: The token to combine with.
     /// - Returns: A token that names the stores of both.
     public func advanced(to other: NSPersistentHistoryToken) -> NSPersistentHistoryToken {
-        NSPersistentHistoryToken(
-            transactionNumbers: transactionNumbers.merging(other.transactionNumbers, uniquingKeysWith: max)
-        )
+        NSPersistentHistoryToken(places.merging(other.places) { $1.number > $0.number ? $1 : $0 })
     }
 
     /// Whether `object` is a token that names the same transactions.
@@ -85,6 +89,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
 
     private static let storesKey = "stores"
     private static let numbersKey = "numbers"
+    private static let transactionsKey = "transactions"
 
     /// Reads an archived token; `nil` if the archive holds none.
     ///
@@ -96,42 +101,81 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
         else { return nil }
         let values = numbers.map { Int64(truncating: $0) }
         guard values.allSatisfy({ $0 >= 0 }) else { return nil }
-        transactionNumbers = Dictionary(uniqueKeysWithValues: zip(stores, values))
+        // An empty text stands for a transaction that is not known. Older archives know none.
+        let found = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: Self.transactionsKey) as? [String]
+        let transactions = found?.count == stores.count ? found : nil
+        var places: [String: HistoryPlace] = [:]
+        for (index, store) in stores.enumerated() {
+            let transaction = transactions.flatMap { UUID(uuidString: $0[index]) }
+            places[store] = HistoryPlace(number: values[index], transaction: transaction)
+        }
+        self.places = places
     }
 
     /// Archives the token.
     ///
     /// - Parameter coder: The archiver to write to.
     public func encode(with coder: NSCoder) {
-        let stores = transactionNumbers.keys.sorted()
-        coder.encode(stores.map { $0 as NSString } as NSArray, forKey: Self.storesKey)
-        let numbers = stores.map { NSNumber(value: transactionNumbers[$0] ?? 0) }
-        coder.encode(numbers as NSArray, forKey: Self.numbersKey)
+        let sorted = places.sorted { $0.key < $1.key }
+        coder.encode(sorted.map { $0.key as NSString } as NSArray, forKey: Self.storesKey)
+        coder.encode(sorted.map { NSNumber(value: $0.value.number) } as NSArray, forKey: Self.numbersKey)
+        let transactions = sorted.map { ($0.value.transaction?.uuidString ?? "") as NSString }
+        coder.encode(transactions as NSArray, forKey: Self.transactionsKey)
     }
 
-    /// Reads an encoded token: a dictionary of numbers by store.
+    /// What is encoded of a place: the number, or a dictionary if the transaction is known too.
+    private struct EncodedPlace: Codable {
+        let place: HistoryPlace
+
+        private enum Key: CodingKey { case number, transaction }
+
+        init(_ place: HistoryPlace) { self.place = place }
+
+        init(from decoder: any Decoder) throws {
+            if let keyed = try? decoder.container(keyedBy: Key.self) {
+                place = HistoryPlace(
+                    number: try keyed.decode(Int64.self, forKey: .number),
+                    transaction: try keyed.decodeIfPresent(UUID.self, forKey: .transaction)
+                )
+            } else {
+                place = HistoryPlace(number: try decoder.singleValueContainer().decode(Int64.self))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            guard let transaction = place.transaction else {
+                var single = encoder.singleValueContainer()
+                return try single.encode(place.number)
+            }
+            var keyed = encoder.container(keyedBy: Key.self)
+            try keyed.encode(place.number, forKey: .number)
+            try keyed.encode(transaction, forKey: .transaction)
+        }
+    }
+
+    /// Reads an encoded token: a dictionary of numbers by store, or of numbers with what they stand for.
     ///
     /// - Parameter decoder: The decoder to read from.
     /// - Throws: `DecodingError` for anything else, negative numbers included.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        let numbers = try container.decode([String: Int64].self)
-        guard numbers.values.allSatisfy({ $0 >= 0 }) else {
+        let found = try container.decode([String: EncodedPlace].self)
+        guard found.values.allSatisfy({ $0.place.number >= 0 }) else {
             throw DecodingError.dataCorruptedError(
                 in: container,
                 debugDescription: "A history token holds no negative numbers."
             )
         }
-        transactionNumbers = numbers
+        places = found.mapValues(\.place)
     }
 
-    /// Encodes the token as a dictionary of numbers by store.
+    /// Encodes the token as a dictionary by store: of a store on a server a dictionary of the number and the transaction's UUID, else the number.
     ///
     /// - Parameter encoder: The encoder to write to.
     /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(transactionNumbers)
+        try container.encode(places.mapValues { EncodedPlace($0) })
     }
 }
 

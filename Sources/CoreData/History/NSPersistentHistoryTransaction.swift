@@ -74,7 +74,7 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
     /// ```
     public var token: NSPersistentHistoryToken {
-        NSPersistentHistoryToken(transactionNumbers: [storeID: record.number])
+        NSPersistentHistoryToken([storeID: record.place])
     }
 
     /// The transaction as the notification that a context posts when it has saved, with IDs of objects.

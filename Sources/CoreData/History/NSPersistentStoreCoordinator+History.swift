@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSPersistentStoreCoordinator {
     /// The place after the last transaction of each store.
@@ -18,15 +19,15 @@ extension NSPersistentStoreCoordinator {
     public func currentPersistentHistoryToken(fromStores stores: [Any]?) -> NSPersistentHistoryToken? {
         let wanted = stores.map { $0.compactMap { $0 as? NSPersistentStore } }
         let asked = openStores.filter { entry in wanted?.contains { $0 === entry.store } ?? true }
-        var numbers: [String: Int64] = [:]
+        var places: [String: HistoryPlace] = [:]
         for (store, entry) in HistoryStores.ofAll(asked) {
             do {
-                numbers[entry.store.identifier ?? ""] = try store.lastHistoryNumber()
+                places[entry.store.identifier ?? ""] = try store.lastHistoryPlace()
             } catch {
                 report(error, "reading the last history number of the store \(store.place)")
             }
         }
-        return numbers.isEmpty ? nil : NSPersistentHistoryToken(transactionNumbers: numbers)
+        return places.isEmpty ? nil : NSPersistentHistoryToken(places)
     }
 
     /// The place after what a save has recorded; `nil` if no history has recorded anything of it.
@@ -34,11 +35,11 @@ extension NSPersistentStoreCoordinator {
     /// Stores that the save has not written are asked, so that whoever goes on from there does not begin anew with them.
     func historyToken(after saved: SavedChanges) -> NSPersistentHistoryToken? {
         guard !saved.historyNumbers.isEmpty else { return nil }
-        var numbers = saved.historyNumbers
-        let others = hasSeveralStores ? openStores.filter { numbers[$0.store.identifier ?? ""] == nil } : []
+        var places = saved.historyNumbers.mapValues { HistoryPlace(number: $0) }
+        let others = hasSeveralStores ? openStores.filter { places[$0.store.identifier ?? ""] == nil } : []
         if !others.isEmpty, let rest = currentPersistentHistoryToken(fromStores: others.map(\.store)) {
-            numbers.merge(rest.transactionNumbers) { own, _ in own }
+            places.merge(rest.places) { own, _ in own }
         }
-        return NSPersistentHistoryToken(transactionNumbers: numbers)
+        return NSPersistentHistoryToken(places)
     }
 }

@@ -44,8 +44,8 @@ extension NSPersistentStoreCoordinator {
         let stores = try HistoryStores.keeping(openStores)
         try HistoryStores.requireKnown(token, among: openStores)
         for (store, entry) in stores {
-            guard let number = token.transactionNumbers[entry.store.identifier ?? ""] else { continue }
-            try store.setHistoryConsumer(name, to: number)
+            guard let place = token.places[entry.store.identifier ?? ""] else { continue }
+            try store.setHistoryConsumer(name, to: place)
         }
     }
 

@@ -86,6 +86,15 @@ struct HistoryQueries {
     /// The number of the last transaction, purged ones included; 0 before the first.
     func lastNumber() throws -> Int64 { try connection.query("SELECT last FROM strata_history").firstInt64 ?? 0 }
 
+    /// The same, with the identifier of the transaction unless it was purged.
+    func lastPlace() throws -> HistoryPlace {
+        let found = try connection.query(
+            "SELECT last, (SELECT id FROM strata_transaction WHERE number = last) FROM strata_history"
+        )
+        return found.rowCount > 0
+            ? HistoryPlace(number: found[0].int64(0), transaction: found[0].uuid(1)) : HistoryPlace(number: 0)
+    }
+
     /// The number of the oldest transaction that is still there; that of the next one if there is none.
     func oldestNumber() throws -> Int64 {
         try connection.query("SELECT pg_catalog.min(number) FROM strata_transaction").firstInt64 ?? lastNumber() + 1
@@ -93,35 +102,43 @@ struct HistoryQueries {
 
     // MARK: - Transactions
 
-    /// - Returns: The records, and the identifiers of their transactions.
-    func records(_ query: HistoryQuery) throws -> (records: [HistoryRecord], identifiers: [UUID]) {
-        if let number = query.after { try requireCovered(number) }
-        let (transactions, identifiers) = try transactions(query)
-        var records = transactions.map { HistoryRecord(transaction: $0) }
+    func records(_ query: HistoryQuery) throws -> [HistoryRecord] {
+        if let number = query.after { try requireCovered(number, query.afterTransaction) }
+        var records = try transactions(query).map { HistoryRecord(transaction: $0) }
         if query.wantsChanges { try readChanges(&records) }
-        return (records, identifiers)
+        return records
     }
 
     /// Refuses a number that is too old: its transaction, or one after it, was purged.
     ///
     /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
-    /// numbers that were read.
-    func requireCovered(_ number: Int64) throws {
-        guard try requireReached(number) > number else { return }
+    /// numbers that were read; and one that has been given to another transaction meanwhile.
+    func requireCovered(_ number: Int64, _ transaction: UUID? = nil) throws {
+        guard try requireReached(number, transaction) > number else { return }
         let oldest = try oldestNumber()
         guard number < oldest, number != 0 || oldest != 1 else { return }
         throw expired("transaction \(number) was purged, and the oldest one that is left is \(oldest)", oldest)
     }
 
-    /// Refuses a number that is yet to come.
+    /// Refuses a number that is yet to come, or that another transaction has than the one that is meant, if that is known.
     ///
     /// - Returns: The last number.
     @discardableResult
-    func requireReached(_ number: Int64) throws -> Int64 {
-        let last = try lastNumber()
+    func requireReached(_ number: Int64, _ transaction: UUID? = nil) throws -> Int64 {
+        let found = try connection.query(
+            "SELECT last, (SELECT id FROM strata_transaction WHERE number = $1) FROM strata_history",
+            [.int8(number)]
+        )
+        let last = found.firstInt64 ?? 0
         guard number <= last else {
             throw expired(
                 "it is of transaction \(number), but the store is only at \(last), as if it had been set back to an older copy",
+                nil
+            )
+        }
+        if let transaction, found.rowCount > 0, let other = found[0].uuid(1), other != transaction {
+            throw expired(
+                "number \(number) is another transaction's now, as if the store had been set back to an older copy",
                 nil
             )
         }
@@ -139,7 +156,7 @@ struct HistoryQueries {
         return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 
-    private func transactions(_ query: HistoryQuery) throws -> ([HistoryTransactionRecord], [UUID]) {
+    private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {
         var conditions = ["number IS NOT NULL"]
         var values: [PostgreSQLValue] = []
         func add(_ condition: String, _ value: PostgreSQLValue) {
@@ -158,17 +175,17 @@ struct HistoryQueries {
             "SELECT number, time, author, bundle, context, process, id FROM strata_transaction WHERE \(conditions.joined(separator: " AND ")) ORDER BY number\(limit)",
             values
         )
-        let transactions = found.rows.map { row in
+        return found.rows.map { row in
             HistoryTransactionRecord(
                 number: row.int64(0),
                 time: row.double(1),
                 author: row.optionalString(2),
                 bundleID: row.optionalString(3),
                 contextName: row.optionalString(4),
-                processID: row.optionalString(5)
+                processID: row.optionalString(5),
+                identifier: row.uuid(6)
             )
         }
-        return (transactions, found.rows.compactMap { $0.uuid(6) })
     }
 
     // MARK: - Changes

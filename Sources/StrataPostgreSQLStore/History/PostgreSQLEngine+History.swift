@@ -10,6 +10,8 @@ extension PostgreSQLEngine: HistoryStore {
 
     package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
 
+    package func lastHistoryPlace() throws -> HistoryPlace { try readHistory { try $0.lastPlace() } }
+
     package var historySetBacks: UInt64 { setBacks.load(ordering: .acquiring) }
 
     package func lastGivenHistoryNumber() throws -> Int64? {
@@ -67,10 +69,10 @@ extension PostgreSQLEngine: HistoryStore {
     package func forgetOwnTransactions() { own.withLock { $0 = OwnTransactions() } }
 
     package func history(_ query: HistoryQuery) throws -> [HistoryRecord] {
-        let (records, identifiers) = try readHistory { try $0.records(query) }
+        let records = try readHistory { try $0.records(query) }
         own.withLock { own in
-            for (record, identifier) in zip(records, identifiers) {
-                own.note(record.transaction.number, of: identifier)
+            for transaction in records.map(\.transaction) {
+                if let identifier = transaction.identifier { own.note(transaction.number, of: identifier) }
             }
         }
         return records
@@ -89,14 +91,14 @@ extension PostgreSQLEngine: HistoryStore {
         }
     }
 
-    package func setHistoryConsumer(_ name: String, to number: Int64) throws {
+    package func setHistoryConsumer(_ name: String, to place: HistoryPlace) throws {
         try writeHistory { connection, queries in
             // A consumer that is known may be late. That changes nothing.
             let known = try connection.query("SELECT 1 FROM strata_consumer WHERE name = $1", [.text(name)])
             if known.rowCount > 0 {
-                try queries.requireReached(number)
+                try queries.requireReached(place.number, place.transaction)
             } else {
-                try queries.requireCovered(number)
+                try queries.requireCovered(place.number, place.transaction)
             }
             // The number never decreases, as several readers may share the name and one is slower.
             try connection.query(
@@ -104,7 +106,7 @@ extension PostgreSQLEngine: HistoryStore {
                 INSERT INTO strata_consumer AS c (name, number, seen) VALUES ($1, $2, \(HistoryQueries.now)) ON CONFLICT (name)
                 DO UPDATE SET number = GREATEST(c.number, excluded.number), seen = GREATEST(c.seen, excluded.seen)
                 """,
-                [.text(name), .int8(number)]
+                [.text(name), .int8(place.number)]
             )
         }
     }

@@ -13,6 +13,9 @@ package protocol HistoryStore: RowStore {
     /// The number of the last transaction, purged ones included; 0 before the first.
     func lastHistoryNumber() throws -> Int64
 
+    /// The same, with what tells that transaction from another one that gets its number, if the store knows that.
+    func lastHistoryPlace() throws -> HistoryPlace
+
     /// Whether this store object has written the transaction of that number itself.
     ///
     /// May be false for one that it has, if it was long ago.
@@ -52,9 +55,9 @@ package protocol HistoryStore: RowStore {
 
     /// Notes how far a consumer has read.
     ///
-    /// - Throws: 134301 for a number that is ahead of the history; of a consumer that is not known, also for one that was
-    ///   purged.
-    func setHistoryConsumer(_ name: String, to number: Int64) throws
+    /// - Throws: 134301 for a place that is ahead of the history, or after a transaction that is not in it; of a consumer that is not known, also
+    ///   for one that was purged.
+    func setHistoryConsumer(_ name: String, to place: HistoryPlace) throws
 
     /// Forgets a consumer.
     func removeHistoryConsumer(_ name: String) throws
@@ -69,6 +72,23 @@ package protocol HistoryStore: RowStore {
 extension HistoryStore {
     /// None, of a store that tells it by an expired token alone.
     package var historySetBacks: UInt64 { 0 }
+
+    package func lastHistoryPlace() throws -> HistoryPlace { HistoryPlace(number: try lastHistoryNumber()) }
+}
+
+/// A place in the history of one store: after a transaction.
+package struct HistoryPlace: Sendable {
+    /// The transaction's number; 0 for the place before the first.
+    package var number: Int64
+    /// What the transaction is, whatever its number.
+    ///
+    /// A server that has lost its last transactions gives their numbers to others. `nil` if it is unknown.
+    package var transaction: UUID?
+
+    package init(number: Int64, transaction: UUID? = nil) {
+        self.number = number
+        self.transaction = transaction
+    }
 }
 
 /// The authors of transactions that the framework writes by itself.
@@ -98,6 +118,8 @@ package struct HistoryQuery: Sendable {
     ///
     /// They must all be there still.
     package var after: Int64?
+    /// What the transaction with the number `after` has to be, if it is there; `nil` for any.
+    package var afterTransaction: UUID?
     /// Only transactions up to this number.
     package var until: Int64?
     /// Only later transactions, in seconds since the reference date.
@@ -118,6 +140,12 @@ package struct HistoryQuery: Sendable {
         self.since = since
         self.wantsChanges = wantsChanges
         self.limit = limit
+    }
+
+    /// Asks for the transactions after a place.
+    package mutating func begin(after place: HistoryPlace?) {
+        after = place?.number
+        afterTransaction = place?.transaction
     }
 }
 
@@ -148,6 +176,8 @@ package final class HistoryTransactionRecord: Sendable {
     package let bundleID: String?
     package let contextName: String?
     package let processID: String?
+    /// What the transaction is, whatever its number; `nil` if the store keeps nothing of the kind.
+    package let identifier: UUID?
 
     package init(
         number: Int64,
@@ -155,8 +185,10 @@ package final class HistoryTransactionRecord: Sendable {
         author: String?,
         bundleID: String?,
         contextName: String?,
-        processID: String?
+        processID: String?,
+        identifier: UUID? = nil
     ) {
+        self.identifier = identifier
         self.number = number
         self.time = time
         self.author = author
@@ -164,6 +196,11 @@ package final class HistoryTransactionRecord: Sendable {
         self.contextName = contextName
         self.processID = processID
     }
+}
+
+extension HistoryTransactionRecord {
+    /// The place after it.
+    package var place: HistoryPlace { HistoryPlace(number: number, transaction: identifier) }
 }
 
 /// What may happen to a row.

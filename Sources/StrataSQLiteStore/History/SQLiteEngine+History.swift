@@ -47,7 +47,8 @@ extension SQLiteEngine: HistoryStore {
         try readHistory { try HistoryConsumers(connection: $0.connection).all() }
     }
 
-    package func setHistoryConsumer(_ name: String, to number: Int64) throws {
+    package func setHistoryConsumer(_ name: String, to place: HistoryPlace) throws {
+        let number = place.number
         let file = try openFile()
         let history = try history(of: file)
         try writeHistory { connection in

@@ -22,7 +22,22 @@ struct HistoryTokenTests {
         try expectEqual(JSONDecoder().decode([String: [String: Int]].self, from: data), ["token": ["A": 3, "B": 7]])
     }
 
-    @Test(arguments: ["{\"A\": -1}", "[1]", "{\"A\": \"x\"}", "{\"A\": 1e40}", "3"])
+    @Test
+    func `a token may say which transaction a number stands for`() throws {
+        let id = UUID()
+        let text = "{\"A\": 3, \"B\": {\"number\": 7, \"transaction\": \"\(id.uuidString)\"}}"
+        let told = try JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8))
+        expectEqual(told, token)
+        let encoded = try JSONSerialization.jsonObject(with: JSONEncoder().encode(told)) as? [String: Any]
+        expectEqual(encoded?["A"] as? Int, 3)
+        expectEqual((encoded?["B"] as? [String: Any])?["transaction"] as? String, id.uuidString)
+        let archive = try NSKeyedArchiver.archivedData(withRootObject: told, requiringSecureCoding: true)
+        let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSPersistentHistoryToken.self, from: archive)
+        let again = try JSONSerialization.jsonObject(with: JSONEncoder().encode(require(back))) as? [String: Any]
+        expectEqual((again?["B"] as? [String: Any])?["transaction"] as? String, id.uuidString)
+    }
+
+    @Test(arguments: ["{\"A\": {\"number\": -1}}", "{\"A\": -1}", "[1]", "{\"A\": \"x\"}", "{\"A\": 1e40}", "3"])
     func `what is no token does not decode`(_ text: String) {
         expectThrows(DecodingError.self) {
             try JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8))

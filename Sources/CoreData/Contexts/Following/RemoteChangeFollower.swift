@@ -145,8 +145,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         guard let token = coordinator?.currentPersistentHistoryToken(fromStores: stores) else { return }
         state.withLock { state in
             // A store that was there before keeps its place, unless it is an older copy now.
-            let places = state.token.transactionNumbers.merging(token.transactionNumbers, uniquingKeysWith: min)
-            state.token = NSPersistentHistoryToken(transactionNumbers: places)
+            state.token = NSPersistentHistoryToken(
+                state.token.places.merging(token.places) { $1.number < $0.number ? $1 : $0 }
+            )
         }
     }
 
@@ -176,7 +177,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         _ coordinator: NSPersistentStoreCoordinator
     ) throws -> Bool {
         var query = HistoryQuery()
-        query.after = token.transactionNumbers[name] ?? 0
+        query.begin(after: token.places[name] ?? HistoryPlace(number: 0))
         query.limit = Self.portion
         let records = try store.history(query)
         guard let last = records.last else { return false }
@@ -191,17 +192,17 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             }
         }
         hand(ChangeMessage(coalescing: messages), own: ChangeMessage(coalescing: ownMessages), coordinator)
-        move(name, to: last.transaction.number)
+        move(name, to: last.transaction.place)
         return records.count == Self.portion
     }
 
     /// Notes the place in a store's history, which may lie behind the one before: the store may have become an older
     /// copy.
-    private func move(_ store: String, to number: Int64) {
+    private func move(_ store: String, to place: HistoryPlace) {
         state.withLock { state in
-            var places = state.token.transactionNumbers
-            places[store] = number
-            state.token = NSPersistentHistoryToken(transactionNumbers: places)
+            var places = state.token.places
+            places[store] = place
+            state.token = NSPersistentHistoryToken(places)
         }
     }
 
@@ -230,13 +231,13 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     ) throws {
         let setBacks = store.historySetBacks
         // The place first: what is written from here on is read as news.
-        let number = try store.lastHistoryNumber()
+        let place = try store.lastHistoryPlace()
         // In an older copy others give their transactions numbers that own ones had.
         store.forgetOwnTransactions()
         entry.cache.removeAll()
         coordinator.commits.publishUnknownChanges()
         for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
-        move(name, to: number)
+        move(name, to: place)
         state.withLock { $0.setBacks[name] = setBacks }
     }
 }
@@ -287,9 +288,7 @@ extension NSPersistentStoreCoordinator {
         }
         let start = token.map { token in
             // A store that the token does not name is followed from now on.
-            NSPersistentHistoryToken(
-                transactionNumbers: current.transactionNumbers.merging(token.transactionNumbers) { $1 }
-            )
+            NSPersistentHistoryToken(current.places.merging(token.places) { $1 })
         }
         return RemoteChangeFollower(self, contexts, start ?? current, setBacks: setBacks)
     }
