@@ -346,27 +346,41 @@ package final class Connection: @unchecked Sendable {
         return !isBroken
     }
 
-    /// Waits for a notification, for another file to become readable, or for a time.
-    package func waitForNotification(orFor other: Int32, seconds: Double) throws {
-        try requireUsable()
-        if takeNotifications() { return }
-        var places = [
-            pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0),
-            pollfd(fd: other, events: Int16(POLLIN), revents: 0),
-        ]
-        poll(&places, 2, Int32(seconds * 1000))
-        guard places[0].revents != 0 else { return }
-        try consumeInput()
-        _ = takeNotifications()
+    /// Waits for a notification of another session, for another file to become readable, or for a time.
+    ///
+    /// - Parameters:
+    ///   - other: The other file; -1 for none.
+    ///   - seconds: The time.
+    /// - Returns: How many notifications have come.
+    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    @discardableResult
+    package func waitForNotification(orFor other: Int32, seconds: Double) throws -> Int {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while true {
+            try requireUsable()
+            let count = takeNotifications()
+            let rest = (end - .now) / .milliseconds(1)
+            if count > 0 || rest <= 0 { return count }
+            var places = [
+                pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0),
+                pollfd(fd: other, events: Int16(POLLIN), revents: 0),
+            ]
+            poll(&places, 2, Int32(min(rest.rounded(.up), 1e9)))
+            if places[0].revents != 0 { try consumeInput() }
+            if places[1].revents != 0 { return takeNotifications() }
+        }
     }
 
-    private func takeNotifications() -> Bool {
-        var hasSome = false
+    /// Takes what was told to the session.
+    ///
+    /// - Returns: How many others have told.
+    private func takeNotifications() -> Int {
+        var count = 0
         while let notification = PQnotifies(handle) {
+            if notification.pointee.be_pid != serverProcess { count += 1 }
             PQfreemem(notification)
-            hasSome = true
         }
-        return hasSome
+        return count
     }
 
     // MARK: - Errors

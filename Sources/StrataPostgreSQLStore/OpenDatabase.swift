@@ -87,6 +87,8 @@ final class OpenDatabase: Sendable {
     let replicas: Replicas?
     /// Whether the server lets several connections see one version.
     let sharesVersions = Atomic(true)
+    /// Told when another server has taken the place of the one that was written to.
+    let onFailover = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
@@ -120,10 +122,12 @@ final class OpenDatabase: Sendable {
         places = PlacesByEntity(mapping)
         versions = HeldVersions(most: request.pinnedVersions.most)
         derived = DerivedPlan(mapping)
-        pool.onFailover { [weak keys, weak replicas] in
+        pool.onFailover { [weak self] in
+            guard let self else { return }
             // What the old server had given out last, the new one may not know of.
-            keys?.forget()
-            replicas?.forgetPosition()
+            keys.forget()
+            self.replicas?.forgetPosition()
+            onFailover.withLock { $0 }?()
         }
     }
 

@@ -333,6 +333,40 @@ struct FailoverTests {
         }
     }
 
+    @Test func `a watcher leaves the old server as soon as anybody has found the new one`() throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(
+            try url([proxy.folder, replica.folder]),
+            history: true,
+            [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+        )
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        try stack.lookOnlyWhenTold()
+        let told = Atomic(0)
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: stack.coordinator,
+            queue: nil
+        ) { _ in told.add(1, ordering: .releasing) }
+        defer { NotificationCenter.default.removeObserver(token) }
+        // The old server goes on for the watcher alone, as nobody else is let in.
+        proxy.isSilent.withLock { $0 = true }
+        try primary.connection().command(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+            AND query NOT LIKE '%strata_history%' AND query NOT LIKE '%strata_transaction%'
+            """
+        )
+        try replica.promote()
+        let before = told.load(ordering: .acquiring)
+        try expectEqual(stack.cities(), ["Rome"])
+        try wait { told.load(ordering: .acquiring) > before }
+    }
+
     @Test func `a save that no standby has confirmed is in doubt when its connection breaks`() throws {
         let (primary, replica) = try pair()
         let proxy = try FaultProxy(to: primary.url)

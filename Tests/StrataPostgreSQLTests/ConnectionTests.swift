@@ -7,6 +7,16 @@ import Testing
 
 @Suite("Connections to PostgreSQL", .enabled(if: Server.isThere))
 struct ConnectionTests {
+    @Test func `who listens is told of what others say, and not of what it says itself`() throws {
+        let channel = "channel_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        let (listener, other) = (try Server.connection(), try Server.connection())
+        try listener.command("LISTEN \(channel)")
+        try listener.command("NOTIFY \(channel)")
+        try expectEqual(listener.waitForNotification(orFor: -1, seconds: 0.2), 0)
+        try other.command("NOTIFY \(channel)")
+        try expectEqual(listener.waitForNotification(orFor: -1, seconds: 60), 1)
+    }
+
     @Test(arguments: [
         "0", "1", "-1", "10000", "-9999", "0.1", "-0.0001", "123456789012345678901234567890.12345678", "1e-20",
         "12300000000",

@@ -34,6 +34,11 @@ public struct CoreDataStatistics: Sendable {
         public let pool: Pool?
         /// How far each named consumer is behind the history; empty without a history.
         public let historyLag: [HistoryLag]
+        /// How long ago a store on a server was last asked for what others have saved: so old may cached rows be.
+        ///
+        /// About a second at most, unless the server is away. `nil` without a history, which leaves cached rows as old as they are, and of other
+        /// stores, which look with each read.
+        public let historyAge: Duration?
     }
 
     /// The connections to a store's database, and its files.
@@ -101,6 +106,7 @@ extension NSPersistentStoreCoordinator {
 extension OpenStore {
     fileprivate var statistics: CoreDataStatistics.Store {
         let use = cache.use
+        let figures = rows.figures
         return CoreDataStatistics.Store(
             identifier: store.identifier,
             name: store.url.flatMap { $0.path == "/dev/null" ? nil : $0.lastPathComponent } ?? store.type,
@@ -108,7 +114,7 @@ extension OpenStore {
             cachedBytes: use.bytes,
             cacheHits: use.hits,
             cacheMisses: use.misses,
-            pool: rows.figures.map { figures in
+            pool: figures.map { figures in
                 CoreDataStatistics.Pool(
                     readers: figures.readers,
                     readerLimit: figures.readerLimit,
@@ -120,7 +126,8 @@ extension OpenStore {
                     logSize: figures.logSize
                 )
             },
-            historyLag: historyLag
+            historyLag: historyLag,
+            historyAge: figures?.historyAge
         )
     }
 

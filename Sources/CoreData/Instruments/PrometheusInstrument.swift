@@ -116,6 +116,7 @@ public final class PrometheusInstrument: CoreDataInstrument {
         gauge("pinned_versions") { $0.pool.map { "\($0.pinnedVersions)" } }
         gauge("file_bytes") { $0.pool.map { "\($0.fileSize)" } }
         gauge("log_bytes") { $0.pool.map { "\($0.logSize)" } }
+        gauge("history_age_seconds") { $0.historyAge.map { "\($0 / .seconds(1))" } }
         let lags = statistics.stores.flatMap { store in store.historyLag.map { (store, $0) } }
         if !lags.isEmpty { lines.append("# TYPE coredata_history_lag gauge") }
         for (store, lag) in lags {

@@ -24,9 +24,20 @@ final class ChangeWatcher: @unchecked Sendable {
     private var last: Int64
     private var timeline: Int64?
     private var mayNotify = true
+    private let seen = Mutex(ContinuousClock.now)
 
     /// After how many milliseconds it looks though nobody has woken it up.
     let interval = Atomic(1_000)
+    /// How often it has looked.
+    let looks = Atomic(0)
+
+    /// Since when others may have saved without its knowing.
+    var lastSeen: ContinuousClock.Instant { seen.withLock { $0 } }
+
+    /// For how many seconds the server may be silent, or let it wait for a new connection: cached rows grow old meanwhile.
+    private static let longestSilence = 10.0
+    /// The least time in milliseconds between two wake-ups that it sends, and between two looks.
+    private static let pause = 10.0
 
     init(_ database: OpenDatabase, last: Int64, _ engine: @escaping @Sendable () -> PostgreSQLEngine?) {
         self.database = database
@@ -66,7 +77,7 @@ final class ChangeWatcher: @unchecked Sendable {
         wake()
     }
 
-    private func wake() {
+    func wake() {
         var one: UInt8 = 1
         _ = write(wakeUp.write, &one, 1)
     }
@@ -76,16 +87,25 @@ final class ChangeWatcher: @unchecked Sendable {
     private func run() {
         var connection: Connection?
         while !isStopped.load(ordering: .acquiring) {
+            let wakesOthers = isAnnounced.exchange(false, ordering: .acquiringAndReleasing)
             do {
+                if let timeline = connection?.timeline, timeline != database.pool.currentTimeline { connection = nil }
                 let current = try connection ?? listen()
                 connection = current
-                if isAnnounced.exchange(false, ordering: .acquiringAndReleasing) { try wakeUpOthers(current) }
-                try look(current)
-                try wait(current)
+                let start = ContinuousClock.now
+                try database.pool.letWork(current) {
+                    // First the numbers: whoever is woken up need not come for them too.
+                    try number(current)
+                    if wakesOthers { try wakeUpOthers(current) }
+                    try look(current)
+                }
+                seen.withLock { $0 = start }
+                try wait(current, since: start)
             } catch {
                 // The server is away: it is looked for again, and the history tells then what has happened.
                 connection = nil
-                sleep(1)
+                if wakesOthers { isAnnounced.store(true, ordering: .releasing) }
+                sleep(milliseconds: 1_000)
             }
         }
     }
@@ -93,13 +113,15 @@ final class ChangeWatcher: @unchecked Sendable {
     /// What wake-ups are called: a digest of the schema's name, which whoever has the store open knows.
     ///
     /// PostgreSQL cuts names off that are too long, and wakes nobody up by them.
-    private var channel: String {
-        let digest = SHA2.sha256(Data(database.pool.target.schema.utf8)).prefix(16)
+    static func channel(of schema: String) -> String {
+        let digest = SHA2.sha256(Data(schema.utf8)).prefix(16)
         return "strata_" + digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
+    private var channel: String { Self.channel(of: database.pool.target.schema) }
+
     private func listen() throws -> Connection {
-        let connection = try database.pool.open()
+        let connection = try database.pool.open(timeout: min(database.pool.timeout, Self.longestSilence))
         // Behind a pooler nobody tells the connection what comes to a session of the server, so it only looks.
         if !connection.isPooled {
             try connection.command("SET synchronous_commit = off")
@@ -135,12 +157,19 @@ final class ChangeWatcher: @unchecked Sendable {
         }
     }
 
+    private func number(_ connection: Connection) throws {
+        #if FaultPoints
+        if FaultGuard.changeWatching.isOff { return }
+        #endif
+        try HistoryQueries.number(connection)
+    }
+
     private func look(_ connection: Connection) throws {
         guard let engine = engine() else { return stop() }
         #if FaultPoints
         if FaultGuard.changeWatching.isOff { return }
         #endif
-        try HistoryQueries.number(connection)
+        looks.add(1, ordering: .relaxed)
         guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest != last else {
             return
         }
@@ -171,17 +200,19 @@ final class ChangeWatcher: @unchecked Sendable {
         told.withLock { $0 }?()
     }
 
-    private func wait(_ connection: Connection) throws {
+    private func wait(_ connection: Connection, since start: ContinuousClock.Instant) throws {
         let seconds = Double(interval.load(ordering: .acquiring)) / 1000
         try connection.waitForNotification(orFor: wakeUp.read, seconds: seconds)
         var bytes = [UInt8](repeating: 0, count: 64)
         _ = read(wakeUp.read, &bytes, 64)
-        // What comes together is told together.
-        if isAnnounced.load(ordering: .acquiring) { sleep(0.01) }
+        // What comes together is told together, and what others tell in quick succession is looked at together.
+        let isAnnounced = isAnnounced.load(ordering: .acquiring)
+        sleep(milliseconds: isAnnounced ? Self.pause : Self.pause - (.now - start) / .milliseconds(1))
     }
 
-    private func sleep(_ seconds: Double) {
-        poll(nil, 0, Int32(seconds * 1000))
+    private func sleep(milliseconds: Double) {
+        guard milliseconds > 0 else { return }
+        poll(nil, 0, Int32(milliseconds.rounded(.up)))
     }
 }
 
@@ -199,6 +230,8 @@ extension PostgreSQLEngine {
         if isLate { noteChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }
         if let told = toldOfChanges.withLock({ $0 }) { new.tell(told) }
+        // It may wait for a server whose place another has taken.
+        database.onFailover.withLock { $0 = { [weak new] in new?.wake() } }
         let old = watcher.withLock { current in
             defer { current = new }
             return current

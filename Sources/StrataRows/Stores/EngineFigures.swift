@@ -12,6 +12,8 @@ package struct EngineFigures: Sendable {
     package var pinnedVersions = 0
     /// For how long the oldest of them has been held.
     package var oldestPin: Duration?
+    /// For how long others may have saved without its being known here; `nil` if each read looks for that, or nothing tells of it.
+    package var historyAge: Duration?
     /// The size of the file, in bytes.
     package var fileSize = 0
     /// The size of the write-ahead log, in bytes.
