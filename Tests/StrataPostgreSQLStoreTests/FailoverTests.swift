@@ -236,7 +236,9 @@ struct FailoverTests {
     }
 
     @Test(arguments: [false, true])
-    func `who follows is told that a failover has lost a save whose number is given once more`(_ isPurged: Bool) throws {
+    func `who follows is told that a failover has lost a save whose number is given once more`(_ isPurged: Bool)
+        throws
+    {
         let primary = try PrivateServer(["synchronous_commit=on"])
         let replica = try PrivateServer(following: primary)
         let proxy = try FaultProxy(to: replica.url)
@@ -278,7 +280,8 @@ struct FailoverTests {
         try wait { name() == "Roma" }
     }
 
-    @Test func `a history token of a save that a failover has lost has expired, though others have its number`() throws {
+    @Test func `a history token of a save that a failover has lost has expired, though others have its number`() throws
+    {
         let primary = try PrivateServer(["synchronous_commit=on"])
         let replica = try PrivateServer(following: primary)
         let stack = try ServerStack(primary.url, history: true)
@@ -300,7 +303,8 @@ struct FailoverTests {
             from: NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
         )
         let encoded = try JSONDecoder().decode(NSPersistentHistoryToken.self, from: JSONEncoder().encode(token))
-        for lost in try [token, require(archived), encoded, require(transactions.last).token, before.advanced(to: token)] {
+        let told = try require(transactions.last).token
+        for lost in try [token, require(archived), encoded, told, before.advanced(to: token)] {
             let error = expectThrows(CocoaError.self) { try changes(of: others, after: lost) }
             expectEqual(error?.code.rawValue, NSPersistentHistoryTokenExpiredError)
             let consumer = expectThrows(CocoaError.self) {
