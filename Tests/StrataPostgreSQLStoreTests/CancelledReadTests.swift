@@ -12,7 +12,9 @@ import Testing
 struct CancelledReadTests {
     /// How many cities a reading finds.
     @Sendable
-    private static func count(_ pinned: PinnedStack, _ reading: PostgreSQLReading, _ control: FetchControl) throws -> Int {
+    private static func count(_ pinned: PinnedStack, _ reading: PostgreSQLReading, _ control: FetchControl) throws
+        -> Int
+    {
         let model = pinned.stack.coordinator.managedObjectModel
         var specification = FetchSpecification()
         specification.entity = model.entitiesByName["City"]

@@ -16,8 +16,10 @@ struct CancellingTests {
         let session = try TestDatabase.session(stack.storeURL)
         /// The processes of the server that wait for the table.
         func waiters() throws -> [Int64] {
-            try session.query("SELECT pid::bigint FROM pg_catalog.pg_locks WHERE relation = 'city'::regclass AND NOT granted")
-                .rows.map { $0.int64(0) }
+            try session.query(
+                "SELECT pid::bigint FROM pg_catalog.pg_locks WHERE relation = 'city'::regclass AND NOT granted"
+            )
+            .rows.map { $0.int64(0) }
         }
         var processes: Set<Int64> = []
         for _ in 1...2 {

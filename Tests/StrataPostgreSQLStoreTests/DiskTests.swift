@@ -104,7 +104,8 @@ struct DiskTests {
         let context = stack.context()
         let followed = try context.performAndWait {
             let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
-            return try (context.execute(request) as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction]
+            return try (context.execute(request) as? NSPersistentHistoryResult)?.result
+                as? [NSPersistentHistoryTransaction]
         }
         expectEqual(followed?.count, 8)
         expectEqual(Set(followed?.compactMap { $0.changes?.first?.changedObjectID } ?? []).count, 8)

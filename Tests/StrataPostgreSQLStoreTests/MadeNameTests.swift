@@ -46,9 +46,13 @@ struct MadeNameTests {
             for entity in [first, second] {
                 entity.properties = ["one", "two"].map { StoreModels.attribute(start + $0, .string) }
             }
-            let (many, others) = (StoreModels.toMany(start + "many", second), StoreModels.toMany(start + "others", first))
+            let (many, others) = (
+                StoreModels.toMany(start + "many", second), StoreModels.toMany(start + "others", first)
+            )
             StoreModels.connect(many, others)
-            let (owner, owned) = (StoreModels.toOne(start + "owner", first), StoreModels.toMany(start + "owned", second))
+            let (owner, owned) = (
+                StoreModels.toOne(start + "owner", first), StoreModels.toMany(start + "owned", second)
+            )
             StoreModels.connect(owner, owned)
             first.properties += [many, owned]
             second.properties += [others, owner]
@@ -161,7 +165,9 @@ struct MadeNameTests {
 
     // MARK: - Width
 
-    @Test func `a table has as many columns as the server allows, and a model that needs more is refused by name`() throws {
+    @Test func `a table has as many columns as the server allows, and a model that needs more is refused by name`()
+        throws
+    {
         func model(_ count: Int) -> NSManagedObjectModel {
             StoreModels.model(
                 StoreModels.entity("Thing", (0..<count).map { StoreModels.attribute("a\($0)", .string) })

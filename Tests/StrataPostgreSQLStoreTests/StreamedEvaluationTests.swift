@@ -304,7 +304,9 @@ struct StreamedEvaluationTests {
         }
     }
 
-    @Test func `rows that are read whole are of the moment at which they were sorted, whatever others save in between`() throws {
+    @Test func `rows that are read whole are of the moment at which they were sorted, whatever others save in between`()
+        throws
+    {
         try Self.withItems(10_000) { proxy, context in
             let url = try require(context.persistentStoreCoordinator?.persistentStores.first?.url)
             let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems
@@ -331,7 +333,10 @@ struct StreamedEvaluationTests {
             try context.performAndWait {
                 let found = try context.fetch(request)
                 expectEqual(found.map { $0.value(forKey: "number") as? Int }, Array(0..<12))
-                expectEqual(found.map { ($0.value(forKey: "payload") as? String)?.count }, Array(repeating: 500, count: 12))
+                expectEqual(
+                    found.map { ($0.value(forKey: "payload") as? String)?.count },
+                    Array(repeating: 500, count: 12)
+                )
             }
             expect(changes.current != nil)
         }

@@ -14,7 +14,8 @@ struct HistoryQueries {
     let connection: Connection
 
     /// The time by the server's clock, which all machines share, in seconds since the reference date.
-    static let now = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) - \(Int(Date.timeIntervalBetween1970AndReferenceDate)))"
+    static let now =
+        "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) - \(Int(Date.timeIntervalBetween1970AndReferenceDate)))"
 
     // MARK: - Numbers
 

@@ -108,7 +108,10 @@ struct CommitMark {
             if found[0].int64(0) != 0 { return true }
             // One that only follows may not have it yet, and may be promoted once it has.
             guard found[0].int64(1) == 0 else {
-                throw PostgreSQLError(.server, "the server only follows another one, and has not heard of the transaction")
+                throw PostgreSQLError(
+                    .server,
+                    "the server only follows another one, and has not heard of the transaction"
+                )
             }
             return false
         }

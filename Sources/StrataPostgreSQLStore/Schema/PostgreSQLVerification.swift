@@ -89,7 +89,9 @@ package struct PostgreSQLVerification {
             var counts = columns.map { _ in 0 }
             let names = columns.map(\.description).joined(separator: ", ")
             try connection.each("SELECT \(names) FROM \(table.name)") { row in
-                for index in columns.indices where !row.isNull(index) && row.decimal(index) == nil { counts[index] += 1 }
+                for index in columns.indices where !row.isNull(index) && row.decimal(index) == nil {
+                    counts[index] += 1
+                }
                 return true
             }
             for (column, count) in zip(columns, counts) where count > 0 {

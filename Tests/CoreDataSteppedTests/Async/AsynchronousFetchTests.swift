@@ -240,7 +240,8 @@ struct AsynchronousFetchTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `cancelled while the store searches, a fetch delivers an empty result at once and leaves nothing open (CS-158)`()
+    func
+        `cancelled while the store searches, a fetch delivers an empty result at once and leaves nothing open (CS-158)`()
         async throws
     {
         let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 1]

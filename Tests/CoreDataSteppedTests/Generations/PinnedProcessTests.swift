@@ -21,7 +21,9 @@ struct PinnedProcessTests {
     }
 
     @Test(arguments: StoreKind.isPostgreSQL ? [Place.server] : [.file, .log])
-    func `a pin is kept while another process deletes and rewrites everything, and empties the log if it can`(_ place: Place)
+    func `a pin is kept while another process deletes and rewrites everything, and empties the log if it can`(
+        _ place: Place
+    )
         async throws
     {
         let folder = try SharedFolder(signals: "begin", "written", "free")
