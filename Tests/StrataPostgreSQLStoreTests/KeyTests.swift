@@ -63,7 +63,7 @@ struct KeyTests {
     }
 
     @Test func `a server that was started again is asked for new keys, as it may give the old ones to others`() throws {
-        let server = try PrivateServer()
+        let server = try PrivateServer(["synchronous_commit=on"])
         let stack = try ServerStack(server.url)
         try stack.insert("Rome")
         try server.halt()

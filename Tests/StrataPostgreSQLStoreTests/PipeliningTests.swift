@@ -180,9 +180,13 @@ struct PipeliningTests {
         try FaultProxy.withStore { proxy, schema, coordinator in
             let context = context(coordinator)
             try context.performAndWait {
-                for number in 0..<100 { City(context: context).name = "\(number)" }
+                let cities = (0..<100).map { number in
+                    let city = City(context: context)
+                    city.name = "\(number)"
+                    return city
+                }
                 try context.save()
-                for city in context.registeredObjects { city.setValue(7, forKey: "population") }
+                for city in cities { city.population = 7 }
                 try Server.connection().command("UPDATE \"\(schema)\".city SET strata_version = 9, population = 5")
                 let before = proxy.trips.withLock { $0 }
                 let error = expectThrows(CocoaError.self) { try context.save() }
