@@ -222,7 +222,7 @@ struct FoldedTextTests {
             try context.save()
             try store.command("ANALYZE person")
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
-            for format in ["nick ==[cd] 'NE 17'", "nick LIKE[cd] 'nÉ 2?9?'", "nick BEGINSWITH[cd] 'NE 299'"] {
+            for format in ["nick ==[cd] 'NE 17'", "nick LIKE[cd] 'nÉ 29?1'", "nick BEGINSWITH[cd] 'NE 299'"] {
                 request.predicate = NSPredicate(format: format)
                 try expectEqual(context.explain(request).answers.first?.indexes, ["person_strata_cd_nick_index"])
             }

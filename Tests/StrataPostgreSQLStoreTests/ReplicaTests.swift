@@ -64,17 +64,16 @@ struct ReplicaTests {
     @Test func `a replica that has everything answers, though the primary has begun a page of its log`() async throws {
         let primary = try PrivateServer()
         let replica = try PrivateServer(following: primary)
-        let stack = try ServerStack(primary.url, following(replica.url, wait: 5))
+        // Not so long that the primary writes to its log by itself, as it does every 15 seconds.
+        let stack = try ServerStack(primary.url, following(replica.url, wait: 10))
         let others = try ServerStack(primary.url)
         let reader = stack.context(readsFromReplicas: true)
         try stack.insert("Rome")
         try await expectEqual(Cities.awaited(reader), ["Rome"])
         try stack.insert("Oslo")
         try primary.connection().command("SELECT pg_switch_wal()")
-        let start = ContinuousClock.now
         try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])
-        expect(.now - start < .seconds(2))
-        // It was the replica.
+        // It was the replica: the primary would be asked once more.
         try pause(replica)
         try others.insert("Bern")
         try await expectEqual(Cities.awaited(reader), ["Oslo", "Rome"])

@@ -81,7 +81,9 @@ extension PostgreSQLEngine {
             return try LockTurns(connection, timeout: request.timeout).transaction {
                 try attempt(request, target, pool, connection)
             }
-        } catch let error as PostgreSQLError where error.sqlState == "55P03" || error.kind != .server {
+        } catch let error as PostgreSQLError
+            where error.sqlState == "55P03" || ![.server, .rolledBack].contains(error.kind)
+        {
             throw error
         } catch let error as CocoaError where [.migration, .migrationCancelled].contains(error.code) {
             throw error
