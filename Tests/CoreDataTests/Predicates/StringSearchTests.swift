@@ -60,7 +60,7 @@ struct StringSearchTests {
         let context = try context(kind, name: Self.long)
         context.performAndWait {
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
-            request.predicate = NSPredicate(format: "name LIKE %@", "*a?\(Self.half)b*")
+            request.predicate = NSPredicate(format: "name LIKE %@", "*a?\(Self.half)?b*")
             let time = processorTime {
                 let error = expectThrows(CocoaError.self) { try context.fetch(request) }
                 expectEqual(error?.code, .persistentStoreOperation)
