@@ -8,56 +8,87 @@ import Testing
 @testable import CoreData
 @testable import StrataPostgreSQLStore
 
-@Suite("Reads of PostgreSQL stores that are cancelled while they wait", .enabled(if: Server.isThere))
-struct CancelledReadTests {
-    /// How many cities a reading finds.
-    @Sendable
-    private static func count(_ pinned: PinnedStack, _ reading: PostgreSQLReading, _ control: FetchControl) throws
-        -> Int
-    {
-        let model = pinned.stack.coordinator.managedObjectModel
-        var specification = FetchSpecification()
-        specification.entity = model.entitiesByName["City"]
-        let store = try require(pinned.stack.coordinator.openStores.first)
-        var plan = try FetchPlanner(model: pinned.stack.context().model).plan(specification)
-            .asked(ofStore: store.number)
-        plan.control = control
-        return try reading.rows(for: plan).count
+extension ServerStack {
+    /// Counts the cities that a read finds, on a thread of its own, until somebody cancels it.
+    func reading(_ reading: PostgreSQLReading, _ control: FetchControl) -> Errand<Int> {
+        Errand { [self] in
+            var specification = FetchSpecification()
+            specification.entity = coordinator.managedObjectModel.entitiesByName["City"]
+            let store = try require(coordinator.openStores.first)
+            var plan = try FetchPlanner(model: context().model).plan(specification).asked(ofStore: store.number)
+            plan.control = control
+            return try reading.rows(for: plan).count
+        }
     }
+}
 
-    /// Cancels a read once `isWaiting` holds, and expects that it ends by that, long before the store's time-out.
-    private func cancel(_ control: FetchControl, _ read: Errand<Int>, once isWaiting: () -> Bool) throws {
+extension Errand {
+    /// Cancels this read once `isWaiting` holds, and expects that it ends by that, long before the store's time-out.
+    ///
+    /// Threads do all of it: tasks would wait for other tests.
+    func cancel(by control: FetchControl, once isWaiting: () throws -> Bool) throws {
         try waitUntil(isWaiting)
         let start = ContinuousClock.now
         control.cancel()
-        let error = expectThrows(CocoaError.self) { try read.wait() }
+        let error = expectThrows(CocoaError.self) { _ = try wait() }
         expectEqual(error?.code, .userCancelled)
         expect(.now - start < .seconds(20))
     }
+}
+
+@Suite("Reads of PostgreSQL stores that are cancelled while they wait", .enabled(if: Server.isThere))
+struct CancelledReadTests {
+    private static var options: [String: Any] {
+        [NSPersistentStoreConnectionPoolMaxSizeKey: 1, NSPersistentStoreTimeoutOption: 40]
+    }
 
     @Test func `who waits for a connection`() throws {
-        let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 1, NSPersistentStoreTimeoutOption: 40])
+        let pinned = try PinnedStack(Self.options)
         let taken = try pinned.database.pool.take()
         let control = FetchControl()
-        let reading = PostgreSQLReading(pinned.database)
-        let read = Errand { try Self.count(pinned, reading, control) }
-        try cancel(control, read) { pinned.database.pool.waiterCount == 1 }
+        let read = pinned.stack.reading(PostgreSQLReading(pinned.database), control)
+        try read.cancel(by: control) { pinned.database.pool.waiterCount == 1 }
         pinned.database.pool.give(back: taken)
         try expectEqual(pinned.stack.cities(), [])
     }
 
     @Test func `who waits for others that read the same version`() throws {
-        let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 1, NSPersistentStoreTimeoutOption: 40])
+        let pinned = try PinnedStack(Self.options)
         try pinned.stack.insert("Rome")
         let version = try pinned.version()
         let taken = try pinned.database.pool.take()
         let control = FetchControl()
         let reading = PostgreSQLReading(pinned.database, at: version)
         try version.read { _ in
-            let read = Errand { try Self.count(pinned, reading, control) }
-            try cancel(control, read) { version.waiterCount == 1 }
+            try pinned.stack.reading(reading, control).cancel(by: control) { version.waiterCount == 1 }
         }
         pinned.database.pool.give(back: taken)
-        try expectEqual(Self.count(pinned, reading, FetchControl()), 1)
+        try expectEqual(pinned.stack.reading(reading, FetchControl()).wait(), 1)
+    }
+
+    @Test func `whom the server lets wait for a lock, and its connection serves the next one`() throws {
+        let pinned = try PinnedStack(Self.options)
+        try pinned.stack.insert("Porto")
+        let session = try pinned.direct()
+        /// The processes of the server that wait for the table.
+        func waiters() throws -> [Int64] {
+            let sql = "SELECT pid::bigint FROM pg_catalog.pg_locks WHERE relation = 'city'::regclass AND NOT granted"
+            return try session.query(sql).rows.map { $0.int64(0) }
+        }
+        let reading = PostgreSQLReading(pinned.database)
+        var processes: Set<Int64> = []
+        for _ in 1...2 {
+            try session.command("BEGIN; LOCK TABLE city IN ACCESS EXCLUSIVE MODE")
+            let control = FetchControl()
+            try pinned.stack.reading(reading, control).cancel(by: control) {
+                try processes.formUnion(waiters())
+                return try !waiters().isEmpty
+            }
+            // Nobody else would stop it: the table stays locked.
+            try waitUntil { try waiters().isEmpty }
+            try session.command("COMMIT")
+            try expectEqual(pinned.stack.reading(reading, FetchControl()).wait(), 1)
+        }
+        expectEqual(processes.count, 1)
     }
 }

@@ -3,6 +3,7 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataPostgreSQL
+import StrataRows
 import TestSupport
 import Testing
 
@@ -47,26 +48,17 @@ struct StoppedServerTests {
         try expectEqual(server.text("SELECT count(*) FROM city"), "2")
     }
 
-    @Test func `a fetch that is cancelled ends, though nobody hears of it`() async throws {
+    @Test func `a fetch that is cancelled ends, though nobody hears of it`() throws {
         let server = try PrivateServer()
         let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 240])
         try stack.insert("Rome")
-        let context = stack.context()
-        try await expectEqual(Cities.awaited(context), ["Rome"])
+        let database = try stack.database
         let processes = try server.freeze()
         defer { server.thaw(processes) }
-        let fetch = Task { try await Cities.awaited(context) }
+        let control = FetchControl()
+        let read = stack.reading(PostgreSQLReading(database), control)
         // It has a connection, and waits for the server.
-        let pool = try stack.database.pool
-        try waitUntil { pool.usedCount == 1 }
-        let start = ContinuousClock.now
-        fetch.cancel()
-        do {
-            _ = try await fetch.value
-            expect(false, "it has come to an end")
-        } catch {
-            expect(.now - start < .seconds(60), "\(error)")
-        }
+        try read.cancel(by: control) { database.pool.usedCount == 1 }
     }
 
     @Test func `a connection whose cancel does not end is given up`() throws {
