@@ -225,7 +225,7 @@ extension PostgreSQLEngine {
         let database = try openDatabase()
         guard database.recordsHistory else { return }
         // Without numbers for those that have none: whoever gives them just now may take long, and the watcher does so later.
-        let last = try lastNumberGiven()
+        let last = try lastNumberSoFar()
         // Not before: what is written in between would be in neither.
         if isLate { noteChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }

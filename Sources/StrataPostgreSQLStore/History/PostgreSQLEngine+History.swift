@@ -21,8 +21,8 @@ extension PostgreSQLEngine: HistoryStore {
         )
     }
 
-    /// The last number that somebody has given.
-    func lastNumberGiven() throws -> Int64 { try unnumbered("SELECT last FROM strata_history") ?? 0 }
+    /// The last number, though there may be transactions that have none yet.
+    func lastNumberSoFar() throws -> Int64 { try unnumbered("SELECT last FROM strata_history") ?? 0 }
 
     /// Asks the history as it is, which gives no numbers.
     private func unnumbered(_ sql: String) throws -> Int64? {

@@ -138,38 +138,31 @@ struct PostgreSQLReading: RowReading {
         _ timeLimit: TimeInterval? = nil,
         _ body: (SnapshotSource) throws -> R
     ) throws -> R {
-        func limited(_ source: SnapshotSource) throws -> R {
-            try source.limited(to: timeLimit, control) { try body(source) }
+        func limited(_ connection: Connection) throws -> R {
+            let source = SnapshotSource(database.queries, connection)
+            return try source.limited(to: timeLimit, control) { try body(source) }
         }
         let isSnapshot = isSnapshot || timeLimit != nil
+        func newest(_ connection: Connection) throws -> R {
+            isSnapshot ? try connection.inSnapshot { try limited(connection) } : try limited(connection)
+        }
         let position = control?.position
         var isRepeated = false
         return try OperationTally.timingStore {
             do {
                 return try PostgreSQLBoundary.run(.reading, database.place) {
                     try waiting(control) { wait in
-                        guard let version else {
-                            if let answer = try readReplica(control, wait, limited) { return answer }
-                            return try database.pool.reading(cancellation: wait) { connection in
-                                // Another session has told of rows before it was lost.
-                                if isRepeated, let position { control?.goBack(to: position) }
-                                isRepeated = true
-                                connection.tellWait()
-                                try database.requireSame(connection)
-                                return try cancelling(connection, control, wait) {
-                                    guard isSnapshot else {
-                                        return try limited(SnapshotSource(database.queries, connection))
-                                    }
-                                    return try connection.inSnapshot {
-                                        try limited(SnapshotSource(database.queries, connection))
-                                    }
-                                }
-                            }
+                        if let version {
+                            return try version.read(control, wait) { try cancelling($0, control, wait, limited) }
                         }
-                        return try version.read(control, wait) { connection in
-                            try cancelling(connection, control, wait) {
-                                try limited(SnapshotSource(database.queries, connection))
-                            }
+                        if let answer = try readReplica(control, wait, limited) { return answer }
+                        return try database.pool.reading(cancellation: wait) { connection in
+                            // Another session has told of rows before it was lost.
+                            if isRepeated, let position { control?.goBack(to: position) }
+                            isRepeated = true
+                            connection.tellWait()
+                            try database.requireSame(connection)
+                            return try cancelling(connection, control, wait, newest)
                         }
                     }
                 }
@@ -190,13 +183,11 @@ struct PostgreSQLReading: RowReading {
     private func readReplica<R>(
         _ control: FetchControl?,
         _ wait: Cancellation?,
-        _ body: (SnapshotSource) throws -> R
+        _ body: (Connection) throws -> R
     ) throws -> R? {
         guard let control, control.mayReadReplica, let replicas = database.replicas else { return nil }
         let position = control.position
-        let answer = try replicas.reading(database, control, wait) { connection in
-            try cancelling(connection, control, wait) { try body(SnapshotSource(database.queries, connection)) }
-        }
+        let answer = try replicas.reading(database, control, wait) { try cancelling($0, control, wait, body) }
         if answer == nil { control.goBack(to: position) }
         return answer
     }
@@ -206,9 +197,9 @@ struct PostgreSQLReading: RowReading {
         _ connection: Connection,
         _ control: FetchControl?,
         _ wait: Cancellation?,
-        _ body: () throws -> R
+        _ body: (Connection) throws -> R
     ) throws -> R {
-        guard let control else { return try body() }
+        guard let control else { return try body(connection) }
         if control.isCancelled { throw CancellationError() }
         let canceller = connection.canceller
         return try control.running(
@@ -216,7 +207,7 @@ struct PostgreSQLReading: RowReading {
                 wait?.cancel()
                 canceller.cancel()
             },
-            body
+            { try body(connection) }
         )
     }
 }

@@ -14,8 +14,6 @@ import StrataLocks
 final class KeyBlocks: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
-    /// What is left of the blocks that were drawn, by the number of the root entity in the model.
-    ///
     private let drawn: Mutex<Drawn>
     /// The number of the process.
     private let process: @Sendable () -> pid_t
@@ -30,6 +28,7 @@ final class KeyBlocks: Sendable {
         ///
         /// A crash can set a sequence back (`synchronous_commit=off`): then the next run gives the same keys to others.
         var run: ServerRun?
+        /// What is left of the blocks, by the number of the root entity in the model.
         var stocks: [Int: Stock] = [:]
     }
 

@@ -37,7 +37,6 @@ struct TransactionAttempt {
 }
 
 extension OpenDatabase {
-
     /// Runs `body` with a connection that writes, once more with another one if its transaction is gone for certain: the connection was lost
     /// before COMMIT was sent, or the server knows that it did not come.
     ///
