@@ -22,6 +22,8 @@ package enum FaultGuard: String, CaseIterable, Sendable {
 
     /// Savers lock rows in the order of their keys.
     case lockOrder = "no-lock-order"
+    /// What a save relies on stays as it is until it has committed.
+    case relianceLock = "no-reliance-lock"
     /// A save finds out that what it leads to is gone.
     case targetCheck = "no-target-check"
     /// Keys are taken from the sequence before they are handed out.

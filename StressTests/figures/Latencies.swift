@@ -1,7 +1,7 @@
 import Foundation
 
 /// How long operations took, in buckets that are a twelfth wider each, so that hours take no more memory than seconds.
-package struct Latencies: Sendable {
+package struct Latencies: Sendable, Codable {
     private static let base = 1.0 / 12 + 1
     private var buckets: [Int] = []
     package private(set) var count = 0

@@ -109,7 +109,10 @@ extension SaveTransaction {
         case losesKey
 
         var clause: String {
-            switch self {
+            #if FaultPoints
+            if self == .reliedOn, FaultGuard.relianceLock.isOff { return Self.target.clause }
+            #endif
+            return switch self {
             case .target: "FOR KEY SHARE"
             case .reliedOn: "FOR SHARE"
             case .changed: SaveTransaction.lockStrength(losesKeys: false)

@@ -8,19 +8,27 @@ final class Child {
     ///
     /// - Parameters:
     ///   - arguments: What to tell it.
+    ///   - input: Where its standard input comes from; `nil` for none.
     ///   - output: Where its standard output and errors go; `nil` to drop them.
+    ///   - errors: Where its errors go, if not there.
     ///   - isToTrap: Whether it is to be stopped by a trap, of which nobody needs to see the stack.
     /// - Throws: If it cannot be started.
-    init(_ arguments: [String], output: Any? = nil, isToTrap: Bool = false) throws {
+    init(
+        _ arguments: [String],
+        input: Any? = nil,
+        output: Any? = nil,
+        errors: Any? = nil,
+        isToTrap: Bool = false
+    ) throws {
         if isToTrap {
             let environment = ProcessInfo.processInfo.environment
             process.environment = environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
         }
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
+        process.standardInput = input ?? FileHandle.nullDevice
         process.standardOutput = output ?? FileHandle.nullDevice
-        process.standardError = output ?? FileHandle.nullDevice
+        process.standardError = errors ?? output ?? FileHandle.nullDevice
         try process.run()
     }
 
@@ -62,6 +70,7 @@ enum ChildRoles {
         case "migration": try CrashMigration.run(Array(arguments.dropFirst()))
         case "race": try MigrationRace.child(Array(arguments.dropFirst()))
         case "ring": try IllegalRing.run(Array(arguments.dropFirst()))
+        case "machine": try MachineChild.run(Array(arguments.dropFirst()))
         case "processes": try ProcessesChild.run(Array(arguments.dropFirst()))
         default: throw StressError("there is no role \(arguments.first ?? "without a name")")
         }

@@ -10,6 +10,8 @@ final class Run: Sendable {
     let kind: StoreKind
     /// For stores and whatever else the scenario makes; removed at the end.
     let folder: URL
+    /// Which of the processes that take part this one is: 0 for the one that judges.
+    let machine: Int
     let watchdog: Watchdog
     let start = ContinuousClock.now
     /// When its time is over.
@@ -28,14 +30,23 @@ final class Run: Sendable {
     ///   - scenario: What to run.
     ///   - options: What the command line says.
     ///   - kind: The store to run it on.
+    ///   - folder: The run's folder, if it is another process that has made it.
+    ///   - machine: Which of the processes of the run this one is.
     /// - Throws: If the folder cannot be made.
-    init(_ scenario: any Scenario.Type, _ options: StressOptions, _ kind: StoreKind) throws {
+    init(
+        _ scenario: any Scenario.Type,
+        _ options: StressOptions,
+        _ kind: StoreKind,
+        in folder: URL? = nil,
+        machine: Int = 0
+    ) throws {
         self.scenario = scenario
         self.options = options
         self.kind = kind
-        folder = URL(fileURLWithPath: options.folder)
-            .appendingPathComponent("strata-\(scenario.name)-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let name = "strata-\(scenario.name)-" + UUID().uuidString
+        self.folder = folder ?? URL(fileURLWithPath: options.folder).appendingPathComponent(name)
+        self.machine = machine
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         watchdog = Watchdog(limit: options.stall)
         let seconds = options.seconds ?? scenario.seconds
         end = start + .seconds(seconds)
@@ -62,7 +73,7 @@ final class Run: Sendable {
             if !options.keepsFolder { try? FileManager.default.removeItem(at: folder) }
         }
         try scenario.run(self)
-        let tally = sum.withLock { $0 }
+        let tally = tally
         let took = ContinuousClock.now - start
         return Report(
             scenario: scenario.name,
@@ -91,9 +102,15 @@ final class Run: Sendable {
     var hasDoneEnough: Bool { options.ops.map { done.load(ordering: .relaxed) >= $0 } ?? false }
 
     /// The stream of that number, the same in each run from this seed.
+    ///
+    /// Each process has its own, but for those of negative numbers, which say what all of them agree on.
     func stream(_ number: Int) -> SeededStream {
-        SeededStream(seed: options.seed, stream: UInt64(truncatingIfNeeded: number))
+        let number = number < 0 ? number : number + machine << 32
+        return SeededStream(seed: options.seed, stream: UInt64(truncatingIfNeeded: number))
     }
+
+    /// What was done and found so far.
+    var tally: Tally { sum.withLock { $0 } }
 
     func knob(_ knob: Knob) -> Int { options.knob(knob) }
 

@@ -16,6 +16,8 @@ protocol Scenario: SendableMetatype {
     static var work: (figure: String, floor: Int) { get }
     /// A second figure that has to reach a number on PostgreSQL, if there is one.
     static var databaseWork: (figure: String, floor: Int)? { get }
+    /// The figure that counts what a ``Machine`` does.
+    static var part: String { get }
     /// The options of its own.
     static var knobs: [Knob] { get }
     /// The kinds of trouble that it makes, to one of which a run can be kept.
@@ -28,6 +30,13 @@ protocol Scenario: SendableMetatype {
     /// - Parameter run: What it works with.
     /// - Throws: What keeps it from running, which is a failure of the harness.
     static func run(_ run: Run) throws
+
+    /// Takes part in the run of another process, as a ``Machine`` does.
+    ///
+    /// - Parameter run: The same run, as this process sees it.
+    /// - Returns: What the other process has to know of it.
+    /// - Throws: What keeps it from taking part.
+    static func takePart(in run: Run) throws -> Data
 }
 
 extension Scenario {
@@ -35,8 +44,13 @@ extension Scenario {
     static var runsOnPostgreSQL: Bool { false }
     static var seconds: Double { 5 }
     static var databaseWork: (figure: String, floor: Int)? { nil }
+    static var part: String { work.figure }
     static var knobs: [Knob] { [] }
     static var parts: [String] { [] }
+
+    static func takePart(in run: Run) throws -> Data {
+        throw StressError("\(name) has no part for another process")
+    }
 
     /// The figures that have to reach a number on a kind of store.
     static func works(on kind: StoreKind) -> [(figure: String, floor: Int)] {

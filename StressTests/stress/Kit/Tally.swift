@@ -1,7 +1,7 @@
 import LoadFigures
 
 /// What a worker, or a run, has done and found.
-struct Tally {
+struct Tally: Codable {
     private(set) var figures: [String: Int] = [:]
     private(set) var latencies: [String: Latencies] = [:]
     /// What was wrong, one sentence each; the first ones only.

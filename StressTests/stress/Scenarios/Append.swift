@@ -12,11 +12,13 @@ enum Append: Scenario {
     static let keys = Knob("keys", 12, "how many lists are in use at a time")
     static let length = Knob("length", 6, "operations of a transaction, at most")
     static let coordinators = Bank.coordinators
-    static let knobs = [keys, length, coordinators]
-    static let sabotages = [
-        Sabotage("overwrite", "lost"), Sabotage("unchecked", "write skew"), Sabotage("leak-aborted", "aborted read"),
-        Sabotage("unpinned", "read skew within a version"),
-    ]
+    static let knobs = [keys, length, coordinators, Machine.others]
+    static let databaseWork = Bank.databaseWork
+    static let sabotages =
+        [
+            Sabotage("overwrite", "lost"), Sabotage("unchecked", "write skew"),
+            Sabotage("leak-aborted", "aborted read"), Sabotage("unpinned", "read skew within a version"),
+        ] + Sabotage.ofGuard("no-reliance-lock", "write skew among checked", store: .postgresql)
 
     /// Lists that are no longer used, so that none grows without end.
     private static let lists = 1_000
@@ -26,16 +28,10 @@ enum Append: Scenario {
             return judge(try History(jsonLines: Data(contentsOf: URL(fileURLWithPath: path))), run)
         }
         let stacks = try run.openSeveral(coordinators)
-        let ids = try forge(stacks[0])
-        let window = Atomic(0)
-        let whole = Mutex(History())
-        run.race(run.options.contexts) { worker in
-            let stack = stacks[worker.number % stacks.count]
-            let own = try ids.map { try translate($0, to: stack) }
-            let history = try work(worker, stack, own, window)
-            whole.withLock { $0.transactions += history.transactions }
-        }
-        var history = whole.withLock { $0 }
+        try forge(stacks[0])
+        let machines = try Machine.start(run)
+        var history = work(run, stacks)
+        for machine in machines { history.transactions += try History(jsonLines: machine.join()).transactions }
         history.final = try finalLists(stacks[0])
         if let path = run.options.history {
             try Data(history.jsonLines.utf8).write(to: URL(fileURLWithPath: path))
@@ -45,32 +41,46 @@ enum Append: Scenario {
         try run.audit()
     }
 
+    static func takePart(in run: Run) throws -> Data {
+        let stacks = try run.openSeveral(coordinators)
+        let history = work(run, stacks)
+        for stack in stacks { try run.close(stack) }
+        return Data(history.jsonLines.utf8)
+    }
+
+    /// Has contexts of this process append and read until the time is over.
+    private static func work(_ run: Run, _ stacks: [NSPersistentStoreCoordinator]) -> History {
+        let window = Atomic(0)
+        let whole = Mutex(History())
+        run.race(run.options.contexts) { worker in
+            let stack = stacks[worker.number % stacks.count]
+            let history = try work(worker, stack, registerIDs(stack), window)
+            whole.withLock { $0.transactions += history.transactions }
+        }
+        return whole.withLock { $0 }
+    }
+
     private static func judge(_ history: History, _ run: Run) {
         let checker = CycleChecker(history)
         for finding in checker.findings { run.find(finding) }
         for (name, number) in checker.figures { run.count(name, number) }
     }
 
-    private static func forge(_ stack: NSPersistentStoreCoordinator) throws -> [NSManagedObjectID] {
+    private static func forge(_ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
-        return try context.performAndWait {
-            let all = (0..<lists).map { number in
-                let register = Register(context: context)
-                register.number = Int64(number)
-                return register
-            }
+        try context.performAndWait {
+            for number in 0..<lists { Register(context: context).number = Int64(number) }
             try context.save()
-            return all.map(\.objectID)
         }
     }
 
-    private static func translate(_ id: NSManagedObjectID, to stack: NSPersistentStoreCoordinator) throws
-        -> NSManagedObjectID
-    {
-        guard let own = stack.managedObjectID(forURIRepresentation: id.uriRepresentation()) else {
-            throw StressError("\(id) is unknown to a second coordinator")
-        }
-        return own
+    /// The IDs of the lists, by number.
+    private static func registerIDs(_ stack: NSPersistentStoreCoordinator) throws -> [NSManagedObjectID] {
+        let context = stack.context()
+        let request = NSFetchRequest<NSManagedObjectID>(entityName: "Register")
+        request.resultType = .managedObjectIDResultType
+        request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: true)]
+        return try context.performAndWait { try context.fetch(request) }
     }
 
     private static func finalLists(_ stack: NSPersistentStoreCoordinator) throws -> [Int: [Int]] {
@@ -99,10 +109,14 @@ enum Append: Scenario {
         let unpinned = stack.context(policy)
         let pinned = try worker.pinned(stack.context(policy), worker.number)
         let size = max(worker.run.knob(keys), 1)
-        var element = worker.number
+        // No other worker of any process has the same one.
+        let workers = worker.run.options.contexts
+        var element = worker.run.machine * workers + worker.number
+        let processes = Machine.count(worker.run)
         while !worker.isOver {
             worker.beat("a transaction")
-            let start = window.add(1, ordering: .relaxed).newValue / 200
+            // Processes do about as much as each other, and so are at the same lists.
+            let start = window.add(processes, ordering: .relaxed).newValue / 200
             // Half of them have the store check what they have only read, which makes them serialisable.
             var transaction = History.Transaction(
                 isChecked: worker.stream.chance(0.5),
@@ -127,7 +141,7 @@ enum Append: Scenario {
                             guard let register = try context.existingObject(with: ids[key]) as? Register else { return }
                             held.append(register)
                             if worker.stream.chance(0.5) {
-                                element += 1_000
+                                element += workers * processes
                                 register.elements = (register.elements.map { $0 + " " } ?? "") + "\(element)"
                                 transaction.operations.append(.append(key, element))
                             } else {

@@ -13,7 +13,8 @@ enum Bank: Scenario {
         0,
         "coordinators on one SQLite file, shared by the contexts; 0 for one or two"
     )
-    static let knobs = [accounts, coordinators]
+    static let knobs = [accounts, coordinators, Machine.others]
+    static let databaseWork: (figure: String, floor: Int)? = (figure: "elsewhere", floor: 1)
     static let sabotages =
         [Sabotage("overwrite", "in all, not"), Sabotage("unpinned", "one by one")]
         + Sabotage.ofGuard("no-version-check", "in all, not")
@@ -28,24 +29,45 @@ enum Bank: Scenario {
         let deadlocks = run.kind == .postgresql ? try DatabasePlace.deadlocks() : 0
         let stacks = try run.openSeveral(coordinators)
         try open(stacks[0], size)
+        let machines = try Machine.start(run)
+        var moved = work(run, stacks, size)
+        for machine in machines { add(try JSONDecoder().decode([Int64].self, from: machine.join()), to: &moved) }
+        if run.kind == .postgresql, FaultPoints.areBuiltIn { try OvertakenSave.run(run, stacks[0]) }
+        try settle(run, stacks[0], moved)
+        for stack in stacks { try run.close(stack) }
+        // All of them lock accounts in one order, so none waits for another one that waits for it.
+        let ended = run.kind == .postgresql ? try DatabasePlace.deadlocks() - deadlocks : 0
+        if ended > 0 { run.find("the server has ended \(ended) transactions because of deadlocks") }
+        try run.audit()
+    }
+
+    static func takePart(in run: Run) throws -> Data {
+        let stacks = try run.openSeveral(coordinators)
+        let moved = work(run, stacks, max(run.knob(accounts), 2))
+        for stack in stacks { try run.close(stack) }
+        return try JSONEncoder().encode(moved)
+    }
+
+    /// Has contexts of this process move money and look at it until the time is over.
+    ///
+    /// - Returns: What was acknowledged, by account.
+    private static func work(_ run: Run, _ stacks: [NSPersistentStoreCoordinator], _ size: Int) -> [Int64] {
         let moved = Mutex(Array(repeating: Int64(0), count: size))
         let writers = run.options.contexts
         run.race(writers + max(1, writers / 2)) { worker in
             let stack = stacks[worker.number % stacks.count]
             if worker.number < writers {
                 let page = try transfer(worker, stack, size)
-                moved.withLock { sums in for index in sums.indices { sums[index] += page[index] } }
+                moved.withLock { add(page, to: &$0) }
             } else {
                 try audit(worker, stack, size)
             }
         }
-        if run.kind == .postgresql, FaultPoints.areBuiltIn { try OvertakenSave.run(run, stacks[0]) }
-        try settle(run, stacks[0], moved.withLock { $0 })
-        for stack in stacks { try run.close(stack) }
-        // All of them lock accounts in one order, so none waits for another one that waits for it.
-        let ended = run.kind == .postgresql ? try DatabasePlace.deadlocks() - deadlocks : 0
-        if ended > 0 { run.find("the server has ended \(ended) transactions because of deadlocks") }
-        try run.audit()
+        return moved.withLock { $0 }
+    }
+
+    private static func add(_ page: [Int64], to sums: inout [Int64]) {
+        for (index, sum) in page.enumerated() { sums[index] += sum }
     }
 
     /// Opens the accounts.

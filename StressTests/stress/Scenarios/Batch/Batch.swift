@@ -8,7 +8,8 @@ enum Batch: Scenario {
     static let work = (figure: "rows", floor: 500)
     static let length = Knob("batch-calls", 50, "calls of a stepped program")
     static let parcels = Knob("parcels", 60, "the rows that batches and saves race for")
-    static let knobs = [length, parcels]
+    static let knobs = [length, parcels, Machine.others]
+    static let databaseWork = Bank.databaseWork
     static let sabotages =
         [
             Sabotage("overwrite", "acknowledged were"), Sabotage("halves", "half of a batch"),
@@ -17,7 +18,7 @@ enum Batch: Scenario {
 
     static func run(_ run: Run) throws {
         // The history has to tell what batches do as well, which the verifier checks in the end.
-        let stack = try run.open(run.kind.isShared ? [NSPersistentHistoryTrackingKey: true] : nil)
+        let stack = try run.open(options(run))
         let middle = run.start + (run.end - run.start) / 2
         let programs = SteppedPrograms(run, length: run.knob(length)) { stream in
             try BatchProgram(run, stack, &stream)
@@ -32,5 +33,17 @@ enum Batch: Scenario {
         }
         try run.close(stack)
         try run.audit()
+    }
+
+    static func takePart(in run: Run) throws -> Data {
+        let stack = try run.open(options(run))
+        defer { try? run.close(stack) }
+        return try JSONEncoder().encode(try BatchRace.takePart(run, stack))
+    }
+
+    /// The history feeds what follows other processes as well.
+    private static func options(_ run: Run) -> [AnyHashable: Any]? {
+        guard run.kind.isShared else { return nil }
+        return [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
     }
 }

@@ -13,10 +13,50 @@ enum BatchRace {
 
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         let ids = try forge(stack, max(run.knob(Batch.parcels), 1))
-        let ledger = Ledger([:])
-        let workers = max(run.options.contexts, 2)
         let followers = (0..<2).map { _ in BatchFollower(stack, run.isSabotaged("unmerged")) }
         for follower in followers { try follower.load(ids) }
+        let machines = try Machine.start(run)
+        // Contexts follow what the other processes do too.
+        let changes = machines.isEmpty ? nil : try stack.followRemoteChanges()
+        var acknowledged = race(run, stack, ids)
+        for machine in machines {
+            for (uri, sum) in try JSONDecoder().decode([URL: Int64].self, from: machine.join()) {
+                guard let id = stack.managedObjectID(forURIRepresentation: uri) else {
+                    throw StressError("\(uri) is unknown to another process")
+                }
+                acknowledged[id, default: 0] += sum
+            }
+        }
+        if let changes {
+            try changes.waitToCatchUp()
+            changes.stop()
+        }
+        try settle(run, stack, acknowledged, followers)
+    }
+
+    /// Has this process take part in the race of another one, in the rows that are there.
+    ///
+    /// - Returns: What was acknowledged of each row.
+    static func takePart(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws -> [URL: Int64] {
+        let context = stack.context()
+        let request = NSFetchRequest<NSManagedObjectID>(entityName: "Parcel")
+        request.resultType = .managedObjectIDResultType
+        request.predicate = NSPredicate(format: "region <= %@", regions)
+        let ids = try context.performAndWait { try context.fetch(request) }
+        let sums = race(run, stack, ids).map { ($0.key.uriRepresentation(), $0.value) }
+        return Dictionary(uniqueKeysWithValues: sums)
+    }
+
+    /// Has batches and saves of this process race until the time is over.
+    ///
+    /// - Returns: What was acknowledged of each row.
+    private static func race(
+        _ run: Run,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID]
+    ) -> [NSManagedObjectID: Int64] {
+        let ledger = Ledger([:])
+        let workers = max(run.options.contexts, 2)
         // Where the library has points, threads are held up there, so that they meet more often.
         FaultPoints.jitter(run.options.seed, most: max(run.options.jitter, 3_000))
         defer { FaultPoints.clear() }
@@ -29,7 +69,7 @@ enum BatchRace {
             default: try update(worker, stack, ledger)
             }
         }
-        try settle(run, stack, ledger.withLock { $0 }, followers)
+        return ledger.withLock { $0 }
     }
 
     private static func forge(_ stack: NSPersistentStoreCoordinator, _ count: Int) throws -> [NSManagedObjectID] {
@@ -106,7 +146,8 @@ enum BatchRace {
     /// Inserts rows by batches, and deletes them by batches.
     private static func makeWaves(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
-        var wave = firstWave
+        // Each process has waves of its own.
+        var wave = firstWave + Int64(worker.run.machine) * 1_000_000
         func insert(_ places: Range<Int>) throws {
             let request = NSBatchInsertRequest(
                 entityName: "Parcel",
@@ -163,7 +204,7 @@ enum BatchRace {
         }
     }
 
-    /// A context that has not read a row before never sees it older than what was acknowledged before.
+    /// A context that has not read a row before never sees it older than what this process was acknowledged before.
     private static func readFresh(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,

@@ -8,19 +8,20 @@ enum Converge: Scenario {
     static let runsOnPostgreSQL = true
     static let work = (figure: "agreements", floor: 3)
     static let nodes = Knob("nodes", 60, "the nodes of the graph, about")
-    static let knobs = [nodes]
+    static let part = "saves"
+    static let databaseWork = Bank.databaseWork
+    static let knobs = [nodes, Machine.others]
     static let sabotages =
         [
             Sabotage("drop-merge", "shows"), Sabotage("skip-transaction", "history shows"),
             Sabotage("tell-twice", "as inserted twice"), Sabotage("keep-quiet", "was told of"),
-            Sabotage("wrong-row", "what it was told"),
+            Sabotage("wrong-row", "what it was told"), Sabotage("unheard", "shows", store: .postgresql),
         ] + Sabotage.ofGuard("no-merge", "shows")
         + Sabotage.ofGuard("no-target-check", "that is not there", store: .postgresql)
 
     static func run(_ run: Run) throws {
         let stack = try run.open(options(run))
-        // Of few nodes those are deleted more often that others lead to.
-        let size = run.isSabotaged("no-target-check") ? 10 : max(run.knob(nodes), 4)
+        let size = size(run)
         try forge(stack, size)
         let observers = try Observer.Feed.allCases.filter { run.kind.isShared || $0.isInside }.map { feed in
             // What hears of saves from outside has a coordinator of its own.
@@ -28,13 +29,21 @@ enum Converge: Scenario {
         }
         let mail = Mail(observers, run)
         for observer in observers { try observer.start() }
+        let machines = try Machine.start(run)
+        // What follows by itself follows the other processes too.
+        let changes = machines.isEmpty ? nil : try stack.followRemoteChanges()
         let writers = (0..<run.options.contexts).map { _ in stack.context() }
         var round = 0
         while !run.isOver {
             let end = min(ContinuousClock.now + .milliseconds(100), run.end)
-            run.race(writers.count + 1, from: round * 100) { worker in
+            run.race(writers.count + 1 + machines.count, from: round * 100) { worker in
                 let number = worker.number % 100
-                if number == writers.count {
+                if number > writers.count {
+                    worker.beat("a round of another process")
+                    let answer = try machines[number - writers.count - 1].ask("write")
+                    if run.isSabotaged("unheard") { return }
+                    mail.post(try JSONDecoder().decode([Mail.Telegram].self, from: Data(answer.utf8)))
+                } else if number == writers.count {
                     while ContinuousClock.now < end { try mail.deliver(worker, all: false) }
                 } else {
                     try write(worker, writers[number], number, size, mail, until: end)
@@ -43,15 +52,44 @@ enum Converge: Scenario {
             let last = Worker(run, round * 100 + 99)
             try last.time("agreeing") {
                 try mail.deliver(last, all: true)
+                try changes?.waitToCatchUp()
                 try agree(run, stack, observers)
             }
             last.leave()
             run.count("agreements")
             round += 1
         }
+        for machine in machines { _ = try machine.join() }
+        changes?.stop()
         for observer in observers { try observer.stop() }
         try run.close(stack)
         try run.audit()
+    }
+
+    /// Writes for as long as a round takes whenever the process that judges says so, and answers with what was saved.
+    static func takePart(in run: Run) throws -> Data {
+        let stack = try run.open(options(run))
+        let mail = Mail([], run)
+        let writers = (0..<run.options.contexts).map { _ in stack.context() }
+        var round = 0
+        while readLine() != nil {
+            let end = ContinuousClock.now + .milliseconds(100)
+            run.race(writers.count, from: round * 100) { worker in
+                let number = worker.number % 100
+                // A name that no writer of another process has.
+                let writer = run.machine * 100 + number
+                try write(worker, writers[number], writer, size(run), mail, until: end)
+            }
+            try FileHandle.standardOutput.write(contentsOf: JSONEncoder().encode(mail.takeOutgoing()) + Data("\n".utf8))
+            round += 1
+        }
+        try run.close(stack)
+        return Data()
+    }
+
+    private static func size(_ run: Run) -> Int {
+        // Of few nodes those are deleted more often that others lead to.
+        run.isSabotaged("no-target-check") ? 10 : max(run.knob(nodes), 4)
     }
 
     /// Stores that are shared keep a history and tell of saves made elsewhere, which observers are fed by.

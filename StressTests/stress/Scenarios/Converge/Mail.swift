@@ -3,17 +3,32 @@ import CoreData
 /// Carries what writers save to the observers that do not follow by themselves, late, and in any order but that of one
 /// writer.
 final class Mail: Sendable {
-    /// A notification under way.
+    /// What a save tells under way.
     private struct Letter: @unchecked Sendable {
         // @unchecked Sendable: read only, and merging is what passes between threads by design.
         let writer: Int
-        let notification: Notification
+        let content: Content
+
+        enum Content {
+            /// As contexts of the process are told.
+            case notification(Notification)
+            /// As other processes are told.
+            case uris([String: Set<URL>])
+        }
+    }
+
+    /// What a save of another process tells.
+    struct Telegram: Codable {
+        let writer: Int
+        let uris: [String: Set<URL>]
     }
 
     private let observers: [Observer]
     /// Who reads the history, which nobody carries.
     private let readers: [Observer]
     private let waiting: Mutex<[[Letter]]>
+    /// What other processes have to be told.
+    private let outgoing: Mutex<[Telegram]> = Mutex([])
     private let run: Run
 
     init(_ observers: [Observer], _ run: Run) {
@@ -30,17 +45,36 @@ final class Mail: Sendable {
         let ids = NSManagedObjectContext.didSaveObjectIDsNotification
         let tokens = [objects, ids].map { name in
             NotificationCenter.default.addObserver(forName: name, object: context, queue: nil) { notification in
-                let letter = Letter(writer: writer, notification: notification)
-                self.waiting.withLock { boxes in
-                    for (index, observer) in self.observers.enumerated()
-                    where (observer.feed == .remote) == (name == ids) {
-                        boxes[index].append(letter)
-                    }
+                let isOfIDs = name == ids
+                let uris = isOfIDs ? Self.uris(notification) : [:]
+                if isOfIDs, self.run.machine > 0 {
+                    self.outgoing.withLock { $0.append(Telegram(writer: writer, uris: uris)) }
                 }
+                let letter = Letter(writer: writer, content: isOfIDs ? .uris(uris) : .notification(notification))
+                self.post(letter) { ($0.feed == .remote) == isOfIDs }
             }
         }
         defer { for token in tokens { NotificationCenter.default.removeObserver(token) } }
         try save()
+    }
+
+    private func post(_ letter: Letter, _ isFor: (Observer) -> Bool) {
+        waiting.withLock { boxes in
+            for (index, observer) in observers.enumerated() where isFor(observer) { boxes[index].append(letter) }
+        }
+    }
+
+    /// Takes in what another process has saved, of which all have to be told by URIs.
+    func post(_ telegrams: [Telegram]) {
+        for telegram in telegrams { post(Letter(writer: telegram.writer, content: .uris(telegram.uris))) { _ in true } }
+    }
+
+    /// What other processes have to be told since the last call.
+    func takeOutgoing() -> [Telegram] {
+        outgoing.withLock { telegrams in
+            defer { telegrams = [] }
+            return telegrams
+        }
     }
 
     /// Delivers one letter to each observer, or all that are waiting.
@@ -72,22 +106,27 @@ final class Mail: Sendable {
     }
 
     private func deliver(_ letter: Letter, to observer: Observer) {
-        guard observer.feed == .remote else {
-            return observer.context.performAndWait {
-                observer.context.mergeChanges(fromContextDidSave: letter.notification)
-            }
+        switch letter.content {
+        case .notification(let notification):
+            observer.context.performAndWait { observer.context.mergeChanges(fromContextDidSave: notification) }
+        case .uris(let uris):
+            let sets = uris.mapValues { Array($0) }
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: sets, into: [observer.context])
+            observer.context.performAndWait {}
         }
-        // As another process would tell it: URIs.
-        var sets: [AnyHashable: Any] = [:]
+    }
+
+    /// What a notification of IDs says, as another process is told it.
+    private static func uris(_ notification: Notification) -> [String: Set<URL>] {
         let keys: [(NSManagedObjectContext.NotificationKey, String)] = [
             (.insertedObjectIDs, NSInsertedObjectsKey), (.updatedObjectIDs, NSUpdatedObjectsKey),
             (.deletedObjectIDs, NSDeletedObjectsKey),
         ]
+        var uris: [String: Set<URL>] = [:]
         for (key, name) in keys {
-            guard let ids = letter.notification.userInfo?[key.rawValue] as? Set<NSManagedObjectID> else { continue }
-            sets[name] = ids.map { $0.uriRepresentation() }
+            guard let ids = notification.userInfo?[key.rawValue] as? Set<NSManagedObjectID> else { continue }
+            uris[name] = Set(ids.map { $0.uriRepresentation() })
         }
-        NSManagedObjectContext.mergeChanges(fromRemoteContextSave: sets, into: [observer.context])
-        observer.context.performAndWait {}
+        return uris
     }
 }

@@ -132,14 +132,7 @@ final class Observer: @unchecked Sendable {
 
     /// Waits until what was saved is merged.
     private func catchUp() throws {
-        if let follower {
-            let done = DispatchSemaphore(value: 0)
-            Task {
-                do { try await follower.catchUp() } catch { run.find("\(name) cannot follow: \(describe(error))") }
-                done.signal()
-            }
-            done.wait()
-        }
+        do { try follower?.waitToCatchUp() } catch { run.find("\(name) cannot follow: \(describe(error))") }
         // Merges go down a level at a time, and each is enqueued before the next block.
         var chain = [shown]
         while let parent = chain[0].parent { chain.insert(parent, at: 0) }
