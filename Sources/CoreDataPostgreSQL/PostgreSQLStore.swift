@@ -171,7 +171,14 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     package func writeMetadata() throws { try postgreSQL?.saveMetadata() }
 
     package override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
-        try PostgreSQLEngine.metadata(at: database(url))
+        try databaseMetadata(at: url, nil)
+    }
+
+    package static func databaseMetadata(at url: URL, _ options: [AnyHashable: Any]?) throws -> [String: Any] {
+        try PostgreSQLEngine.metadata(
+            at: database(url),
+            timeout: StoreOption.seconds(options?[NSPersistentStoreTimeoutOption]) ?? 30
+        )
     }
 
     package override class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {

@@ -9,8 +9,8 @@ extension PostgreSQLEngine {
     /// Reads the metadata.
     ///
     /// - Throws: `fileReadNoSuchFile` (260) if there is no store.
-    package static func metadata(at url: URL) throws -> [String: Any] {
-        try withConnection(to: url, .reading, timeout: 30) { connection, place in
+    package static func metadata(at url: URL, timeout: Double) throws -> [String: Any] {
+        try withConnection(to: url, .reading, timeout: timeout) { connection, place in
             try existing(connection, place).dictionary
         }
     }

@@ -73,7 +73,7 @@ extension NSPersistentStoreCoordinator {
     /// - Parameters:
     ///   - storeType: The type of the store.
     ///   - url: Where the store lies.
-    ///   - options: Ignored.
+    ///   - options: As for adding it; only the time-out of a database is used.
     /// - Returns: The metadata.
     /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a store in
     ///   memory; `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file that
@@ -84,7 +84,7 @@ extension NSPersistentStoreCoordinator {
         at url: URL,
         options: [AnyHashable: Any]? = nil
     ) throws -> [String: Any] {
-        try StoreTypes.required(storeType.rawValue).metadataForPersistentStore(with: url)
+        try StoreTypes.required(storeType.rawValue).metadata(at: url, options: options)
     }
 
     /// The older spelling of ``metadataForPersistentStore(type:at:options:)``; without a type SQLite is assumed.
@@ -92,7 +92,7 @@ extension NSPersistentStoreCoordinator {
     /// - Parameters:
     ///   - storeType: The type of the store; `nil` for SQLite.
     ///   - url: Where the store lies.
-    ///   - options: Ignored.
+    ///   - options: As for the newer spelling.
     /// - Returns: The metadata.
     /// - Throws: As the newer spelling.
     public class func metadataForPersistentStore(

@@ -178,7 +178,7 @@ extension NSPersistentStoreCoordinator {
                 } catch {
                     tellInstrument(ofMigrationAt: url, .now - start, error)
                     // What was read of the store does not belong together if somebody else has migrated it meanwhile.
-                    let now = try? storeClass.metadataForPersistentStore(with: url)
+                    let now = try? storeClass.metadata(at: url, options: options)
                     let hashes = [metadata, now ?? metadata].map { $0[NSStoreModelVersionHashesKey] as? [String: Data] }
                     guard hashes[0] != hashes[1], !AutomaticMigration.ignoresOthers else { throw error }
                 }

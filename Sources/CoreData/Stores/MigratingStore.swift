@@ -33,6 +33,14 @@ package protocol MigratingStore: NSPersistentStore {
         configuration: String?
     ) throws -> (any StoreReplacement)?
 
+    /// Reads the metadata of a store that is not open.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - options: As for opening it, if they are known.
+    /// - Throws: As `metadataForPersistentStore(with:)`.
+    static func databaseMetadata(at url: URL, _ options: [AnyHashable: Any]?) throws -> [String: Any]
+
     /// The copy of its model that a store keeps; `nil` if it has none.
     static func cachedModel(at url: URL) throws -> Data?
 }

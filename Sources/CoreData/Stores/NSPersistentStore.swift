@@ -164,6 +164,12 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         )
     }
 
+    /// As ``metadataForPersistentStore(with:)``, with what databases take from the options: how long they are waited for.
+    static func metadata(at url: URL, options: [AnyHashable: Any]?) throws -> [String: Any] {
+        if let database = self as? any MigratingStore.Type { return try database.databaseMetadata(at: url, options) }
+        return try metadataForPersistentStore(with: url)
+    }
+
     /// Rewrites the metadata of a store that is not open.
     ///
     /// - Parameters:

@@ -52,7 +52,7 @@ struct AutomaticMigration {
         try withExtendedLifetime(turn) {
             let now =
                 try Self.ignoresOthers
-                ? metadata : StoreTypes.required(type).metadataForPersistentStore(with: url)
+                ? metadata : StoreTypes.required(type).metadata(at: url, options: options)
             guard !model.isConfiguration(withName: configuration, compatibleWithStoreMetadata: now) else {
                 return MigrationLog.note(url, "another process or thread has migrated the store")
             }
@@ -203,7 +203,7 @@ struct AutomaticMigration {
             progress: progress
         )
         step.mappingFolderOfWhole = mappingFolder
-        try step.goOneStep(try StoreTypes.required(type).metadataForPersistentStore(with: url))
+        try step.goOneStep(try StoreTypes.required(type).metadata(at: url, options: options))
     }
 
     // MARK: - Before anything is changed

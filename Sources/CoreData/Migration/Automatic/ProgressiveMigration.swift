@@ -55,7 +55,7 @@ struct ProgressiveMigration {
     private func step(from: NSManagedObjectModel, to: NSManagedObjectModel) throws {
         for _ in 0..<AutomaticMigration.mostAttempts {
             try whole.step(from: from, to: to, at: whole.url)
-            let metadata = try StoreTypes.required(whole.type).metadataForPersistentStore(with: whole.url)
+            let metadata = try StoreTypes.required(whole.type).metadata(at: whole.url, options: whole.options)
             if to.isConfiguration(withName: whole.configuration, compatibleWithStoreMetadata: metadata) { return }
         }
         throw MigrationFailure.error(

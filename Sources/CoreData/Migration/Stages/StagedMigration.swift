@@ -31,7 +31,7 @@ struct StagedMigration {
         try way.check()
         whole.progress?.expect(steps: way.stepCount)
         if way.stepCount > 0 {
-            try whole.backUpBefore(StoreTypes.required(whole.type).metadataForPersistentStore(with: whole.url))
+            try whole.backUpBefore(StoreTypes.required(whole.type).metadata(at: whole.url, options: whole.options))
         }
         // Others may do some of the steps; nobody can undo one.
         var attempts = 0
@@ -132,7 +132,7 @@ struct StagedMigration {
 
     /// The version hashes that the store has now.
     private func storedHashes() throws -> [String: Data] {
-        let metadata = try StoreTypes.required(whole.type).metadataForPersistentStore(with: whole.url)
+        let metadata = try StoreTypes.required(whole.type).metadata(at: whole.url, options: whole.options)
         return metadata["NSStoreModelVersionHashes"] as? [String: Data] ?? [:]
     }
 
