@@ -38,6 +38,7 @@ package protocol MigratingStore: NSPersistentStore {
     /// - Parameters:
     ///   - url: The store.
     ///   - options: As for opening it, if they are known.
+    /// - Returns: The metadata.
     /// - Throws: As `metadataForPersistentStore(with:)`.
     static func databaseMetadata(at url: URL, _ options: [AnyHashable: Any]?) throws -> [String: Any]
 
