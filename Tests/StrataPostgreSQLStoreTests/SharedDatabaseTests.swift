@@ -359,6 +359,50 @@ struct SharedDatabaseTests {
         TestDatabase.drop(file)
     }
 
+    @Test func `who waits for the turn to make a store sees what was made meanwhile, whatever the isolation`()
+        throws
+    {
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
+        let file = stack.folder.appendingPathComponent("made in turn")
+        let options = "&options=-c%20default_transaction_isolation%3Drepeatable%5C%20read"
+        let url = try require(URL(string: TestDatabase.url(for: file).absoluteString + options))
+        let target = try ConnectionTarget(url)
+        let (holder, asking) = (try Connection.open(target, timeout: 60), try Connection.open(target, timeout: 60))
+        try holder.command("BEGIN")
+        try OpenDatabase.lockShape(of: target, holder)
+        let results = Mutex<[Result<String, any Error>]>([])
+        let group = DispatchGroup()
+        for _ in 0..<2 {
+            group.enter()
+            Thread.detachNewThread {
+                defer { group.leave() }
+                let result = Result {
+                    let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+                    let store = try coordinator.addPersistentStore(
+                        type: .postgreSQL,
+                        configuration: nil,
+                        at: url,
+                        options: nil
+                    )
+                    defer { try? coordinator.remove(store) }
+                    return store.identifier ?? ""
+                }
+                results.withLock { $0.append(result) }
+            }
+        }
+        let end = ContinuousClock.now + .seconds(300)
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1::bigint = ANY(pg_blocking_pids(pid))"
+        while .now < end, try asking.query(waiting, [.int8(Int64(holder.serverProcess))]).firstInt64 ?? 0 < 2 {
+            usleep(1_000)
+        }
+        try holder.command("ROLLBACK")
+        try require(group.wait(timeout: .now() + 300) == .success)
+        let identifiers = try results.withLock { try $0.map { try $0.get() } }
+        expectEqual(identifiers.count, 2)
+        expectEqual(Set(identifiers).count, 1)
+        TestDatabase.drop(file)
+    }
+
     @Test func `a text that PostgreSQL cannot keep is refused by name`() throws {
         let stack = try Stack(.postgreSQL)
         let context = stack.context()
