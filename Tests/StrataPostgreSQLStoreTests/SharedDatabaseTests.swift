@@ -334,25 +334,21 @@ struct SharedDatabaseTests {
         try expectEqual(context.performAndWait { try cities(context) }, names)
     }
 
+    /// Adds a store, which makes it if it is not there, and removes it from its coordinator again.
+    private static func identifierOfStore(at url: URL) throws -> String {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: nil)
+        defer { try? coordinator.remove(store) }
+        return try require(store.identifier)
+    }
+
     @Test(arguments: 1...4, ["", "&options=-c%20default_transaction_isolation%3Drepeatable%5C%20read"])
     func `many coordinators that add a new store at once make it once`(_ round: Int, _ options: String) async throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         let file = stack.folder.appendingPathComponent("raced \(round)\(options.count)")
         let url = try require(URL(string: TestDatabase.url(for: file).absoluteString + options))
         let identifiers = try await withThrowingTaskGroup(of: String.self) { group in
-            for _ in 0..<6 {
-                group.addTask {
-                    let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-                    let store = try coordinator.addPersistentStore(
-                        type: .postgreSQL,
-                        configuration: nil,
-                        at: url,
-                        options: nil
-                    )
-                    defer { try? coordinator.remove(store) }
-                    return store.identifier
-                }
-            }
+            for _ in 0..<6 { group.addTask { try Self.identifierOfStore(at: url) } }
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
         expectEqual(identifiers.count, 1)
@@ -376,17 +372,7 @@ struct SharedDatabaseTests {
             group.enter()
             Thread.detachNewThread {
                 defer { group.leave() }
-                let result = Result {
-                    let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-                    let store = try coordinator.addPersistentStore(
-                        type: .postgreSQL,
-                        configuration: nil,
-                        at: url,
-                        options: nil
-                    )
-                    defer { try? coordinator.remove(store) }
-                    return store.identifier ?? ""
-                }
+                let result = Result { try Self.identifierOfStore(at: url) }
                 results.withLock { $0.append(result) }
             }
         }

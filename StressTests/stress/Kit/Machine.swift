@@ -11,7 +11,6 @@ final class Machine: @unchecked Sendable {
 
     private let run: Run
     private let child: Child
-    private let number: Int
     private let input = Pipe()
     private let output = Pipe()
 
@@ -22,7 +21,7 @@ final class Machine: @unchecked Sendable {
     static func start(_ run: Run) throws -> [Machine] { try (1..<count(run)).map { try Machine(run, $0) } }
 
     private init(_ run: Run, _ number: Int) throws {
-        (self.run, self.number) = (run, number)
+        self.run = run
         let left = run.end - .now
         let seconds = Double(left.components.seconds) + Double(left.components.attoseconds) / 1e18
         child = try Child(
@@ -84,6 +83,7 @@ enum MachineChild {
         let folder = URL(fileURLWithPath: arguments[1])
         let run = try Run(scenario, options, options.store ?? .sqlite, in: folder, machine: number)
         defer { run.watchdog.stop() }
+        if options.jitter > 0 { FaultPoints.jitter(options.seed, most: options.jitter) }
         let result = try scenario.takePart(in: run)
         let news = try JSONEncoder().encode(MachineNews(tally: run.tally, result: result))
         try FileHandle.standardOutput.write(contentsOf: news)
