@@ -34,7 +34,7 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-fault-points test-repeat bench stress \
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-postgresql-stores test-postgresql-a-to-g test-postgresql-h-to-z test-postgresql-stepped test-fault-points test-repeat bench stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-stores check-models check-without-postgresql docs docs-preview \
 	check-docs system-packages postgresql-packages
 
@@ -86,10 +86,8 @@ demo-server: system-packages
 STEPPED_TARGETS = ^(StrataLocksTests|StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
 # The largest target runs by itself: all tests of a run begin at once, and each then waits for its turns.
 CONTEXT_TARGET = ^CoreDataTests\.
-# Runs tests, and says again at the end what failed, with the thread that crashed.
-TESTED = 2>&1 | tee .build/test.log || { echo; echo "Failed:"; \
-	grep -E -A 60 '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|crashed' .build/test.log | \
-	grep -E '^(✘ Test .* (recorded an issue|failed)|↳ |.*[Ff]atal error| *[0-9]+ .* in |.*crashed)' | cut -c -250 | head -n 120; exit 1; }
+# Ends runs that stand still, and says again at the end what failed: see there.
+TESTED = Tests/tested.sh .build/test.log
 
 # The programs that suites start are built as well: those of an earlier build may not fit the sources any more. They come after the tests,
 # whose build has all of their modules: so both processors have something to do all the time.
@@ -100,9 +98,9 @@ test: system-packages
 	$(SWIFT) build --product JobQueue
 	$(SWIFT) build --product Storefront
 	$(SWIFT) build --product strata
-	$(SWIFT) test --skip-build --no-parallel --filter '$(STEPPED_TARGETS)' $(TESTED)
-	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' --skip '$(CONTEXT_TARGET)' $(TEST_ARGS) $(TESTED)
-	$(SWIFT) test --skip-build --skip '^(?!CoreDataTests\.)' $(TEST_ARGS) $(TESTED)
+	$(TESTED) $(SWIFT) test --skip-build --no-parallel --filter '$(STEPPED_TARGETS)'
+	$(TESTED) $(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' --skip '$(CONTEXT_TARGET)' $(TEST_ARGS)
+	$(TESTED) $(SWIFT) test --skip-build --skip '^(?!CoreDataTests\.)' $(TEST_ARGS)
 
 COMMA = ,
 # One target's tests without the others: make test-of TARGET=StrataSQLTests, or several with commas between.
@@ -112,22 +110,36 @@ test-of: system-packages
 	done
 	@mkdir -p .build
 	STRATA_TESTS='$(TARGET)' $(SWIFT) build --product StrataPackageTests
-	STRATA_TESTS='$(TARGET)' $(SWIFT) test --skip-build $(TEST_ARGS) $(TESTED)
+	STRATA_TESTS='$(TARGET)' $(TESTED) $(SWIFT) test --skip-build $(TEST_ARGS)
 
-# The suites of what any store must show run on PostgreSQL as well, on a server that this starts for the purpose: on a Unix socket in a
-# temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
-POSTGRESQL_TESTS ?= ^(StrataPostgreSQLTests|StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.|$\
+# The suites of what any store must show run on PostgreSQL as well, on servers that this starts for the purpose: on a Unix socket in a
+# temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or
+# about several kinds of stores at once, are left out.
+#
+# In each of these programs one test runs after the other. They wait much, for a server of their own or for a process that ends, and each wait would
+# take one of the few threads that tests share. So there are several programs at a time instead, with a server each.
+POSTGRESQL_STORE_TESTS ?= ^(StrataPostgreSQLTests|CoreDataTests|StrataSQLTests)\.|$\
 	^CoreDataOperationsTests\.(Instrument|Statistics|Check|Closing|Limit)Tests|^ModelClassesTests\.ClassModelTests/objects
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.|^StorefrontTests\..*PostgreSQL
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
+# `swift test` runs one at a time.
+POSTGRESQL_TESTED = STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/tested.sh .build/test-$@.log Tests/postgresql-server.sh run $\
+	$$($(SWIFT) build --show-bin-path)/StrataPackageTests.xctest --testing-library swift-testing --no-parallel --skip '$(POSTGRESQL_SKIPPED)'
 
 test-postgresql: system-packages postgresql-packages
-	@mkdir -p .build
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
-	STRATA_POSTGRESQL=1 Tests/postgresql-server.sh run $(SWIFT) test --skip-build --no-parallel \
-		--filter '$(POSTGRESQL_STEPPED_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TESTED)
-	STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/postgresql-server.sh run $(SWIFT) test --skip-build \
-		--filter '$(POSTGRESQL_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TEST_ARGS) $(TESTED)
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target \
+		test-postgresql-stores test-postgresql-a-to-g test-postgresql-h-to-z test-postgresql-stepped
+
+test-postgresql-stores:
+	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_STORE_TESTS)'
+# The engine's own tests, by the names of their suites.
+test-postgresql-a-to-g:
+	$(POSTGRESQL_TESTED) --filter '^StrataPostgreSQLStoreTests\.[A-G]'
+test-postgresql-h-to-z:
+	$(POSTGRESQL_TESTED) --filter '^StrataPostgreSQLStoreTests\.[H-Z]'
+test-postgresql-stepped:
+	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_STEPPED_TESTS)'
 
 # Everything, tests aside, as it builds where there is no libpq, in a folder of its own.
 WITHOUT_POSTGRESQL = .build/without-postgresql
@@ -143,7 +155,7 @@ check-without-postgresql: system-packages
 test-fault-points: system-packages
 	@mkdir -p .build
 	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product StrataPackageTests --traits FaultPoints --scratch-path .build/fault-points
-	STRATA_TESTS=StrataLocksTests $(SWIFT) test --skip-build --traits FaultPoints --scratch-path .build/fault-points $(TESTED)
+	STRATA_TESTS=StrataLocksTests $(TESTED) $(SWIFT) test --skip-build --traits FaultPoints --scratch-path .build/fault-points
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages

@@ -1,5 +1,6 @@
 import Expectations
 import Foundation
+import TestSupport
 import Testing
 
 /// Compiles and runs programs against the module that the tests were built with.
@@ -7,18 +8,19 @@ enum ShownProgram {
     /// What the compiler says about files, warnings included; empty if it has nothing to say.
     static func complaints(_ files: [String: String]) throws -> String {
         try inFolder(files) { folder, paths in
-            try output(["swiftc", "-typecheck"] + (try compilerOptions()) + paths, in: folder).text
+            try Program(running: ["swiftc", "-typecheck"] + (try compilerOptions()) + paths, in: folder).output
         }
     }
 
     /// What is wrong with a manifest; empty if nothing is.
     static func complaints(manifest: String) throws -> String {
         try inFolder(["Package.swift": manifest]) { folder, paths in
-            let info = try output(["swiftc", "-print-target-info"], in: folder).text
+            let info = try Program(running: ["swiftc", "-print-target-info"], in: folder).output
             let match = try require(info.firstMatch(of: /"runtimeResourcePath"\s*:\s*"([^"]*)"/))
             let library = match.1 + "/pm/ManifestAPI"
             let options = ["-swift-version", "6", "-package-description-version", "6.2.0", "-I", String(library)]
-            return try output(["swiftc", "-typecheck", "-no-color-diagnostics"] + options + paths, in: folder).text
+            let check = ["swiftc", "-typecheck", "-no-color-diagnostics"]
+            return try Program(running: check + options + paths, in: folder).output
         }
     }
 
@@ -49,16 +51,16 @@ enum ShownProgram {
             }
             // On two cores; a call that links as well cannot be shared out.
             let compile = ["-Onone", "-c", "-enable-batch-mode", "-j2"]
-            let built = try output(["swiftc"] + (try compilerOptions()) + compile + paths, in: folder)
-            guard built.succeeded else { return Outcome(complaints: built.text) }
+            let built = try Program(running: ["swiftc"] + (try compilerOptions()) + compile + paths, in: folder)
+            guard built.hasSucceeded else { return Outcome(complaints: built.output) }
             let program = folder.appendingPathComponent("shown").path
             let own = paths.map { $0.replacing(/\.swift$/, with: ".o") }
-            let linked = try output(["swiftc", "-o", program, "-lsqlite3"] + own + objects, in: folder)
-            guard linked.succeeded else { return Outcome(complaints: linked.text) }
+            let linked = try Program(running: ["swiftc", "-o", program, "-lsqlite3"] + own + objects, in: folder)
+            guard linked.hasSucceeded else { return Outcome(complaints: linked.output) }
             let work = folder.appendingPathComponent("work")
             try FileManager.default.createDirectory(at: work, withIntermediateDirectories: true)
-            let ran = try output([program], in: work)
-            return Outcome(complaints: built.text, output: ran.text, succeeded: ran.succeeded)
+            let ran = try Program(running: [program], in: work)
+            return Outcome(complaints: built.output, output: ran.output, succeeded: ran.hasSucceeded)
         }
     }
 
@@ -102,19 +104,5 @@ enum ShownProgram {
         defer { try? FileManager.default.removeItem(at: folder) }
         for (name, text) in files { try Data(text.utf8).write(to: folder.appendingPathComponent(name)) }
         return try body(folder, files.keys.sorted().map { folder.appendingPathComponent($0).path })
-    }
-
-    private static func output(_ command: [String], in folder: URL) throws -> (text: String, succeeded: Bool) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = command
-        process.currentDirectoryURL = folder
-        let output = Pipe()
-        process.standardError = output
-        process.standardOutput = output
-        try process.run()
-        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        return (text, process.terminationReason == .exit && process.terminationStatus == 0)
     }
 }

@@ -22,37 +22,21 @@ struct ChunkedRowsTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let library = folder.appendingPathComponent("chunks.so").path
         let count = folder.appendingPathComponent("count")
-        let built = try run(
-            [
+        let built = try Program(
+            running: [
                 "sh", "-c", "cc -O1 -shared -fPIC -o \"$1\" \"$2\" $(pkg-config --cflags --libs libpq) -ldl", "sh",
                 library, source.path,
             ]
         )
-        try require(built.hasSucceeded, "\(built.text)")
+        try require(built.hasSucceeded, "\(built.output)")
 
         let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
-        let tested = try run(
-            [program, "--testing-library", "swift-testing", "--filter", Self.suites, "--skip", Self.left],
-            ["LD_PRELOAD": library, "STRATA_CHUNKS": count.path]
+        let tested = try Program(
+            running: [program, "--testing-library", "swift-testing", "--filter", Self.suites, "--skip", Self.left],
+            environment: ["LD_PRELOAD": library, "STRATA_CHUNKS": count.path]
         )
-        expect(tested.hasSucceeded, "\(tested.text.suffix(4_000))")
+        expect(tested.hasSucceeded, "\(tested.output.suffix(4_000))")
         let told = try String(decoding: Data(contentsOf: count), as: UTF8.self)
         expect(try require(Int(told.trimmingCharacters(in: .whitespacesAndNewlines))) > 0)
-    }
-
-    private func run(_ words: [String], _ environment: [String: String] = [:]) throws -> (
-        text: String, hasSucceeded: Bool
-    ) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = words
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        return (text, process.terminationReason == .exit && process.terminationStatus == 0)
     }
 }

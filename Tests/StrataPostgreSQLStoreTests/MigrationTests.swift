@@ -235,7 +235,7 @@ struct MigrationTests {
         }
         let session = try store.connection()
         let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'strata_store'::regclass"
-        while try session.query(waiting).rowCount == 0 { usleep(1_000) }
+        try waitUntil { try session.query(waiting).rowCount > 0 }
         try writer.command("COMMIT")
         try require(done.wait(timeout: .now() + 300) == .success)
 

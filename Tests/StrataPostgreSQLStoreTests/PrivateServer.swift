@@ -53,17 +53,9 @@ final class PrivateServer: Sendable {
 
     @discardableResult
     static func run(_ words: [String], _ environment: [String: String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: script)
-        process.arguments = words
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let told = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        try require(process.terminationStatus == 0, "the server does not \(words.first ?? "")")
-        return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        let program = try Program(running: [script] + words, environment: environment, withErrors: false)
+        try require(program.hasSucceeded, "the server does not \(words.first ?? "")")
+        return program.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     /// Lets a replica go its own way.
@@ -119,14 +111,14 @@ final class PrivateServer: Sendable {
         let position = try require(try primary.text("SELECT pg_current_wal_insert_lsn()::text"))
         let sql = "SELECT 1 WHERE pg_last_wal_replay_lsn() >= $1::text::pg_lsn"
         var session = try connection()
-        while true {
+        try waitUntil {
             do {
-                if try session.query(sql, [.text(position)]).rowCount > 0 { return }
+                return try session.query(sql, [.text(position)]).rowCount > 0
             } catch let error as PostgreSQLError where error.message.contains("conflict with recovery") {
                 // Its snapshot was in the way of what the replica replays: that ends whoever asks, too.
                 session = try connection()
+                return false
             }
-            usleep(1_000)
         }
     }
 

@@ -187,7 +187,7 @@ struct ReplacementTests {
         }
         let session = try store.connection()
         let waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'city'::regclass"
-        while try session.query(waiting).rowCount == 0 { usleep(1_000) }
+        try waitUntil { try session.query(waiting).rowCount > 0 }
         // Another one comes, and the first goes on to a table that the migration has.
         try session.command("SET lock_timeout = '10s'; UPDATE city SET name = 'Bern' WHERE name = 'Bonn'")
         try writer.command("SET lock_timeout = '10s'; UPDATE strata_history SET last = last; COMMIT")

@@ -21,8 +21,8 @@ struct ReplicaTests {
         let connection = try replica.connection()
         try connection.command("SELECT pg_wal_replay_pause()")
         // It is paused after the record at which it is.
-        while try connection.query("SELECT 1 WHERE pg_get_wal_replay_pause_state() = 'paused'").rowCount == 0 {
-            usleep(1_000)
+        try waitUntil {
+            try connection.query("SELECT 1 WHERE pg_get_wal_replay_pause_state() = 'paused'").rowCount > 0
         }
     }
 
@@ -86,7 +86,7 @@ struct ReplicaTests {
         try ServerStack(old.url).insert("Rome")
         try new.catchUp(with: old)
         try new.promote()
-        while try new.text("SELECT pg_is_in_recovery()::text") != "false" { usleep(1_000) }
+        try waitUntil { try new.text("SELECT pg_is_in_recovery()::text") == "false" }
         // The old one goes on by itself, and its log grows beyond that of the new one.
         let others = try ServerStack(old.url)
         for _ in 0..<50 { try others.insert("Atlantis") }

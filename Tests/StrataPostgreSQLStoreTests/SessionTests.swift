@@ -12,6 +12,7 @@ import Testing
 struct SessionTests {
     @Test func `what a server says of itself when it lets in is not printed`() async {
         let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            endInTime()
             let server = try PrivateServer()
             try server.connection().command(
                 "UPDATE pg_catalog.pg_database SET datcollversion = '0' WHERE datname = 'strata'"

@@ -261,6 +261,7 @@ struct StreamedEvaluationTests {
     func `rows that do not match take no memory`() async {
         // In a process of its own, since what others use at the same time would count.
         await #expect(processExitsWith: .success) {
+            endInTime()
             try StreamedEvaluationTests.withItems(60_000) { _, context in
                 try context.performAndWait {
                     func fetch(_ format: String, limit: Int = 0) throws {

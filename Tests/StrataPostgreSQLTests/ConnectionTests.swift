@@ -77,7 +77,11 @@ struct ConnectionTests {
         let other = try Server.connection()
         try other.query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(process))])
         let isThere = "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1"
-        while try other.query(isThere, [.int8(Int64(process))]).rowCount > 0 { usleep(1_000) }
+        let end = ContinuousClock.now + .seconds(300)
+        while try other.query(isThere, [.int8(Int64(process))]).rowCount > 0 {
+            try require(.now < end, "the session does not end")
+            usleep(1_000)
+        }
         try expectEqual(pool.withConnection { try $0.query("SELECT 1").firstInt64 }, 1)
     }
 

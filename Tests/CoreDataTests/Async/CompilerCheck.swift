@@ -40,26 +40,21 @@ enum CompilerCheck {
     }
 
     private static func errors(in file: URL) throws -> [Finding] {
-        let modules = try modules()
-        let process = Process()
-        process.executableURL = try compiler()
-        process.arguments = [
-            "-swift-version", "6", "-emit-sil", "-o", "/dev/null", "-diagnostic-style", "llvm", "-no-color-diagnostics",
-            "-I", modules.path, "-I", sources.appendingPathComponent("CStrataSQLite").path, file.path,
-        ]
-        let output = Pipe()
-        process.standardError = output
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
+        let program = try Program(
+            running: [
+                compiler().path, "-swift-version", "6", "-emit-sil", "-o", "/dev/null", "-diagnostic-style", "llvm",
+                "-no-color-diagnostics", "-I", modules().path,
+                "-I", sources.appendingPathComponent("CStrataSQLite").path, file.path,
+            ]
+        )
+        let text = program.output
         let findings = text.split(separator: "\n").compactMap { line -> Finding? in
             guard line.hasPrefix(file.path + ":"), let mark = line.range(of: ": error: ") else { return nil }
             let place = line[..<mark.lowerBound].dropFirst(file.path.count + 1).split(separator: ":")
             return Finding(line: place.first.flatMap { Int($0) } ?? 0, text: String(line[mark.upperBound...]))
         }
         // A compiler that failed for another reason, such as a module that it cannot find, must not pass for a refusal.
-        try require(process.terminationStatus == 0 || !findings.isEmpty, "swiftc failed: \(text)")
+        try require(program.hasSucceeded || !findings.isEmpty, "swiftc failed: \(text)")
         return findings
     }
 
