@@ -253,7 +253,7 @@ struct StorefrontTests {
         try await running.server.stop()
         let page = try await reading.value
         expect(page.contains("<td>Grace</td><td>placed</td><td>invoice</td><td>5.00</td>"), "\(page)")
-        expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"))
+        expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"), "\(page)")
     }
 
     @Test func `what the feed says was sent last reaches all who listen, though it ends then`() async throws {
@@ -272,6 +272,30 @@ struct StorefrontTests {
             }
         }
         try await running.server.stop()
+    }
+
+    @Test func `a server that stops sends what was asked for before to those who are still there`() throws {
+        var ends: [Int32] = [-1, -1]
+        try require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let connection = HTTPConnection(ends[0])
+        expect(!connection.hasGone)
+        connection.shutDown()
+        expect(!connection.hasGone)
+        try connection.startStream(type: "text/event-stream")
+        try connection.send(piece: "last")
+        var bytes = [UInt8](repeating: 0, count: 1000)
+        let count = read(ends[1], &bytes, bytes.count)
+        expect(String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self).contains("text/event-stream"))
+        close(ends[1])
+        expectThrows((any Error).self) { for _ in 0..<2 { try connection.send(piece: "more") } }
+    }
+
+    @Test func `a client that closes its connection has gone`() throws {
+        var ends: [Int32] = [-1, -1]
+        try require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        let connection = HTTPConnection(ends[0])
+        close(ends[1])
+        expect(connection.hasGone)
     }
 
     /// Waits for something that another thread or process does, for minutes at most: only what hangs fails.

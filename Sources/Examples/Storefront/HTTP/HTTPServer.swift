@@ -38,6 +38,7 @@ package final class HTTPConnection: Sendable {
     /// What was received and not used yet.
     private let received = Mutex([UInt8]())
     private let streams = Mutex(false)
+    private let isShutDown = Mutex(false)
 
     private static let mostHeaderBytes = 16_384
     private static let mostBodyBytes = 64 << 20
@@ -47,7 +48,12 @@ package final class HTTPConnection: Sendable {
     deinit { close(socket) }
 
     /// Wakes a thread that waits for the client.
-    func shutDown() { shutdown(socket, Int32(SHUT_RD)) }
+    ///
+    /// What it was asked for before is answered still.
+    func shutDown() {
+        isShutDown.withLock { $0 = true }
+        shutdown(socket, Int32(SHUT_RD))
+    }
 
     /// Whether an answer was begun that is sent piece by piece, after which the connection ends.
     var isStreaming: Bool { streams.withLock { $0 } }
@@ -129,6 +135,8 @@ package final class HTTPConnection: Sendable {
     package var hasGone: Bool {
         var byte: UInt8 = 0
         let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        // An end that this side has made says nothing of the client.
+        if count == 0, isShutDown.withLock({ $0 }) { return false }
         return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
     }
 
