@@ -193,7 +193,7 @@ stress-quick: system-packages
 
 # The scenarios that know PostgreSQL, beside a server of their own. `anomalies` takes as long as all orders of its steps take, some 20 seconds.
 SECONDS ?= 5
-ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch processes crash --store postgresql
+ON_POSTGRESQL = bank ring append anomalies interleave nested converge cancel batch answers replica processes crash --store postgresql
 stress-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product stress
 	Tests/postgresql-server.sh run .build/debug/stress $(ON_POSTGRESQL) --seed random --seconds $(SECONDS) --floor 1 $(STRESS_ARGS)
@@ -211,10 +211,10 @@ stress-red: system-packages
 stress-tsan: system-packages
 	$(SWIFT) build --product stress --traits FaultPoints --sanitize=thread --scratch-path .build/tsan-stress -Xswiftc -DSTRATA_TSAN
 	.build/tsan-stress/debug/stress anomalies interleave --seed random --floor 1 $(STRESS_ARGS)
-	.build/tsan-stress/debug/stress bank ring append nested converge cancel batch deadlock soak --seed random --floor 1 \
+	.build/tsan-stress/debug/stress bank ring append nested converge cancel batch answers deadlock soak --seed random --floor 1 \
 		--jitter 500 $(STRESS_ARGS)
 	@if grep -q 18CoreDataPostgreSQL .build/tsan-stress/debug/stress; then $(POSTGRESQL_INSTALLED) && \
-		Tests/postgresql-server.sh run .build/tsan-stress/debug/stress bank ring append nested converge cancel batch \
+		Tests/postgresql-server.sh run .build/tsan-stress/debug/stress bank ring append nested converge cancel batch answers replica \
 		--store postgresql --seed random --floor 1 $(STRESS_ARGS); fi
 
 # Without its search for leaks, which does not find what Swift points to with marked pointers, as `Data` does; `soak` looks for leaks.

@@ -36,6 +36,10 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     case wakeUp = "no-wake-up"
     /// A cancel has arrived before somebody else uses its connection.
     case cancelSettling = "no-cancel-settling"
+    /// An answer that takes several statements is of one moment.
+    case commonSnapshot = "no-common-snapshot"
+    /// A replica answers when it has what was saved here.
+    case replicaWait = "no-replica-wait"
     /// The row cache goes by versions, and not by when it was told of them.
     case publicationOrder = "no-publication-order"
 

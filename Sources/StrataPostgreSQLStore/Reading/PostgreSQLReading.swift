@@ -215,8 +215,12 @@ struct PostgreSQLReading: RowReading {
 extension Connection {
     /// Runs `body` in a transaction that sees one moment, and changes nothing.
     func inSnapshot<R>(_ body: () throws -> R) throws -> R {
+        var isolation = "REPEATABLE READ"
+        #if FaultPoints
+        if FaultGuard.commonSnapshot.isOff { isolation = "READ COMMITTED" }
+        #endif
         // Sent with the first statement.
-        try post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isKept: false)
+        try post("BEGIN ISOLATION LEVEL \(isolation) READ ONLY", isKept: false)
         let result = try body()
         // With what is left to be sent.
         _ = try answer(try post("COMMIT", isKept: false))

@@ -252,6 +252,9 @@ final class Replicas: Sendable {
             )
             // One that was promoted goes its own way.
             guard state[0].int64(0) != 0 else { throw PostgreSQLError(.connection, "the server is no replica") }
+            #if FaultPoints
+            if FaultGuard.replicaWait.isOff { return true }
+            #endif
             if state[0].int64(1) != 0 { return true }
             guard ContinuousClock.now < end else { return false }
             usleep(pause)

@@ -35,6 +35,15 @@ enum DatabasePlace {
         #endif
     }()
 
+    /// Options of a store with a replica, which is waited for as long as a slow machine needs.
+    static func options(replica url: URL) -> [AnyHashable: Any] {
+        #if canImport(CoreDataPostgreSQL)
+        [NSPostgreSQLReplicasOption: [url], NSPostgreSQLReplicaWaitOption: 30]
+        #else
+        [:]
+        #endif
+    }
+
     /// Refuses to run without a server.
     ///
     /// - Throws: A ``StressError``.

@@ -29,6 +29,18 @@ final class DatabaseServer: Sendable {
         url = try Self.run(script, ["start", folder.path] + settings)
     }
 
+    /// Starts one that follows another.
+    ///
+    /// - Parameters:
+    ///   - primary: The one that it follows.
+    ///   - folder: Where its files are to be.
+    ///   - settings: Its settings, as `name=value`.
+    /// - Throws: `StressError` if it does not start.
+    init(following primary: DatabaseServer, _ folder: URL, _ settings: [String]) throws {
+        (script, self.folder) = (primary.script, folder.path)
+        url = try Self.run(script, ["replica", folder.path, primary.folder] + settings)
+    }
+
     private static func run(_ script: String, _ words: [String]) throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: script)
@@ -88,6 +100,17 @@ final class DatabaseServer: Sendable {
         return 1
         #else
         return 0
+        #endif
+    }
+
+    /// How many transactions it has carried out in its database, as far as sessions have told by now.
+    func transactions() throws -> Int64 {
+        #if canImport(CoreDataPostgreSQL)
+        try connection().query(
+            "SELECT xact_commit FROM pg_catalog.pg_stat_database WHERE datname = pg_catalog.current_database()"
+        ).firstInt64 ?? 0
+        #else
+        0
         #endif
     }
 
