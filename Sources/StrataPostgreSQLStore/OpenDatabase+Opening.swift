@@ -184,13 +184,11 @@ extension OpenDatabase {
         return exists.rowCount == 0
     }
 
-    private static let shapeLock = "pg_catalog.hashtextextended($1, 7274)"
-
     /// Keeps others from making or migrating a store, until the transaction ends.
     ///
     /// What was made meanwhile is seen by later statements only.
     static func lockShape(of target: ConnectionTarget, _ connection: Connection) throws {
-        try connection.query("SELECT pg_catalog.pg_advisory_xact_lock(\(shapeLock))", [.text(target.schema)])
+        try connection.query("SELECT pg_catalog.pg_advisory_xact_lock(\(AdvisoryLocks.shape))", [.text(target.schema)])
     }
 
     /// Makes certain that the lock which a connection has keeps another session out: some servers take advisory locks, and lock nothing.
@@ -208,7 +206,7 @@ extension OpenDatabase {
             return
         }
         let isTaken = try other.query(
-            "SELECT pg_catalog.pg_try_advisory_xact_lock(\(shapeLock))",
+            "SELECT pg_catalog.pg_try_advisory_xact_lock(\(AdvisoryLocks.shape))",
             [.text(target.schema)]
         )
         if isTaken.firstInt64 != 0 {

@@ -29,8 +29,8 @@ enum ServerCapabilities {
         Capability(
             name: "advisory locks that pg_locks shows",
             sql: """
-                CASE WHEN pg_catalog.pg_try_advisory_xact_lock(\(lockClass), pg_catalog.pg_backend_pid()) THEN EXISTS (
-                SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = \(lockClass)
+                CASE WHEN pg_catalog.pg_try_advisory_xact_lock(\(AdvisoryLocks.trial), pg_catalog.pg_backend_pid()) THEN EXISTS (
+                SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = \(AdvisoryLocks.trial)
                 AND objid::bigint = pg_catalog.pg_backend_pid() AND pid = pg_catalog.pg_backend_pid() AND granted) ELSE false END
                 """
         ),
@@ -43,9 +43,6 @@ enum ServerCapabilities {
                 """
         ),
     ]
-
-    /// The first of the two numbers of a lock that is tried; the second is that of the process.
-    private static let lockClass = 7277
 
     /// What asks for all of them.
     static let statement = "SELECT " + needed.map(\.sql).joined(separator: ", ")

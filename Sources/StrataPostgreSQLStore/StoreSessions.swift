@@ -5,15 +5,12 @@ import StrataPostgreSQL
 ///
 /// Each holds a lock together with all others, for which nobody ever waits, so that a migration can find them.
 enum StoreSessions {
-    /// The first of the two numbers of the lock; the second is of the schema.
-    private static let lockClass = 7276
-
     /// The function that makes a session one of them.
     ///
     /// - Parameter schema: How the parameter with the name of the schema is written.
     /// - Returns: The function's call.
     static func join(schema: String) -> String {
-        "pg_catalog.pg_advisory_lock_shared(\(lockClass), pg_catalog.hashtext(\(schema)))"
+        "pg_catalog.pg_advisory_lock_shared(\(AdvisoryLocks.sessions), pg_catalog.hashtext(\(schema)))"
     }
 
     /// For how many seconds a session may take to end.
@@ -28,7 +25,7 @@ enum StoreSessions {
             let ended = try connection.query(
                 """
                 SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_locks
-                WHERE locktype = 'advisory' AND objsubid = 2 AND classid = \(lockClass)
+                WHERE locktype = 'advisory' AND objsubid = 2 AND classid = \(AdvisoryLocks.sessions)
                 AND objid::bigint = (pg_catalog.hashtext($1)::bigint & 4294967295)
                 AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
                 AND pid <> pg_catalog.pg_backend_pid()

@@ -75,10 +75,7 @@ struct HistoryQueries {
             "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '\(longestPause)s', true)"
         )
         guard isAlone else { return }
-        try connection.post(
-            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))",
-            mayWait: true
-        )
+        try connection.post("SELECT pg_catalog.pg_advisory_xact_lock(\(AdvisoryLocks.numbering))", mayWait: true)
     }
 
     /// For how many seconds a client may stand still that others wait for.
