@@ -34,9 +34,11 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-postgresql-stores test-postgresql-a-to-g test-postgresql-h-to-z test-postgresql-stepped test-fault-points test-repeat bench stress \
-	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-stores check-models check-without-postgresql docs docs-preview \
-	check-docs system-packages postgresql-packages
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
+	test-postgresql test-postgresql-stores test-postgresql-a-to-g test-postgresql-h-to-z test-postgresql-stepped bench stress \
+	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers \
+	check-layers check-stores check-models check-without-postgresql docs docs-preview check-docs system-packages \
+	postgresql-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"

@@ -13,11 +13,14 @@ shift
 limit=${STRATA_TEST_LIMIT:-2400}
 mkdir -p "$(dirname "$log")"
 
-# All processes that a process has started, and what those have; not this one's own.
+# All processes that a process has started, and what those have; without this one and the watch.
 family() {
     local child
-    for child in $(pgrep -P "$1"); do
-        if [ "$child" -ne "$BASHPID" ] && [ "$child" -ne "${watch:-0}" ]; then echo "$child"; family "$child"; fi
+    for child in $(sed -n 's/^\([0-9]*\) (.*) [A-Za-z] \([0-9]*\) .*/\1 \2/p' /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$2 == parent { print $1 }'); do
+        if [ "$child" -ne "$watch" ]; then
+            echo "$child"
+            family "$child"
+        fi
     done
 }
 
@@ -30,8 +33,13 @@ threads() {
 }
 
 end_late() {
-    local watch=$BASHPID process processes
-    sleep "$limit"
+    local watch=$BASHPID pause process processes
+    # It holds nothing that others wait for the end of.
+    sleep "$limit" > /dev/null 2>&1 &
+    pause=$!
+    trap 'kill "$pause" 2> /dev/null; exit' TERM
+    wait "$pause"
+    trap - TERM
     processes=$(family $$)
     echo "The tests have not ended after $limit seconds. This is what their threads do:"
     for process in $processes; do
@@ -40,7 +48,7 @@ end_late() {
         esac
     done
     kill -TERM $processes 2> /dev/null
-    sleep 20
+    sleep 20 > /dev/null 2>&1
     kill -KILL $processes 2> /dev/null
 }
 
@@ -50,7 +58,7 @@ disown "$watch"
 # A line at a time, so that the last test that began is told of when a run stands still.
 stdbuf -oL -eL "$@" 2>&1 | tee "$log"
 result=${PIPESTATUS[0]}
-kill "$watch" $(pgrep -P "$watch") 2> /dev/null
+kill "$watch" 2> /dev/null
 if [ "$result" -ne 0 ]; then
     echo
     echo "Failed:"
