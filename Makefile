@@ -33,9 +33,12 @@ REPEAT_SEED ?=
 # What reports of `stress` say was built.
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
+# What `make test-postgresql` consists of.
+POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z store-a-to-g store-h-to-z stepped others)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
-	test-postgresql test-postgresql-stores test-postgresql-a-to-g test-postgresql-h-to-z test-postgresql-stepped bench stress \
+	test-postgresql $(POSTGRESQL_PARTS) bench stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers \
 	check-layers check-stores check-models check-without-postgresql docs docs-preview check-docs system-packages \
 	postgresql-packages
@@ -120,28 +123,31 @@ test-of: system-packages
 #
 # In each of these programs one test runs after the other. They wait much, for a server of their own or for a process that ends, and each wait would
 # take one of the few threads that tests share. So there are several programs at a time instead, with a server each.
-POSTGRESQL_STORE_TESTS ?= ^(StrataPostgreSQLTests|CoreDataTests|StrataSQLTests)\.|$\
+POSTGRESQL_OTHER_TESTS ?= ^(StrataPostgreSQLTests|StrataSQLTests)\.|$\
 	^CoreDataOperationsTests\.(Instrument|Statistics|Check|Closing|Limit)Tests|^ModelClassesTests\.ClassModelTests/objects
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.|^StorefrontTests\..*PostgreSQL
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
 # `swift test` runs one at a time.
-POSTGRESQL_TESTED = STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/tested.sh .build/test-$@.log Tests/postgresql-server.sh run $\
+POSTGRESQL_TESTED = STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/tested.sh .build/$@.log Tests/postgresql-server.sh run $\
 	$$($(SWIFT) build --show-bin-path)/StrataPackageTests.xctest --testing-library swift-testing --no-parallel --skip '$(POSTGRESQL_SKIPPED)'
 
 test-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target \
-		test-postgresql-stores test-postgresql-a-to-g test-postgresql-h-to-z test-postgresql-stepped
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target $(POSTGRESQL_PARTS)
 
-test-postgresql-stores:
-	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_STORE_TESTS)'
-# The engine's own tests, by the names of their suites.
-test-postgresql-a-to-g:
+# Of the two large targets half of the suites at a time, by their names.
+test-postgresql-context-a-to-m:
+	$(POSTGRESQL_TESTED) --filter '^CoreDataTests\.[A-M]'
+test-postgresql-context-n-to-z:
+	$(POSTGRESQL_TESTED) --filter '^CoreDataTests\.[^A-M]'
+test-postgresql-store-a-to-g:
 	$(POSTGRESQL_TESTED) --filter '^StrataPostgreSQLStoreTests\.[A-G]'
-test-postgresql-h-to-z:
-	$(POSTGRESQL_TESTED) --filter '^StrataPostgreSQLStoreTests\.[H-Z]'
+test-postgresql-store-h-to-z:
+	$(POSTGRESQL_TESTED) --filter '^StrataPostgreSQLStoreTests\.[^A-G]'
 test-postgresql-stepped:
 	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_STEPPED_TESTS)'
+test-postgresql-others:
+	$(POSTGRESQL_TESTED) --filter '$(POSTGRESQL_OTHER_TESTS)'
 
 # Everything, tests aside, as it builds where there is no libpq, in a folder of its own.
 WITHOUT_POSTGRESQL = .build/without-postgresql
