@@ -25,10 +25,14 @@ family() {
 }
 
 threads() {
-    if command -v gdb > /dev/null; then
+    local thread
+    if gdb --version > /dev/null 2>&1; then
         timeout 120 gdb -p "$1" -batch -ex "thread apply all bt 40" 2>&1 | grep -E '^(Thread|#)'
-    elif command -v lldb > /dev/null; then
+    elif lldb --version > /dev/null 2>&1; then
         timeout 120 lldb -p "$1" --batch -o "thread backtrace all -c 40" 2>&1 | grep -E '^ *(\* )?(thread|frame) #'
+    else
+        # What the kernel knows: where each waits.
+        for thread in /proc/"$1"/task/*; do echo "$(cat "$thread/comm"): $(cat "$thread/wchan" 2> /dev/null)"; done
     fi
 }
 
