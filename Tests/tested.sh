@@ -4,7 +4,7 @@
 #   Tests/tested.sh LOG COMMAND …
 #
 # Output goes to the file LOG as well. A run that has not ended after STRATA_TEST_LIMIT seconds, 2,400 unless that says otherwise, is ended: then
-# what its threads do is told, as far as a debugger is there, and the last test that began is the last line.
+# what its threads do is told, with a debugger if there is one. The line before is of the last test that began.
 set -uo pipefail
 export NO_COLOR=1
 

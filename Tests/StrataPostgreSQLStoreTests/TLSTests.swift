@@ -214,6 +214,7 @@ struct ServiceFileTests {
 
     @Test func `a server far away has to prove who it is, also if the environment names it`() async {
         await #expect(processExitsWith: .success) {
+            endInTime()
             unsetenv("PGSSLMODE")
             setenv("PGHOST", "db.example.org", 1)
             let target = try ConnectionTarget(require(URL(string: "postgresql:///shop")))

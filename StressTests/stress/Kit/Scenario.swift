@@ -64,7 +64,7 @@ extension Scenario {
 /// All scenarios, in the order in which `stress all` runs them.
 let allScenarios: [any Scenario.Type] = [
     Bank.self, Ring.self, Append.self, Anomalies.self, Interleave.self, Nested.self, Converge.self,
-    SocietyScenario.self, Deadlock.self, Cancel.self, Batch.self, Answers.self, OwnWrites.self, Mixed.self,
+    SocietyScenario.self, Deadlock.self, Cancel.self, Batch.self, Answers.self, Replica.self, Mixed.self,
     Crash.self, PowerLoss.self, Processes.self, Soak.self, Hostile.self, IOFault.self,
 ]
 

@@ -98,7 +98,8 @@ enum Answers: Scenario {
 
     /// Asks for teams that count wrongly, which there are at no moment.
     ///
-    /// No database knows `MATCHES`, so PostgreSQL leaves the predicate to the process, which reads the teams, then their members, and then their marks.
+    /// The store for PostgreSQL evaluates `MATCHES` in the process, and with it all that stands beside it in an OR. So it reads the teams, then
+    /// their members, and then their marks.
     private static func read(_ worker: Worker, _ stack: NSPersistentStoreCoordinator) throws {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.predicate = NSPredicate(

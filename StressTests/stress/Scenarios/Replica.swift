@@ -1,7 +1,7 @@
 import CoreData
 
 /// Saves on the primary, and reads on a replica that is always behind: whoever has saved sees it there.
-enum OwnWrites: Scenario {
+enum Replica: Scenario {
     static let name = "replica"
     static let summary = "saves, and then reads on a replica that is behind; everybody sees what he has saved"
     static let stores: [StoreKind] = []
@@ -25,28 +25,14 @@ enum OwnWrites: Scenario {
         try DatabasePlace.using(primary.url) {
             let place = DatabasePlace.using(replica.url) { run.kind.place(run.storeURL) }
             let stack = try run.open(DatabasePlace.options(replica: place))
-            let ids = try makeAccounts(run.options.contexts, stack)
+            try Bank.open(stack, run.options.contexts)
+            let ids = try Bank.accountIDs(stack.context())
             // Those who look after the replica have begun.
             let before = try replica.transactions()
             run.race(run.options.contexts) { worker in try work(worker, stack, ids[worker.number]) }
             try run.close(stack)
             run.count("on the replica", Int(try replica.transactions() - before))
             try run.audit()
-        }
-    }
-
-    private static func makeAccounts(_ count: Int, _ stack: NSPersistentStoreCoordinator) throws
-        -> [NSManagedObjectID]
-    {
-        let context = stack.context()
-        return try context.performAndWait {
-            let accounts = (0..<count).map { number in
-                let account = Account(context: context)
-                account.number = Int64(number)
-                return account
-            }
-            try context.save()
-            return accounts.map(\.objectID)
         }
     }
 
