@@ -13,18 +13,32 @@ package enum ConcurrencyDebug: Sendable {
     /// The name of the variable, and, behind a minus sign, of the argument.
     package static let name = "com.apple.CoreData.ConcurrencyDebug"
 
-    /// What this process does: what somebody asks for, or else `trap` in debug builds and `off` in others.
+    /// What this process does: what the environment or an argument asks for, or else the default.
     package static let current: ConcurrencyDebug = {
-        let answer = asked(
-            environment: ProcessInfo.processInfo.environment,
-            arguments: ProcessInfo.processInfo.arguments
-        )
-        #if DEBUG
-        return answer ?? .trap
-        #else
-        return answer ?? .off
-        #endif
+        let arguments = ProcessInfo.processInfo.arguments
+        return asked(environment: ProcessInfo.processInfo.environment, arguments: arguments)
+            ?? byDefault(isTestProcess: isTestProcess(arguments: arguments))
     }()
+
+    /// What a process does if nothing is asked for.
+    ///
+    /// A release build checks nothing. In a debug build, a test process warns, as a trap would end all tests with the first one that is at
+    /// fault. Any other process traps.
+    package static func byDefault(isTestProcess: Bool) -> ConcurrencyDebug {
+        #if DEBUG
+        return isTestProcess ? .warn : .trap
+        #else
+        return .off
+        #endif
+    }
+
+    /// Whether a process with these arguments runs tests.
+    ///
+    /// SwiftPM gives the program that it builds of all tests the extension `xctest`, for
+    /// XCTest and for Swift Testing alike.
+    package static func isTestProcess(arguments: [String]) -> Bool {
+        arguments.first?.hasSuffix(".xctest") ?? false
+    }
 
     /// What somebody asks for, in the environment or, if it is not there, as the argument that follows the name.
     ///

@@ -164,13 +164,32 @@ struct ConfinementTests {
             _ = city.value(forKey: "name")
             _ = city.value(forKey: "name")
             for _ in 0..<100 { _ = context.registeredObjects }
+            // An exit test that comes to its end runs no exit handler.
+            exit(EXIT_SUCCESS)
         }
         let lines = message(result).split(separator: "\n").filter { $0.contains("CoreData: ") }
         // One property that is read in a loop, and two calls.
         expectEqual(lines.filter { $0.contains("/City/") }.count, 3, "\(lines)")
         expectEqual(lines.filter { $0.hasPrefix("CoreData: registeredObjects") }.count, 1, "\(lines)")
-        expect(lines.allSatisfy { $0.contains("confined to private-queue context \"importer\"") }, "\(lines)")
-        expectEqual(lines.count, 4, "\(lines)")
+        let places = lines.filter { $0.contains("confined to private-queue context \"importer\"") }
+        expectEqual(places.count, 4, "\(lines)")
+        // All uses, when the process ends: 100 in each loop, and two calls.
+        expectEqual(lines.count, 5, "\(lines)")
+        expect(lines.last?.hasSuffix("scope: 202, places: 4") ?? false, "\(lines)")
+    }
+
+    @Test func `a test process warns unless something else is asked for`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            unsetenv("com.apple.CoreData.ConcurrencyDebug")
+            let context = try Stack(.memory).context("importer")
+            let city = context.performAndWait { City(context: context) }
+            city.name = "Porto"
+            exit(EXIT_SUCCESS)
+        }
+        let lines = message(result).split(separator: "\n").filter { $0.contains("CoreData: ") }
+        expectEqual(lines.count, 2, "\(lines)")
+        expect(lines.first?.contains("name\" of") ?? false, "\(lines)")
+        expect(lines.last?.hasSuffix("scope: 1, places: 1") ?? false, "\(lines)")
     }
 
     @Test func `0 switches the checks off, in debug builds too`() async {

@@ -36,4 +36,15 @@ struct ConcurrencyDebugTests {
     @Test func `unless somebody asks, it says nothing`() {
         expectEqual(ConcurrencyDebug.asked(environment: ["PATH": "/bin"], arguments: ["server", "--port", "1"]), nil)
     }
+
+    @Test func `the program of all tests is a test process, and a server is none`() {
+        expect(ConcurrencyDebug.isTestProcess(arguments: [".build/debug/AppPackageTests.xctest", "--filter", "City"]))
+        expect(!ConcurrencyDebug.isTestProcess(arguments: ["server", "tests.xctest"]))
+        expect(!ConcurrencyDebug.isTestProcess(arguments: []))
+    }
+
+    @Test func `by default a debug build traps, but warns in a test process`() {
+        expectEqual(ConcurrencyDebug.byDefault(isTestProcess: false), .trap)
+        expectEqual(ConcurrencyDebug.byDefault(isTestProcess: true), .warn)
+    }
 }

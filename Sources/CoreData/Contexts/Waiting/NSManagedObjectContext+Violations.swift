@@ -10,7 +10,7 @@ extension NSManagedObjectContext {
     @inline(never)
     final func reportViolation(_ member: String, _ object: NSManagedObject?) {
         guard ConcurrencyDebug.current == .warn else { stop(violation(member, object)) }
-        guard ReportedPlaces.isNew(member) else { return }
+        guard ReportedPlaces.add(member) else { return }
         FileHandle.standardError.write(Data("\(violation(member, object))\n".utf8))
     }
 
@@ -31,28 +31,46 @@ extension NSManagedObjectContext {
     }
 }
 
-/// The places from which contexts were used outside of their scopes, as far as they were reported.
+/// The places from which contexts were used outside of their scopes, and how often.
 ///
 /// A place is the member and the innermost calls that lead to it. So a loop is reported once, and a function that several others call
-/// once for each of them.
+/// once for each of them. When the process exits, one more line reports the totals: the places of a long run stand far apart.
 private enum ReportedPlaces {
     private struct Place: Hashable {
         let member: String
         let calls: [UInt]
     }
 
+    private struct Record {
+        var places: Set<Place> = []
+        var uses = 0
+    }
+
     /// How many calls count: those of the framework itself, and some beyond.
     private static let depth = 12
     /// More places than this are not told apart, so that a program that goes on for long does not collect them without end.
     private static let limit = 1000
-    private static let places = Mutex<Set<Place>>([])
+    private static let record = Mutex(Record())
 
-    /// Whether the place of the caller was not reported before.
-    static func isNew(_ member: String) -> Bool {
+    /// Counts a use by the caller.
+    ///
+    /// - Returns: whether its place was not reported before.
+    static func add(_ member: String) -> Bool {
         let calls = Thread.callStackReturnAddresses.prefix(depth).map(\.uintValue)
-        return places.withLock { places in
-            guard places.count < limit else { return false }
-            return places.insert(Place(member: member, calls: calls)).inserted
+        let (isFirst, isNew) = record.withLock { record in
+            record.uses += 1
+            guard record.places.count < limit else { return (false, false) }
+            let isNew = record.places.insert(Place(member: member, calls: calls)).inserted
+            return (record.uses == 1, isNew)
         }
+        if isFirst { atexit { ReportedPlaces.reportTotals() } }
+        return isNew
+    }
+
+    private static func reportTotals() {
+        let (uses, places) = record.withLock { ($0.uses, $0.places.count) }
+        let more = places == limit ? " or more" : ""
+        let text = "CoreData: uses outside of a context's scope: \(uses), places: \(places)\(more)\n"
+        FileHandle.standardError.write(Data(text.utf8))
     }
 }
