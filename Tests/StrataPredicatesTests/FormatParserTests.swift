@@ -112,6 +112,20 @@ struct FormatParserTests {
         expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "%K == 1", arguments: ["a..b"]) }
     }
 
+    @Test func `a null object is printed as Apple prints it, and the text can be read again`() throws {
+        let predicate = NSPredicate(format: "name == %@ OR name IN %@", NSNull(), [NSNull(), "x"])
+
+        let text = predicate.formatText
+
+        expectEqual(text, "name == <null> OR name IN {<null>, \"x\"}")
+        let again = try NSPredicate(validating: text)
+        expectEqual(again.formatText, text)
+        expect(again.evaluate(with: [:] as [String: Any]) && again.evaluate(with: ["name": "x"]))
+        expect(!again.evaluate(with: ["name": "y"]))
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "name == <nothing>") }
+        expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "name == <null") }
+    }
+
     @Test func `values never become part of the text`() {
         let hostile = "x\" OR 1 == 1 OR \"a\" == \""
 

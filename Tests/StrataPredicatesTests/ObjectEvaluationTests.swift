@@ -81,7 +81,7 @@ struct ObjectEvaluationTests {
     }
 
     static let senseless = [
-        "age > 'x'", "ANY age == 1", "age LIKE '4*'", "ascii MATCHES '('", "age BETWEEN {1}", "tags BETWEEN 3",
+        "age > 'x'", "ANY 'x' == 1", "age LIKE '4*'", "ascii MATCHES '('", "age BETWEEN {1}", "tags BETWEEN 3",
         "$unbound == 1",
         "name.nosuch.deeper == 1", "FUNCTION(age, 'explode') == 1",
     ]

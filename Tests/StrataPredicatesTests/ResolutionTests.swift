@@ -10,7 +10,7 @@ struct ResolutionTests {
         ("address == 'x'", .unsupported, "composite"), ("secret == 1", .unsupported, "transient"),
         ("items == 1", .toManyNotAllowed, "to-many"), ("items.price > 1", .toManyNotAllowed, "to-many"),
         ("items == nil", .toManyNotAllowed, "to-many"), ("items == friends", .toManyNotAllowed, "to-many"),
-        ("ANY name == 'x'", .collectionNeeded, "to-many"), ("ALL boss.name == 'x'", .collectionNeeded, "to-many"),
+        ("ANY 'x' == 'x'", .collectionNeeded, "to-many"), ("ALL lowercase(name) == 'x'", .collectionNeeded, "to-many"),
         ("age == 'x'", .incompatibleTypes, "integer"), ("name > 3", .incompatibleTypes, "string"),
         ("boss == 'x'", .incompatibleTypes, "reference"), ("boss < boss", .incompatibleTypes, "order"),
         ("age LIKE '1'", .incompatibleTypes, "strings"), ("age + name == 1", .incompatibleTypes, "add:to:"),

@@ -24,6 +24,14 @@ struct ObjectPredicateTests {
         }
     }
 
+    /// What a fetch gives, where `evaluate(with:)` means something else: it compares values by their types.
+    private func fetched(_ context: NSManagedObjectContext, _ text: String, _ arguments: Any...) throws -> [Int16] {
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.predicate = NSPredicate(format: text, argumentArray: arguments)
+        request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: true)]
+        return try context.fetch(request).map(\.price)
+    }
+
     private func prices(_ context: NSManagedObjectContext, _ text: String, _ arguments: Any...) throws -> [Int16] {
         let request = NSFetchRequest<Venue>(entityName: "Venue")
         request.predicate = NSPredicate(format: text, argumentArray: arguments)
@@ -64,6 +72,57 @@ struct ObjectPredicateTests {
             try expectEqual(prices(context, "SELF IN %@", NSArray()), [])
             // An object that was never saved, and one of another entity, are nowhere.
             try expectEqual(prices(context, "SELF IN %@", [city, User(context: context)] as [NSManagedObject]), [])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `ANY and ALL before one value compare that value`(_ kind: StoreKind) throws {
+        let (context, venues, city) = try venues(kind)
+        try context.performAndWait {
+            city.name = "Porto"
+            venues[2].name = "Bica"
+            try context.save()
+
+            try expectEqual(prices(context, "ANY price == 3"), [3])
+            try expectEqual(prices(context, "ALL price > 7"), [8, 9])
+            try expectEqual(prices(context, "NONE price < 8"), [8, 9])
+            try expectEqual(prices(context, "ANY city.name BEGINSWITH[c] 'p'"), [0, 2, 4, 6, 8])
+            // Nil is no value.
+            try expectEqual(prices(context, "ANY city == nil"), [])
+            try expectEqual(prices(context, "ALL city.name == 'Faro'"), [1, 3, 5, 7, 9])
+            let inner = "SUBQUERY(city.venues, $v, ANY $v.name BEGINSWITH[c] 'B').@count > 0"
+            try expectEqual(prices(context, inner), [0, 2, 4, 6, 8])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `texts are found among numbers by the text of each number`(_ kind: StoreKind) throws {
+        let (context, venues, _) = try venues(kind)
+        try context.performAndWait {
+            for (venue, name) in zip(venues, ["9", "9.5", "09", "-1", "x", "9.0"]) { venue.name = name }
+            try context.save()
+
+            try expectEqual(fetched(context, "name IN %@", [9, 10]), [0])
+            try expectEqual(fetched(context, "name IN %@", [9.5, -1, "x"] as NSArray), [1, 3, 4])
+            try expectEqual(fetched(context, "name IN {9.0}"), [5])
+            try expectEqual(fetched(context, "NOT name IN %@ AND price < 3", [9]), [1, 2])
+            // Unsaved changes are judged in the same way.
+            venues[4].name = "9"
+            try expectEqual(fetched(context, "name IN %@", [9, 10]), [0, 4])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a count behind an attribute of the members counts the members that have a value`(_ kind: StoreKind) throws {
+        let (context, venues, _) = try venues(kind)
+        try context.performAndWait {
+            for index in [0, 2, 4] { venues[index].name = index == 4 ? "b" : "a" }
+            try context.save()
+
+            try expectEqual(fetched(context, "city.venues.name.@count == 3"), [0, 2, 4, 6, 8])
+            try expectEqual(fetched(context, "city.venues.name.@count == 0"), [1, 3, 5, 7, 9])
+            venues[6].name = "c"
+            try expectEqual(fetched(context, "city.venues.name.@count == 4"), [0, 2, 4, 6, 8])
         }
     }
 

@@ -73,16 +73,18 @@ struct ObjectEvaluator {
             return try operation.holds(left, try value(of: comparison.rightExpression))
         case .any:
             let right = try value(of: comparison.rightExpression)
-            return try members(left).contains { try operation.holds($0, right) }
+            return try members(left, comparison).contains { try operation.holds($0, right) }
         case .all:
             let right = try value(of: comparison.rightExpression)
-            return try members(left).allSatisfy { try operation.holds($0, right) }
+            return try members(left, comparison).allSatisfy { try operation.holds($0, right) }
         }
     }
 
-    private func members(_ any: Any?) throws -> [Any?] {
+    /// What ANY and ALL go through: the members of a collection, or the one value at a key path.
+    private func members(_ any: Any?, _ comparison: NSComparisonPredicate) throws -> [Any?] {
         guard let any else { return [] }
         guard collectionMembers(of: any) != nil else {
+            if comparison.leftExpression.isKeyPath { return [any] }
             throw PredicateEvaluationError("ANY, ALL and NONE need a collection on their left side")
         }
         return flattenedMembers(of: any)

@@ -1,11 +1,20 @@
-extension NSExpression {
+/// What gives `NSExpression` its format initialisers, which may return a subclass of it.
+///
+/// ```swift
+/// let expression = NSExpression(format: "price * 1.2")
+/// ```
+public protocol FormatExpressionFactory {}
+
+extension NSExpression: FormatExpressionFactory {}
+
+extension FormatExpressionFactory where Self: NSExpression {
     /// An expression from text in the format language, such as `price * 1.2` or `sum({1, 2})`.
     ///
     /// - Parameters:
     ///   - expressionFormat: The text. One that does not parse is a programmer's error and stops the program with the
     ///     position and what was expected there. For text that comes from outside use ``init(validating:arguments:)``.
     ///   - arguments: One value for each placeholder, in order.
-    public convenience init(format expressionFormat: String, _ arguments: Any?...) {
+    public init(format expressionFormat: String, _ arguments: Any?...) {
         self.init(trusted: expressionFormat, arguments: arguments)
     }
 
@@ -14,7 +23,7 @@ extension NSExpression {
     /// - Parameters:
     ///   - expressionFormat: The text. One that does not parse is a programmer's error and stops the program.
     ///   - arguments: One value for each placeholder, in order; `NSNull` stands for nil.
-    public convenience init(format expressionFormat: String, argumentArray arguments: [Any]) {
+    public init(format expressionFormat: String, argumentArray arguments: [Any]) {
         self.init(trusted: expressionFormat, arguments: arguments)
     }
 
@@ -24,13 +33,15 @@ extension NSExpression {
     ///   - text: The text in the format language.
     ///   - arguments: One value for each placeholder, in order. One that no placeholder uses is an error.
     /// - Throws: ``PredicateFormatError`` with the position of the problem and what was expected there.
-    public convenience init(validating text: String, arguments: [Any?] = []) throws {
-        self.init(kind: try FormatParser.expression(text, arguments: arguments, rejectsUnusedArguments: true).kind)
+    public init(validating text: String, arguments: [Any?] = []) throws {
+        // The initialiser is called on NSExpression itself, of which the parser returns an instance: for FETCH one of a subclass.
+        self = try FormatParser.expression(text, arguments: arguments, rejectsUnusedArguments: true) as! Self
     }
 
-    private convenience init(trusted text: String, arguments: [Any?]) {
+    private init(trusted text: String, arguments: [Any?]) {
         do {
-            self.init(kind: try FormatParser.expression(text, arguments: arguments).kind)
+            // As above.
+            self = try FormatParser.expression(text, arguments: arguments) as! Self
         } catch {
             fatalError("\(error)")
         }

@@ -39,7 +39,7 @@ struct ArgumentReader {
     private func object(_ value: Any?) -> NSExpression {
         // The cast would first make an Objective-C object of a value of Swift's.
         if let value, type(of: value) is AnyClass, let expression = value as? NSExpression { return expression }
-        return NSExpression(forConstantValue: isNullObject(value) ? nil : value)
+        return NSExpression(forConstantValue: value)
     }
 
     private func keyPath(_ value: Any?) throws -> NSExpression {

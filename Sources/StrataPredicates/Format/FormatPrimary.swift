@@ -1,3 +1,5 @@
+import Foundation
+
 /// The operands of the format language: literals, names, calls, and what may follow them.
 enum FormatPrimary {
     typealias Node = FormatParser.Node
@@ -76,6 +78,7 @@ enum FormatPrimary {
             try parser.expect(symbol: ")")
             return node
         case .symbol("{"): return try aggregate(&parser)
+        case .symbol("<"): return try null(&parser)
         case .symbol("@"):
             try parser.advance()
             let name = try pathComponent(&parser)
@@ -88,6 +91,16 @@ enum FormatPrimary {
         let position = parser.token.position
         try parser.advance()
         return try parser.node(.expression(expression), depth: 1, at: position)
+    }
+
+    /// `<null>`, as which `NSNull` is printed.
+    private static func null(_ parser: inout FormatParser) throws -> Node {
+        let position = parser.token.position
+        try parser.advance()
+        guard parser.token.keyword == "NULL" else { throw parser.failure("an expression") }
+        try parser.advance()
+        try parser.expect(symbol: ">")
+        return try parser.node(.expression(NSExpression(forConstantValue: NSNull())), depth: 1, at: position)
     }
 
     private static func word(_ parser: inout FormatParser) throws -> Node {
@@ -112,6 +125,7 @@ enum FormatPrimary {
         case "TERNARY": return try ternary(&parser, at: position)
         case "FUNCTION": return try methodCall(&parser, at: position)
         case "CAST": return try cast(&parser, at: position)
+        case "FETCH": return try fetch(&parser, at: position)
         default: return try functionCall(&parser, name, at: position)
         }
     }
@@ -175,6 +189,19 @@ enum FormatPrimary {
             forFunction: arguments[0],
             selectorName: selector,
             arguments: Array(arguments.dropFirst(2))
+        )
+        return try parser.node(.expression(expression), depth: depth + 1, at: position)
+    }
+
+    private static func fetch(_ parser: inout FormatParser, at position: Int) throws -> Node {
+        let (arguments, depth) = try list(&parser, "(", ")")
+        guard arguments.count == 3, case .constant(let value) = arguments[2].kind, let countOnly = value as? NSNumber else {
+            throw parser.failure("FETCH(request, context, YES or NO)")
+        }
+        let expression = NSFetchRequestExpression.expression(
+            forFetch: arguments[0],
+            context: arguments[1],
+            countOnly: countOnly.boolValue
         )
         return try parser.node(.expression(expression), depth: depth + 1, at: position)
     }
@@ -300,6 +327,16 @@ enum FormatPrimary {
         try parser.expect(symbol: "]")
         let expression = call(.index, [collection, try parser.expression(index)])
         return try parser.node(.expression(expression), depth: max(node.depth, index.depth) + 1, at: node.position)
+    }
+}
+
+extension NSExpression {
+    /// Whether the expression is a key path, of the evaluated object or of another expression.
+    var isKeyPath: Bool {
+        switch kind {
+        case .keyPath, .function(KeyPathFunction.name, .some, _): true
+        default: false
+        }
     }
 }
 

@@ -136,7 +136,13 @@ struct FormatPrinter {
             text += ", "
             write(second, floor: BinaryPrecedence.set)
             text += ")"
-        case .custom(let type): text += "\(type)"
+        case .custom(let type):
+            guard let fetch = expression as? NSFetchRequestExpression else { return text += "\(type)" }
+            text += "FETCH("
+            write(fetch.requestExpression, floor: BinaryPrecedence.set)
+            text += ", "
+            write(fetch.contextExpression, floor: BinaryPrecedence.set)
+            text += fetch.isCountOnlyRequest ? ", YES)" : ", NO)"
         }
     }
 
@@ -216,7 +222,8 @@ struct FormatPrinter {
 
     private mutating func write(constant: Any?) {
         switch constant {
-        case nil, is NSNull: text += "nil"
+        case nil: text += "nil"
+        case is NSNull: text += "<null>"
         case let symbol as IndexSymbol: text += symbol.rawValue
         case let decimal as Decimal: text += "CAST(\"\(decimal)\", \"NSDecimalNumber\")"
         case let decimal as NSDecimalNumber where type(of: constant as Any) is AnyClass:
@@ -242,7 +249,8 @@ struct FormatPrinter {
                 text += value.map { String(describing: $0) } ?? "nil"
                 return
             }
-            write(list: members.map { NSExpression(forConstantValue: $0) }, "{", "}")
+            // A collection of objects holds nil as a null object only.
+            write(list: members.map { NSExpression(forConstantValue: $0 ?? NSNull()) }, "{", "}")
         }
     }
 

@@ -25,6 +25,10 @@ enum ComparisonResolver {
             try pair.checkPairs(with: left)
             let conditions = try values.map { try pair.condition(.scalar($0)) }
             return isAny ? .any(conditions) : .all(conditions)
+        case .scalar(let value) where comparison.leftExpression.isKeyPath:
+            // One value is a collection of one, and nil one of none.
+            let (condition, isNil) = (try pair.condition(left), ResolvedCondition.isNull(value))
+            return isAny ? .all([isNil.negated, condition]) : .any([isNil, condition])
         case .scalar, .setOperation:
             throw resolver.failure(
                 .collectionNeeded,
@@ -287,6 +291,7 @@ private struct OperandPair {
 
     private func isMember(_ member: ResolvedExpression, _ members: ConstantMembers) throws -> ResolvedCondition {
         if members.values.isEmpty { return .constant(false) }
+        let members = member.type.isText ? members.asTexts : members
         for value in members.kinds { try checkTypes(member, .constant(value)) }
         let set = members.set(member.type.isText ? folding : [])
         if let constant = member.constantValue { return .constant(set.contains(constant)) }

@@ -12,6 +12,19 @@ final class ConstantMembers {
         return values.filter { known.insert(ResolvedType(of: $0)).inserted }
     }()
 
+    /// The same members with the texts of numbers in their place, as SQLite compares a column of texts with them.
+    private(set) lazy var asTexts: ConstantMembers = {
+        guard kinds.contains(where: { ResolvedType(of: $0).isNumeric }) else { return self }
+        let texts = values.map { value -> PredicateValue in
+            switch value {
+            case .int(let number): .string(String(number))
+            case .double(let number): .string(String(number))
+            default: value
+            }
+        }
+        return ConstantMembers(texts, areOrdered: areOrdered)
+    }()
+
     init(_ values: [PredicateValue], areOrdered: Bool = true) {
         (self.values, self.areOrdered) = (values, areOrdered)
     }

@@ -149,7 +149,9 @@ enum KeyPathResolver {
         if case .constants(let members) = current, function == .count || rest.isEmpty || rest == ["self"] {
             return .scalar(.constant(function.aggregate(members.values)))
         }
-        guard case .members(let members) = current, let level = members.plainLevel, members.levels.count == 1 else {
+        guard case .members(let members) = current, members.levels.count == 1,
+            let level = members.plainLevel ?? (function == .count ? members.levelWithValues : nil)
+        else {
             throw resolver.failure(
                 .collectionNeeded,
                 "\(name) needs exactly one to-many relationship to its left.",

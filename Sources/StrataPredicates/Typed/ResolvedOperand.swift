@@ -22,6 +22,16 @@ struct ResolvedMembers {
         return last
     }
 
+    /// The last level without the members that have no value, if attributes of the members are what the path leads to.
+    var levelWithValues: ResolvedCollection? {
+        guard var last = levels.last, case .attribute(let owner, _) = element, owner.variable == last.variable else {
+            return nil
+        }
+        let hasValue = ResolvedCondition.isNull(element).negated
+        last.filter = last.filter.map { .all([$0, hasValue]) } ?? hasValue
+        return last
+    }
+
     /// Some element satisfies a condition.
     func exists(_ condition: ResolvedCondition) -> ResolvedCondition {
         if case .constant(false) = condition { return .constant(false) }
@@ -78,7 +88,11 @@ extension PredicateResolver {
             guard let fetch = expression as? any StoreEvaluatedExpression else {
                 return try constant(expression.expressionValue(with: nil, context: nil))
             }
-            return try constant(try fetch.valueForStore())
+            do {
+                return try constant(try fetch.valueForStore())
+            } catch let error as PredicateEvaluationError {
+                throw failure(.unsupported, "\(error)")
+            }
         }
     }
 

@@ -32,6 +32,29 @@ struct NestedFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the format language has it as FETCH`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let format = "FETCH(%@, $context, YES)"
+            let parsed = NSExpression(format: format, cities("population > 100000"))
+            let count = try require(parsed as? NSFetchRequestExpression)
+            expect(count.isCountOnlyRequest)
+            expectEqual(count.expressionValue(with: nil, context: ["context": context]) as? Int, 2)
+
+            let list = "FETCH(FUNCTION($manager, \"request:\", \"City\"), $manager.sourceContext, NO)"
+            let printed = try NSExpression(validating: list).description
+            expectEqual(printed, list)
+            // Inside of a predicate as well.
+            let predicate = NSPredicate(format: "name IN FETCH($request, $context, NO)")
+            expectEqual(predicate.formatText, "name IN FETCH($request, $context, NO)")
+        }
+    }
+
+    @Test(arguments: ["FETCH(a, b)", "FETCH(a, b, 'c')", "FETCH(a, b, NO, 1)"])
+    func `other arguments of FETCH are an error of the text`(_ format: String) {
+        expectThrows(PredicateFormatError.self) { try NSExpression(validating: format) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `its value is what the fetch gives, or the number of it`(_ kind: StoreKind) throws {
         try VenueGuide(kind).read { context throws in
             let request = cities("population > 100000")

@@ -85,7 +85,7 @@ struct NameTests {
         try context.performAndWait {
             for text in [
                 "\(long) == 1", "name.\(long) == 1", "name.\(other) == 1", "small == '\(long)'", "friends.\(long) == 1",
-                "name == CAST(SELF, '\(long)')", "ANY name == '\(long)'", "$\(long) == 1", "name IN small + '\(long)'",
+                "name == CAST(SELF, '\(long)')", "ANY '\(long)' == 1", "$\(long) == 1", "name IN small + '\(long)'",
                 "name MATCHES '(\(long)'", "SUBQUERY(name, $\(long), $\(long) == 1).@count > 0",
                 "sum(\(long)) == 1", "FUNCTION(SELF, '\(long)') == 1", "friends.@\(long) == 1", "{'\(long)'} == 1",
             ] {

@@ -1,4 +1,4 @@
-import StrataPredicates
+import Foundation
 
 /// An expression whose value is what a fetch gives: an array of results, or their number.
 ///
@@ -38,8 +38,8 @@ open class NSFetchRequestExpression: NSExpression {
     /// Makes an expression that runs a fetch when it is evaluated.
     ///
     /// - Parameters:
-    ///   - fetch: What gives the ``NSFetchRequest``; mostly a constant.
-    ///   - context: What gives the ``NSManagedObjectContext``; mostly a constant.
+    ///   - fetch: What gives the `NSFetchRequest`; mostly a constant.
+    ///   - context: What gives the `NSManagedObjectContext`; mostly a constant.
     ///   - countOnly: Whether the value is the number of the results, an `NSNumber`.
     /// - Returns: An ``NSFetchRequestExpression``.
     open class func expression(
@@ -58,36 +58,24 @@ open class NSFetchRequestExpression: NSExpression {
     ///   - object: The object for which the two expressions are evaluated.
     ///   - context: The values of their variables, by name without the dollar sign.
     /// - Returns: The results, or their number. `nil` if the fetch fails, or an expression gives no request or context;
-    ///   the coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told why.
+    ///   the coordinator's `unreportableErrorHandler` gets the reason.
     open override func expressionValue(with object: Any?, context: NSMutableDictionary?) -> Any? {
-        let owner = contextExpression.expressionValue(with: object, context: context) as? NSManagedObjectContext
+        let owner = contextExpression.expressionValue(with: object, context: context) as? any FetchExecuting
         do {
             return try results(of: requestExpression.expressionValue(with: object, context: context), in: owner)
         } catch {
-            owner?.coordinator?.report(error, "evaluating \(self)")
+            owner?.report(error, of: self)
             return nil
         }
     }
 
-    private func results(of request: Any?, in context: NSManagedObjectContext?) throws -> Any {
-        guard let request = request as? any AnyFetchRequest else {
-            throw FetchPlanner.refused("The requestExpression of a fetch request expression gives no NSFetchRequest.")
-        }
+    private func results(of request: Any?, in context: (any FetchExecuting)?) throws -> Any {
         guard let context else {
-            throw FetchPlanner.refused(
+            throw PredicateEvaluationError(
                 "The contextExpression of a fetch request expression gives no NSManagedObjectContext."
             )
         }
-        let fetch = NSFetchRequest<NSFetchRequestResult>(specification: request.specification)
-        fetch.affectedStores = request.affectedStores
-        if isCountOnlyRequest { return NSNumber(value: try context.count(for: fetch)) }
-        let results = try context.fetch(fetch)
-        switch fetch.resultType {
-        case .countResultType: return results.first ?? NSNumber(value: 0)
-        case .dictionaryResultType where fetch.propertiesToFetch?.count == 1:
-            return results.map { ($0 as? NSDictionary)?.allValues.first ?? NSNull() }
-        default: return results
-        }
+        return try context.results(ofFetchIn: request, countOnly: isCountOnlyRequest)
     }
 
     /// The expression in the format language.
@@ -100,9 +88,22 @@ extension NSFetchRequestExpression: StoreEvaluatedExpression {
     package func valueForStore() throws -> Any? {
         try results(
             of: requestExpression.expressionValue(with: nil, context: nil),
-            in: contextExpression.expressionValue(with: nil, context: nil) as? NSManagedObjectContext
+            in: contextExpression.expressionValue(with: nil, context: nil) as? any FetchExecuting
         )
     }
+}
+
+/// What runs the fetch of an ``NSFetchRequestExpression``: a context.
+package protocol FetchExecuting {
+    /// Runs a fetch.
+    ///
+    /// - Parameters:
+    ///   - request: The value of the request expression, which ought to be an `NSFetchRequest`.
+    ///   - countOnly: Whether the number of the results is wanted, an `NSNumber`.
+    func results(ofFetchIn request: Any?, countOnly: Bool) throws -> Any
+
+    /// Reports an error that the caller of an expression cannot be given.
+    func report(_ error: any Error, of expression: NSExpression)
 }
 
 /// The kind of an ``NSFetchRequestExpression``.
