@@ -100,6 +100,8 @@ package protocol FetchExecuting {
     /// - Parameters:
     ///   - request: The value of the request expression, which ought to be an `NSFetchRequest`.
     ///   - countOnly: Whether the number of the results is wanted, an `NSNumber`.
+    /// - Returns: The results, or their number.
+    /// - Throws: What the fetch throws, and an error if there is no request.
     func results(ofFetchIn request: Any?, countOnly: Bool) throws -> Any
 
     /// Reports an error that the caller of an expression cannot be given.

@@ -195,9 +195,8 @@ enum FormatPrimary {
 
     private static func fetch(_ parser: inout FormatParser, at position: Int) throws -> Node {
         let (arguments, depth) = try list(&parser, "(", ")")
-        guard arguments.count == 3, case .constant(let value) = arguments[2].kind, let countOnly = value as? NSNumber else {
-            throw parser.failure("FETCH(request, context, YES or NO)")
-        }
+        guard arguments.count == 3, case .constant(let value) = arguments[2].kind, let countOnly = value as? NSNumber
+        else { throw parser.failure("FETCH(request, context, YES or NO)") }
         let expression = NSFetchRequestExpression.expression(
             forFetch: arguments[0],
             context: arguments[1],

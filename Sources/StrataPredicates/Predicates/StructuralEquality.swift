@@ -81,6 +81,15 @@ private struct TreeComparison {
         case (.conditional(let leftTest, let left1, let left2), .conditional(let rightTest, let right1, let right2)):
             rest.append(.predicates(leftTest, rightTest))
             return match([left1, left2], [right1, right2])
+        case (.custom, .custom):
+            guard let left = lhs as? NSFetchRequestExpression, let right = rhs as? NSFetchRequestExpression else {
+                return false
+            }
+            return left.isCountOnlyRequest == right.isCountOnlyRequest
+                && match(
+                    [left.requestExpression, left.contextExpression],
+                    [right.requestExpression, right.contextExpression]
+                )
         default: return false
         }
     }

@@ -178,7 +178,8 @@ struct StoreListTests {
             expectEqual(city.name, "Oslo")
             city.name = "Bergen"
             let error = expectThrows(CocoaError.self) { try reading.save() }
-            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.code, .fileWriteNoPermission)
+            expectEqual(error.flatMap { CoreDataFailure($0) }, .environment)
             expectEqual(error?.localizedDescription.contains("read-only"), true)
             expect(city.name == "Bergen" && city.isUpdated)
             reading.rollback()

@@ -441,7 +441,7 @@ struct CustomStoreTests {
         try stack.inContext { context throws in
             try context.get(id, Venue.self).price = 3
             let error = expectThrows(CocoaError.self) { try context.save() }
-            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.code, .fileWriteNoPermission)
         }
     }
 

@@ -75,4 +75,50 @@ struct InferenceTests {
     func `m039 m042 types`(_ old: String, _ new: String, _ isInferable: Bool) {
         expectEqual(infer("A: a \(old)", "A: a \(new)").obstacles.isEmpty, isInferable)
     }
+
+    @Test func `mapping models are equal by what they say`() throws {
+        let (old, new) = (
+            ModelSketch.model("A: n String\nB: n String"), ModelSketch.model("A: n String, m String\nC: n String")
+        )
+        func inferred() throws -> NSMappingModel {
+            try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+        }
+        let (one, other) = (try inferred(), try inferred())
+        expect(one == other && one.hash == other.hash && Set([one, other]).count == 1)
+        expect(one.entityMappings == other.entityMappings)
+
+        let changes: [(NSEntityMapping) -> Void] = [
+            { $0.name = "X" }, { $0.mappingType = .customEntityMappingType }, { $0.sourceEntityName = "X" },
+            { $0.destinationEntityName = "X" }, { $0.sourceEntityVersionHash = Data([1]) },
+            { $0.destinationEntityVersionHash = nil }, { $0.entityMigrationPolicyClassName = "X" },
+            { $0.attributeMappings?[0].name = "X" },
+            { $0.attributeMappings?[0].valueExpression = NSExpression(format: "1") },
+            { $0.attributeMappings?[0].userInfo = ["a": 1] }, { $0.attributeMappings?.removeLast() },
+            { $0.relationshipMappings = nil }, { $0.sourceExpression = nil }, { $0.userInfo = nil },
+        ]
+        for (index, change) in changes.enumerated() {
+            let changed = try inferred()
+            change(changed.entityMappings[0])
+            expect(changed != one && changed.entityMappings[0] != one.entityMappings[0], "change \(index)")
+        }
+        let shorter = try inferred()
+        shorter.entityMappings.removeLast()
+        expect(shorter != one)
+    }
+
+    @Test func `an inferred mapping names the properties that are mapped, added and removed`() throws {
+        let (old, new) = (
+            ModelSketch.model("A: n String, gone String, was{was} Int32\nB: n String"),
+            ModelSketch.model("A: n String, is{was} Int32, more String\nC: n String")
+        )
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+        func names(_ name: String, _ key: String) -> Set<String>? {
+            mapping.entityMappingsByName[name]?.userInfo?[key] as? Set<String>
+        }
+        expectEqual(names("IEM_Transform_A", "mappedProperties"), ["n", "is"])
+        expectEqual(names("IEM_Transform_A", "addedProperties"), ["more"])
+        expectEqual(names("IEM_Transform_A", "removedProperties"), ["gone"])
+        expectEqual(names("IEM_Remove_B", "removedProperties"), ["n"])
+        expectEqual(names("IEM_Add_C", "addedProperties"), ["n"])
+    }
 }

@@ -232,7 +232,7 @@ final class SavePlan {
         }
         guard !store.store.isReadOnly else {
             throw CocoaError(
-                .persistentStoreSave,
+                .fileWriteNoPermission,
                 userInfo: [
                     NSLocalizedDescriptionKey:
                         "\(object.objectID) cannot be saved: the store \(store.store.url?.path ?? "") is read-only.",

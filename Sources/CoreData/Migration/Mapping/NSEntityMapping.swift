@@ -66,6 +66,15 @@ open class NSEntityMapping: NSObject {
         "<NSEntityMapping \(effectiveName): \(sourceEntityName ?? "nothing") to \(destinationEntityName ?? "nothing"), type \(mappingType.rawValue)>"
     }
 
+    /// Whether `object` is a mapping of the same name that says the same of the same entities.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSEntityMapping else { return false }
+        return other === self || MappingEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has the mapping.
+    open override var hash: Int { (name as String?).hashValue }
+
     /// The name, or the one that follows from the entities.
     package final var effectiveName: String {
         name ?? Self.defaultName(source: sourceEntityName, destination: destinationEntityName)

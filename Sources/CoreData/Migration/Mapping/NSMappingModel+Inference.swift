@@ -5,7 +5,8 @@ extension NSMappingModel {
     ///
     /// Entities and properties are paired by their renaming identifiers. The mappings are named as Apple's framework names them:
     /// `IEM_Copy_E`, `IEM_Transform_E`, `IEM_Add_E` and `IEM_Remove_E`, with the source's name of a renamed entity. They can be
-    /// changed; a migration carries out what they say then.
+    /// changed; a migration carries out what they say then. As on Apple's platforms, the `userInfo` of an entity mapping has the names of its
+    /// properties in three sets: `mappedProperties`, `addedProperties` and `removedProperties`.
     ///
     /// ```swift
     /// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
@@ -77,6 +78,10 @@ extension NSEntityMapping {
         if let source = inferred.source?.name {
             sourceExpression = MappingExpressions.objects(of: source, predicate: "TRUEPREDICATE")
         }
+        let names = inferred.propertyNames
+        userInfo = [
+            "mappedProperties": names.mapped, "addedProperties": names.added, "removedProperties": names.removed,
+        ]
         guard inferred.source != nil, inferred.destination != nil else { return }
         attributeMappings = inferred.attributes.map { attribute in
             NSPropertyMapping(attribute.destination.name, MappingExpressions.value(of: attribute))
@@ -89,6 +94,25 @@ extension NSEntityMapping {
                 members.map { MappingExpressions.destinations(relationship: name, $0) }
             )
         }
+    }
+}
+
+extension InferredEntity {
+    /// The names of the stored properties: those of the destination that have a source, those that have none, and those of the source that
+    /// become nothing.
+    fileprivate var propertyNames: (mapped: Set<String>, added: Set<String>, removed: Set<String>) {
+        let pairs =
+            attributes.map { ($0.destination.name, $0.source?.name) }
+            + relationships.map { ($0.destination.name, $0.source?.name) }
+        func stored(_ entity: NSEntityDescription?) -> Set<String> {
+            Set(
+                (entity?.properties ?? []).filter { !$0.isTransient && !($0 is NSFetchedPropertyDescription) }.map(
+                    \.name
+                )
+            )
+        }
+        let mapped = Set(pairs.filter { $0.1 != nil }.map(\.0))
+        return (mapped, stored(destination).subtracting(mapped), stored(source).subtracting(pairs.compactMap(\.1)))
     }
 }
 

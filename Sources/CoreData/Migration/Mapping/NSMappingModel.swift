@@ -26,6 +26,15 @@ open class NSMappingModel: NSObject {
     /// What the model said when it was inferred; `nil` for one that was made otherwise.
     var inferredText: String?
 
+    /// Whether `object` is a mapping model with equal entity mappings in the same order.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSMappingModel else { return false }
+        return other === self || mappings == other.mappings
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the entity mappings, which should not change while a set has the model.
+    open override var hash: Int { mappings.hashValue }
+
     /// The mappings by name; of two with one name the later counts.
     ///
     /// - Complexity: O(number of mappings), each time.

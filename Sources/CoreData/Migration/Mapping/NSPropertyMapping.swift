@@ -27,6 +27,15 @@ open class NSPropertyMapping: NSObject {
     /// A mapping without a name and without an expression.
     public override init() { super.init() }
 
+    /// Whether `object` is a mapping of a property of the same name with an equal expression.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSPropertyMapping else { return false }
+        return other === self || MappingEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has the mapping.
+    open override var hash: Int { name.hashValue }
+
     /// The name and the expression.
     open override var description: String {
         "<NSPropertyMapping \(name ?? "without a name") = \(valueExpression.map { "\($0)" } ?? "default")>"
