@@ -26,15 +26,10 @@ extension NSManagedObject {
     /// - Parameter keyPath: The names of to-one relationships and of an unordered to-many one, with dots between.
     /// - Returns: As ``mutableSetValue(forKey:)``.
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
-        let parts = keyPath.split(separator: ".").map(String.init)
-        var object = self
-        for part in parts.dropLast() {
-            guard let next = object.value(forKey: part) as? NSManagedObject else {
-                return SetOfNobody(keyPath: keyPath, missing: part)
-            }
-            object = next
+        switch end(of: keyPath) {
+        case .owner(let object, let key): object.mutableSetValue(forKey: key)
+        case .nobody(let missing): SetOfNobody(keyPath: keyPath, missing: missing)
         }
-        return object.mutableSetValue(forKey: parts.last ?? keyPath)
     }
 
     /// An ordered set that shows an ordered to-many relationship, and changes it when it is changed itself.
@@ -57,7 +52,47 @@ extension NSManagedObject {
         guard let slot = layout.toMany(named: key), slot.isOrdered else {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is no ordered to-many relationship.")
         }
-        return RelationshipOrderedSet(object: self, slot: slot)
+        return orderedSet(slot)
+    }
+
+    /// As ``mutableOrderedSetValue(forKey:)``, at the end of a path of to-one relationships.
+    ///
+    /// If one on the way is nil the set is empty, and adding to it stops the program.
+    ///
+    /// - Parameter keyPath: The names of to-one relationships and of an ordered one, with dots between.
+    /// - Returns: As ``mutableOrderedSetValue(forKey:)``.
+    public final func mutableOrderedSetValue(forKeyPath keyPath: String) -> NSMutableOrderedSet {
+        switch end(of: keyPath) {
+        case .owner(let object, let key): object.mutableOrderedSetValue(forKey: key)
+        case .nobody(let missing): OrderedSetOfNobody(keyPath: keyPath, missing: missing)
+        }
+    }
+
+    /// The set that shows an ordered relationship: the one that somebody holds, or a new one.
+    final func orderedSet(_ slot: ToManySlot) -> NSMutableOrderedSet {
+        let extras = writableExtras
+        if let known = extras.orderedSet(slot.index) { return known }
+        let set = RelationshipOrderedSet(object: self, slot: slot)
+        extras.noteOrderedSet(set, slot.index)
+        return set
+    }
+
+    /// Where a path of to-one relationships ends.
+    private enum PathEnd {
+        /// The object that has the last relationship of the path.
+        case owner(NSManagedObject, key: String)
+        /// A relationship on the way is nil.
+        case nobody(missing: String)
+    }
+
+    private func end(of keyPath: String) -> PathEnd {
+        let parts = keyPath.split(separator: ".").map(String.init)
+        var object = self
+        for part in parts.dropLast() {
+            guard let next = object.value(forKey: part) as? NSManagedObject else { return .nobody(missing: part) }
+            object = next
+        }
+        return .owner(object, key: parts.last ?? keyPath)
     }
 
     /// Adds an object to a to-many relationship, at the end of an ordered one.
@@ -116,6 +151,10 @@ private final class SetOfNobody: NSMutableSet {
     override func member(_ object: Any) -> Any? { nil }
     override func objectEnumerator() -> NSEnumerator { NSArray().objectEnumerator() }
     override func remove(_ object: Any) {}
+    override func copy(with zone: NSZone? = nil) -> Any { NSSet() }
+    override func mutableCopy(with zone: NSZone? = nil) -> Any { NSMutableSet() }
+    override var description: String { NSSet().description }
+    override func description(withLocale locale: Locale?) -> String { description }
 
     override func add(_ object: Any) {
         fatalError("CoreData: nothing can be added to \"\(keyPath)\": \"\(missing)\" is nil. Set it first.")
@@ -151,6 +190,12 @@ private final class RelationshipSet: NSMutableSet {
     override func objectEnumerator() -> NSEnumerator { (owner.members(slot) as NSArray).objectEnumerator() }
     override var allObjects: [Any] { owner.members(slot) }
 
+    // Foundation's class does these with its own storage, which is empty here.
+    override func copy(with zone: NSZone? = nil) -> Any { NSSet(array: allObjects) }
+    override func mutableCopy(with zone: NSZone? = nil) -> Any { NSMutableSet(array: allObjects) }
+    override var description: String { NSSet(array: allObjects).description }
+    override func description(withLocale locale: Locale?) -> String { description }
+
     override func add(_ object: Any) {
         guard let object = object as? NSManagedObject else {
             fatalError("CoreData: relationship \"\(slot.name)\" takes managed objects, not \(type(of: object)).")
@@ -175,144 +220,5 @@ private final class RelationshipSet: NSMutableSet {
 
     override func setSet(_ otherSet: Set<AnyHashable>) {
         owner.setMembers(otherSet.compactMap { $0.base as? NSManagedObject }, slot)
-    }
-}
-
-/// An ordered to-many relationship as a mutable ordered set.
-///
-/// Confined to the owner's context.
-///
-/// Foundation's class answers some calls from storage of its own, which cannot be overridden; so each change made here is
-/// made there too, and the storage is filled anew where the relationship was changed by somebody else.
-private final class RelationshipOrderedSet: NSMutableOrderedSet {
-    private let owner: NSManagedObject?
-    private let slot: ToManySlot?
-    /// What the storage shows.
-    private var shown: [ObjectReference] = []
-    /// Whether the storage is being filled, which Foundation does by way of members that are overridden here.
-    private var isFilling = false
-
-    init(object: NSManagedObject, slot: ToManySlot) {
-        owner = object
-        self.slot = slot
-        super.init(capacity: 0)
-        refresh()
-    }
-
-    // What copying and bridging make of the proxy is a plain collection.
-    override init(capacity numItems: Int) {
-        (owner, slot) = (nil, nil)
-        super.init(capacity: numItems)
-    }
-    required init(arrayLiteral elements: Any...) {
-        (owner, slot) = (nil, nil)
-        super.init(capacity: elements.count)
-        for element in elements { super.insert(element, at: super.count) }
-    }
-    required init?(coder aDecoder: NSCoder) { nil }
-
-    // MARK: - Keeping the storage in step
-
-    /// The members as they are; the storage shows them afterwards.
-    @discardableResult
-    private func refresh() -> [ObjectReference] {
-        guard let owner, let slot, !isFilling else { return shown }
-        let members = owner.loadedMembers(slot)
-        guard members != shown else { return members }
-        isFilling = true
-        defer { isFilling = false }
-        // An appended member, by far the most frequent change, needs no filling anew.
-        if members.count == shown.count + 1, members.dropLast() == shown[...], let last = owner.members(slot).last {
-            super.insert(last, at: super.count)
-        } else {
-            while super.count > 0 { super.removeObject(at: super.count - 1) }
-            for member in owner.members(slot) { super.insert(member, at: super.count) }
-        }
-        shown = members
-        return members
-    }
-
-    /// Changes the relationship, then shows it anew.
-    private func change(_ body: (NSManagedObject, ToManySlot) -> Void) -> Bool {
-        guard let owner, let slot, !isFilling else { return false }
-        body(owner, slot)
-        refresh()
-        return true
-    }
-
-    private func required(_ object: Any) -> NSManagedObject {
-        guard let object = object as? NSManagedObject else {
-            fatalError("CoreData: relationship \"\(slot?.name ?? "")\" takes managed objects, not \(type(of: object)).")
-        }
-        return object
-    }
-
-    /// The member at a position, which must exist.
-    private func member(_ owner: NSManagedObject, _ slot: ToManySlot, at index: Int) -> NSManagedObject {
-        let members = owner.members(slot)
-        guard members.indices.contains(index) else {
-            fatalError(
-                "CoreData: position \(index) is outside of relationship \"\(slot.name)\", which has \(members.count) members."
-            )
-        }
-        return members[index]
-    }
-
-    // MARK: - Reading
-
-    override var count: Int {
-        refresh()
-        return super.count
-    }
-
-    override func object(at idx: Int) -> Any {
-        refresh()
-        return super.object(at: idx)
-    }
-
-    override func index(of object: Any) -> Int {
-        guard owner != nil, !isFilling else { return super.index(of: object) }
-        guard let object = object as? NSManagedObject, object.context === owner?.context else { return NSNotFound }
-        return refresh().firstIndex(of: object.reference) ?? NSNotFound
-    }
-
-    // MARK: - Changing
-
-    override func insert(_ object: Any, at idx: Int) {
-        if !change({ $0.addMember(required(object), to: $1, at: idx) }) { super.insert(object, at: idx) }
-    }
-
-    override func removeObject(at idx: Int) {
-        if !change({ $0.removeMember(member($0, $1, at: idx), from: $1) }) { super.removeObject(at: idx) }
-    }
-
-    override func replaceObject(at idx: Int, with object: Any) {
-        let isDone = change { owner, slot in
-            owner.removeMember(member(owner, slot, at: idx), from: slot)
-            owner.addMember(required(object), to: slot, at: idx)
-        }
-        if !isDone { super.replaceObject(at: idx, with: object) }
-    }
-
-    override func add(_ object: Any) { insert(object, at: count) }
-
-    override func remove(_ val: Any) {
-        guard let object = val as? NSManagedObject else { return }
-        if !change({ $0.removeMember(object, from: $1) }) { super.remove(val) }
-    }
-
-    override func removeAllObjects() {
-        if !change({ $0.setMembers([], $1) }) { super.removeAllObjects() }
-    }
-
-    override func moveObjects(at indexes: IndexSet, to idx: Int) {
-        let isDone = change { owner, slot in
-            var members = owner.loadedMembers(slot)
-            let moved = indexes.map { members[$0] }
-            for index in indexes.reversed() { members.remove(at: index) }
-            members.insert(contentsOf: moved, at: Swift.min(idx, members.count))
-            owner.reorderMembers(members, slot)
-        }
-        if !isDone { super.moveObjects(at: indexes, to: idx) }
     }
 }

@@ -109,7 +109,7 @@ extension NSManagedObject {
     private func changedRelationships() -> [String: Any] {
         var result: [String: Any] = [:]
         for slot in layout.toMany where extras?.toMany[slot.index]?.hasChanges == true {
-            result[slot.name] = anyValue(forKey: slot.name) ?? NSNull()
+            result[slot.name] = collection(of: slot, members: members(slot))
         }
         return result
     }

@@ -16,7 +16,7 @@ extension NSManagedObject {
             return compositeValue(layout.composites[index], in: readableRow())
         case .toMany(let index):
             let slot = layout.toMany[index]
-            return collection(of: slot, members: members(slot))
+            return slot.isOrdered ? orderedSet(slot) : collection(of: slot, members: members(slot))
         case .transient(let index):
             if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
             guard let values = extras?.transients, index < values.count else {
@@ -218,12 +218,12 @@ extension NSManagedObject {
         return result.isEmpty ? nil : result
     }
 
-    /// The members of a to-many relationship in the collection that `value(forKey:)` answers with.
+    /// The members of a to-many relationship as they are, in a collection that does not follow later changes.
     final func collection(of slot: ToManySlot, _ references: [ObjectReference]) -> Any {
         collection(of: slot, members: context?.objects(for: references, near: self) ?? [])
     }
 
-    private func collection(of slot: ToManySlot, members: [NSManagedObject]) -> Any {
+    final func collection(of slot: ToManySlot, members: [NSManagedObject]) -> Any {
         slot.isOrdered ? NSOrderedSet(array: members) : NSSet(array: members)
     }
 

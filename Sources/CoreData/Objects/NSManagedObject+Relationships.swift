@@ -242,6 +242,7 @@ extension NSManagedObject {
         if isFirstInEvent { extras.noteEvent(slot.index, before) }
         extras.toMany[slot.index] = consume state
         markUpdated()
+        extras.refreshOrderedSet(slot.index)
         return true
     }
 

@@ -34,6 +34,9 @@ final class ObjectExtras {
     /// The row that `decoded` belongs to: whoever gives the object another row need not know of it.
     private var decodedRow: RowBuffer?
 
+    /// The sets that show ordered relationships, as long as somebody holds them.
+    private var orderedSets: [ShownOrderedSet] = []
+
     init(layout: EntityLayout) {
         toMany = Array(repeating: nil, count: layout.toMany.count)
     }
@@ -88,6 +91,21 @@ final class ObjectExtras {
     /// Turns all to-many relationships into faults; their changes stay.
     func reloadRelationships() {
         for index in toMany.indices { toMany[index]?.turnIntoFault() }
+    }
+
+    /// The set that shows an ordered relationship, if somebody holds it.
+    func orderedSet(_ index: Int) -> RelationshipOrderedSet? { orderedSets.first { $0.index == index }?.set }
+
+    /// Remembers the set that shows an ordered relationship.
+    func noteOrderedSet(_ set: RelationshipOrderedSet, _ index: Int) {
+        orderedSets.removeAll { $0.index == index || $0.set == nil }
+        orderedSets.append(ShownOrderedSet(index: index, set: set))
+    }
+
+    /// Has the set that shows an ordered relationship show a change.
+    @inline(__always)
+    func refreshOrderedSet(_ index: Int) {
+        if !orderedSets.isEmpty { orderedSet(index)?.refresh() }
     }
 
     /// Takes the changes of to-many relationships for stored.
