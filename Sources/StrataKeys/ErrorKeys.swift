@@ -11,7 +11,10 @@ public let NSAffectedStoresErrorKey = "NSAffectedStoresErrorKey"
 /// The single errors behind an error with code 1560 (`validationMultipleErrors`), as an array.
 public let NSDetailedErrorsKey = "NSDetailedErrors"
 
-/// The conflicts that a save met, as an array of `NSMergeConflict`.
+/// The conflicts that a save met, as an array of `NSMergeConflict` and `NSConstraintConflict`.
+///
+/// An error with code 133020 (`managedObjectMerge`) may list both kinds, so look at each element: a cast of the whole array to one kind is `nil`
+/// then.
 public let NSPersistentStoreSaveConflictsErrorKey = "conflictList"
 
 /// The SQLite result code, as a number.

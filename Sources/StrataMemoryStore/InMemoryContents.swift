@@ -236,6 +236,11 @@ package struct InMemoryContents: Sendable {
         for update in changes.updated { check(update.row.layout, update.row.key, update.baseVersion) }
         for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
         for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
+        for row in changes.inserted where StoreChanges.isRevived(row) {
+            guard let stored = rows[row.layout.rootNumber]?[row.key] else { continue }
+            let version = row.version
+            conflicts.append(.version(layout: row.layout, key: row.key, baseVersion: version, persisted: stored))
+        }
         for (root, targets) in changes.foreignTargets() {
             for target in targets where rows[root]?[target.key] == nil {
                 conflicts.append(.missing(target, root: root))

@@ -52,10 +52,9 @@ package final class MemoryEngine: InMemoryRows {
             // The new contents are made beside the old ones, so a refused save leaves nothing behind.
             var next = contents
             let conflicts = next.findVersionConflicts(changes)
-            guard conflicts.isEmpty else { return conflicts }
             let result = next.apply(changes)
             let broken = next.findConstraintConflicts(changes, result.insertedKeys)
-            guard broken.isEmpty else { return broken }
+            guard conflicts.isEmpty, broken.isEmpty else { return conflicts + broken }
             // The rows are the context's own until here; from now on nobody changes them.
             didCommit(result)
             contents = next

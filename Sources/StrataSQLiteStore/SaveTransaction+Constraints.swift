@@ -3,7 +3,7 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// A write that met a unique value of another row, and is tried again when all others are done.
+/// A write that met a unique value of another row, and is tried again when all others are done; or one that met another version of its row.
 struct PutOffWrite {
     enum Kind {
         case update(RowUpdate)
@@ -14,8 +14,8 @@ struct PutOffWrite {
     let entity: EntityMapping
     /// The key as it is, or will be, stored.
     let key: Int64
-    /// What SQLite said.
-    var error: SQLiteError
+    /// What SQLite said; `nil` for a write that met another version of its row.
+    var error: SQLiteError?
 
     var row: Row {
         switch kind {
@@ -31,7 +31,7 @@ extension SaveTransaction {
     ///
     /// Then a value is taken only by a row that keeps it, so what still fails is a conflict. Takes two writes a row.
     func retryPutOff() throws {
-        guard !putOff.isEmpty else { return }
+        guard !putOff.isEmpty || !outdated.isEmpty else { return }
         for write in putOff { try clearUniqueValues(write) }
         var left: [PutOffWrite] = []
         for var write in putOff {
@@ -60,6 +60,13 @@ extension SaveTransaction {
     /// The constraints of a row's table that may hold for it.
     private func constraints(of write: PutOffWrite) -> [SQLConstraint] {
         mapping.table(of: write.entity)?.constraints.filter { $0.applies(to: write.row.layout) } ?? []
+    }
+
+    /// The constraints that a write can break: those of which it changes a value.
+    private func touchedConstraints(of write: PutOffWrite) -> [SQLConstraint] {
+        let all = constraints(of: write)
+        guard case .update(let update) = write.kind else { return all }
+        return all.filter { constraint in constraint.slots.contains { update.changed.contains($0.index) } }
     }
 
     /// Frees the unique values of a stored row that is to be changed.
@@ -99,9 +106,9 @@ extension SaveTransaction {
     private func reportConstraints() throws {
         var collisions: [Collision] = []
         var positions: [Collision.Place: Int] = [:]
-        for write in putOff {
+        for write in putOff + outdated {
             var isExplained = false
-            for constraint in constraints(of: write) {
+            for constraint in write.error == nil ? touchedConstraints(of: write) : constraints(of: write) {
                 guard let other = try collidingKey(write, constraint) else { continue }
                 isExplained = true
                 let place = Collision.Place(table: write.entity.table, constraint: constraint.index, other: other)
@@ -115,7 +122,7 @@ extension SaveTransaction {
                 }
             }
             // A unique index that somebody else has made, and that the model does not have.
-            guard isExplained else { throw write.error }
+            if !isExplained, let error = write.error { throw error }
         }
         var handedOver: [Int: [Int64: Int64]] = [:]
         for collision in collisions {

@@ -44,6 +44,7 @@ extension SaveTransaction {
         try statement.run()
         if connection.changeCount == 0 {
             try reportVersion(entity, row.key, update.baseVersion)
+            outdated.append(PutOffWrite(kind: .update(update), entity: entity, key: row.key))
         } else if !shape.orderedColumns.isEmpty {
             noteUnplaced(row, entity, shape)
         }
@@ -90,6 +91,13 @@ extension SaveTransaction {
             } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
                 statement.reset()
                 putOff.append(PutOffWrite(kind: .insert(row), entity: entity, key: key, error: error))
+            } catch let error as SQLiteError
+                where error.extendedCode == .constraintPrimaryKey && StoreChanges.isRevived(row)
+            {
+                // Somebody else has brought the row back first.
+                statement.reset()
+                try reportVersion(entity, key, row.version)
+                outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
             }
         }
     }

@@ -31,6 +31,8 @@ final class SaveTransaction {
     var unplaced: Set<UnplacedOwner> = []
     /// Writes that met a unique value in use.
     var putOff: [PutOffWrite] = []
+    /// Writes that found another version of their row: what they would break besides is reported with that.
+    var outdated: [PutOffWrite] = []
     /// What the save does to external files.
     let files: FileChanges
     /// Values for which this save has written a file, with its name.

@@ -91,6 +91,11 @@ extension SaveTransaction {
                 )
             }
         }
+        for row in changes.inserted where StoreChanges.isRevived(row) {
+            // Somebody else has brought the row back first.
+            guard versions[row.layout.rootNumber]?[row.key] != nil else { continue }
+            outdated.append(RowDeletion(layout: row.layout, key: row.key, baseVersion: row.version))
+        }
         try report(outdated)
         let vacated = try checkConstraints(look.constraints)
         for conflict in missing { report(conflict) }
@@ -163,6 +168,9 @@ extension SaveTransaction {
         }
         for deletion in changes.deleted {
             locks[deletion.layout.rootNumber, default: RowLocks()].add(deletion.key, .losesKey)
+        }
+        for row in changes.inserted where StoreChanges.isRevived(row) {
+            locks[row.layout.rootNumber, default: RowLocks()].add(row.key, .changed)
         }
         for (root, member) in writtenMembers { locks[root, default: RowLocks()].add(member, .changed) }
         // All savers go through the tables in this order.

@@ -136,10 +136,11 @@ final class SaveTransaction {
     /// Whether the new rows can be sent with what is asked before anything is written, so that the server need not wait for them.
     ///
     /// If there is a conflict after all, the transaction is rolled back with them. So they must not depend on the other changes, nor break a
-    /// constraint. Behind a pooler nothing may be written before somebody has looked at the session.
+    /// constraint, nor come back under keys that they had before. Behind a pooler nothing may be written before somebody has looked at the session.
     private func mayInsertAhead(_ look: Look) -> Bool {
         (1...Self.mostAhead).contains(changes.inserted.count) && changes.deleted.isEmpty && changes.updated.isEmpty
             && derived == nil && look.findsNoHolders && !connection.isPooled
+            && !changes.inserted.contains(where: StoreChanges.isRevived)
     }
 
     /// A row that tells afterwards whether the transaction was committed; `nil` if it only deletes.

@@ -38,6 +38,12 @@ package struct StoreChanges {
         self.contextName = contextName
     }
 
+    /// Whether a new row is one that was stored before, and comes back under its key.
+    ///
+    /// Nobody else is given that key, but others may bring the same row back. That is a conflict: the row is there, in a version that the save
+    /// has not seen. A key that was reserved for a row that was never stored is nobody else's.
+    package static func isRevived(_ row: Row) -> Bool { row.key > 0 && row.version > 0 }
+
     package var isEmpty: Bool {
         inserted.isEmpty && updated.isEmpty && deleted.isEmpty && locked.isEmpty && toMany.isEmpty
     }

@@ -18,7 +18,8 @@ package struct StoreSaveResult {
 ///
 /// All conflicts of the save are reported, not only the first.
 package enum StoreConflict {
-    /// A changed or deleted row no longer has the base version. `persisted` is the row as stored, `nil` if it is gone.
+    /// A changed or deleted row no longer has the base version, or one that comes back is there. `persisted` is the row as stored, `nil` if it
+    /// is gone.
     case version(layout: EntityLayout, key: Int64, baseVersion: Int64, persisted: Row?)
     /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
     /// that they collide with, if the collision is not among themselves only.

@@ -3,7 +3,7 @@ import StrataRows
 /// How far a context's save has come.
 ///
 /// Invariants:
-/// - Survivors are known only while conflicts are resolved, which is while the context saves.
+/// - Survivors are known only while conflicts are resolved, and rows that come back only while the context saves.
 ///
 /// Confined to the context's queue.
 struct SaveState {
@@ -16,6 +16,9 @@ struct SaveState {
     /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
     var survivors: [ObjectReference: NSManagedObject] = [:]
 
+    /// While a context saves: the rows upon which objects were changed that a policy brings back, as others may bring them back first.
+    var revivedBases: [RowName: Row] = [:]
+
     init() {}
 
     /// Begins a save.
@@ -25,12 +28,15 @@ struct SaveState {
     }
 
     /// Ends a save, whether it has succeeded or not: another one may begin.
-    mutating func end() { isSaving = false }
+    mutating func end() {
+        isSaving = false
+        revivedBases = [:]
+    }
 
     /// Stops a debug build if a save has left something behind.
     func checkInvariants() {
         #if DEBUG
-        assert(isSaving || survivors.isEmpty, "CoreData: a conflict has outlived its save.")
+        assert(isSaving || survivors.isEmpty && revivedBases.isEmpty, "CoreData: a conflict has outlived its save.")
         #endif
     }
 }

@@ -26,10 +26,9 @@ extension NSAtomicStore {
             // Only who has the turn changes the contents.
             var next = contents.withLock { $0 }
             let conflicts = next.findVersionConflicts(changes)
-            guard conflicts.isEmpty else { return conflicts }
             var result = next.apply(changes)
             let broken = next.findConstraintConflicts(changes, result.insertedKeys)
-            guard broken.isEmpty else { return broken }
+            guard conflicts.isEmpty, broken.isEmpty else { return conflicts + broken }
             let edit = NodeEdit(self)
             let filled: [Row]
             do {

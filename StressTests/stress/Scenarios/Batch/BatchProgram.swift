@@ -163,7 +163,8 @@ final class BatchProgram: SteppedProgram {
                 }
                 oracle.save(place)
             } catch let error as CocoaError where error.code == .managedObjectMerge {
-                let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+                let conflicts = (error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject] ?? [])
+                    .compactMap { $0 as? NSMergeConflict }
                 let told = Set(conflicts.compactMap { keys[$0.sourceObject.objectID] })
                 guard told == expected else {
                     return "a save conflicts over \(told.sorted()), expected was \(expected.sorted())"

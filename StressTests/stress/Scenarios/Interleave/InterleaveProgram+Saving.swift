@@ -26,7 +26,8 @@ extension InterleaveProgram {
             return take(box, place)
         } catch let error as CocoaError where error.code == .managedObjectMerge {
             if outcome == .undefined { return end() }
-            let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+            let conflicts = (error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject] ?? [])
+                .compactMap { $0 as? NSMergeConflict }
             let told = Set(conflicts.compactMap { ($0.sourceObject as? Node)?.serial })
             guard outcome == .refused(told) else { return "a save conflicts over \(told), expected was \(outcome)" }
             branches["conflicts", default: 0] += 1

@@ -21,10 +21,12 @@ extension NSManagedObjectContext {
         for conflict in conflicts {
             switch conflict.kind {
             case .version(let layout, let key, _, let persisted):
-                guard let object = registered(key: key, layout: layout, storeIndex: Int32(conflict.store.index)),
-                    let base = object.baseRow
-                else { continue }
+                guard let object = registered(key: key, layout: layout, storeIndex: Int32(conflict.store.index)) else {
+                    continue
+                }
                 before.keep(object)
+                if object.isInserted, let persisted { takeForChange(object, of: persisted) }
+                guard let base = object.baseRow else { continue }
                 versions.append(
                     NSMergeConflict(source: object, base: base, newer: persisted, cached: conflict.cached)
                 )
@@ -37,7 +39,7 @@ extension NSManagedObjectContext {
             }
         }
         if attempt >= (versions.isEmpty ? 100 : 1_000) {
-            if !versions.isEmpty { throw NSMergePolicy.error(.managedObjectMerge, versions) }
+            if !versions.isEmpty { throw NSMergePolicy.error(.managedObjectMerge, versions + constraints) }
             throw NSMergePolicy.error(.managedObjectConstraintMerge, constraints)
         }
         let policy = settings.mergePolicy

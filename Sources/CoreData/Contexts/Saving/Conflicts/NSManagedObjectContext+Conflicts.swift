@@ -51,7 +51,8 @@ extension NSManagedObjectContext {
             identityMap.noteLoss()
             noteEvent(object, .eventDeleted)
         } else {
-            // As in memory: the row comes back under the same key, which nobody else can have been given.
+            // As in memory: the row comes back under the same key, which nobody else can have been given. Others may bring it back as well.
+            if saving.isSaving, let base = object.baseRow { saving.revivedBases[RowName(object)] = base }
             if !object.flags.contains(.ownsRow), let row = object.current {
                 object.current = row.copy()
                 object.flags.insert(.ownsRow)
@@ -64,6 +65,19 @@ extension NSManagedObjectContext {
             object.flags.insert(.inserted)
             changeTracker.noteChange(of: object)
         }
+    }
+
+    /// Somebody else has brought back the row that an object was to bring back: it is there, so the object changes it.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inserted under the key of the row.
+    ///   - stored: The row as it is now.
+    final func takeForChange(_ object: NSManagedObject, of stored: Row) {
+        object.flags.remove(.inserted)
+        object.flags.insert(.updated)
+        // Whose changes nobody knows any more, as the object came back in an earlier save or in a child, has changed what differs.
+        object.writableExtras.base = saving.revivedBases[RowName(object)] ?? stored
+        changeTracker.noteChange(of: object)
     }
 
     /// The version upon which a row comes back.

@@ -13,7 +13,7 @@ import StrataRows
 /// try await other.perform(retrying: 0) { (try other.existingObject(with: id) as? Venue)?.price = 1 }
 /// venue.price = 2
 /// do { try context.save() } catch let error as NSError {
-///     for conflict in error.userInfo["conflictList"] as? [NSMergeConflict] ?? [] {
+///     for case let conflict as NSMergeConflict in error.userInfo["conflictList"] as? [Any] ?? [] {
 ///         print(conflict.objectSnapshot?["price"] ?? "", conflict.persistedSnapshot?["price"] ?? "")
 ///     }
 /// }
@@ -119,7 +119,7 @@ public final class NSMergeConflict: NSObject {
 /// ```swift
 /// City(context: context).name = "Lund"  // there is one
 /// do { try context.save() } catch let error as NSError {
-///     for conflict in error.userInfo["conflictList"] as? [NSConstraintConflict] ?? [] {
+///     for case let conflict as NSConstraintConflict in error.userInfo["conflictList"] as? [Any] ?? [] {
 ///         print(conflict.constraint, conflict.conflictingObjects.count)
 ///     }
 /// }

@@ -48,11 +48,19 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     /// Resolves conflicts of both kinds: those of versions first, then those of constraints.
     ///
     /// - Parameter list: ``NSMergeConflict`` and ``NSConstraintConflict`` objects; others are ignored.
-    /// - Throws: `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021) with the conflicts.
+    /// - Throws: `managedObjectMerge` (133020), or `managedObjectConstraintMerge` (133021) if there are only conflicts of constraints. The
+    ///   error policy's error lists the conflicts of both kinds.
     open func resolve(mergeConflicts list: [Any]) throws {
         let versions = list.compactMap { $0 as? NSMergeConflict }
         let constraints = list.compactMap { $0 as? NSConstraintConflict }
-        if !versions.isEmpty { try resolve(optimisticLockingConflicts: versions) }
+        if !versions.isEmpty {
+            do {
+                try resolve(optimisticLockingConflicts: versions)
+            } catch let error as CocoaError where mergeType == .errorMergePolicyType && error.lists(versions) {
+                // Nothing is resolved, so those of constraints are left as well.
+                throw Self.error(.managedObjectMerge, versions + constraints)
+            }
+        }
         if !constraints.isEmpty { try resolve(constraintConflicts: constraints) }
     }
 
@@ -84,7 +92,12 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
         let what = conflicts.prefix(3).map { ($0 as? NSConstraintConflict)?.summary ?? $0.description }
             .joined(separator: "; ")
         let more = conflicts.count > 3 ? "; and \(conflicts.count - 3) more" : ""
-        let (reason, advice) = reason(conflicts.compactMap { $0 as? NSConstraintConflict })
+        let constraints = conflicts.compactMap { $0 as? NSConstraintConflict }
+        var (reason, advice) = reason(constraints)
+        if !constraints.isEmpty, constraints.count < conflicts.count {
+            let (versions, refresh) = self.reason([])
+            (reason, advice) = ("\(versions), and \(reason)", "\(refresh) \(advice)")
+        }
         return CocoaError(
             code,
             userInfo: [
@@ -114,6 +127,15 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
                 : "the store, or this save, has several objects with the same values, and only one may have them",
             "Fetch and change those, or choose another merge policy."
         )
+    }
+}
+
+extension CocoaError {
+    /// Whether this is the error policy's error for just these conflicts.
+    fileprivate func lists(_ conflicts: [NSMergeConflict]) -> Bool {
+        code == .managedObjectMerge
+            && (userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])?.elementsEqual(conflicts, by: ===)
+                == true
     }
 }
 
