@@ -1,23 +1,34 @@
-/// The methods that change a to-many relationship, as Xcode names them.
+/// The methods that change a to-many relationship, as Xcode names them (`addToPages`), or as key-value coding does (`addPages`,
+/// `addPagesObject`).
 package enum ToManyAccessor {
     /// What such a method does: a call of the runtime.
     ///
     /// - Parameters:
-    ///   - method: The name, such as `addToPages`.
+    ///   - method: The name, such as `addToPages` or `addPages`.
     ///   - labels: The labels of the parameters; `_` for none.
     ///   - names: What the call passes.
     ///   - explicit: The relationship's name as a string literal; `nil` for the one in the method's name.
     /// - Returns: `nil` if the method is none of them.
     package static func call(_ method: String, labels: [String], names: [String], key explicit: String?) -> String? {
         func key(after verb: String) -> String? {
-            guard method.hasPrefix(verb), method.count > verb.count else { return nil }
-            let rest = method.dropFirst(verb.count)
+            // A lower-case letter goes on with a word: `addTopics` adds topics, and nothing to "pics".
+            guard method.hasPrefix(verb), let first = method.dropFirst(verb.count).first, !first.isLowercase else {
+                return nil
+            }
+            var rest = method.dropFirst(verb.count)
+            if rest.hasSuffix("Object"), !["addTo", "removeFrom"].contains(verb), rest.count > "Object".count {
+                rest = rest.dropLast("Object".count)
+            }
             return explicit ?? "\"\(rest.prefix(1).lowercased())\(rest.dropFirst())\""
         }
         switch labels {
+        case ["_"] where ["addTo", "removeFrom"].contains(method): return nil
         case ["_"]:
-            if let key = key(after: "addTo") { return "addManagedMembers(\(names[0]), to: \(key))" }
-            return key(after: "removeFrom").map { "removeManagedMembers(\(names[0]), from: \($0))" }
+            if let key = key(after: "addTo") ?? key(after: "add") {
+                return "addManagedMembers(\(names[0]), to: \(key))"
+            }
+            return (key(after: "removeFrom") ?? key(after: "remove"))
+                .map { "removeManagedMembers(\(names[0]), from: \($0))" }
         case ["at"]:
             return key(after: "removeFrom").map { "removeManagedMembers(at: \(names[0]), from: \($0))" }
         case ["_", "at"]:

@@ -8,6 +8,11 @@ struct AccessorExpansionTests {
     @Test(arguments: [
         ("@ManagedAccessor func addToPages(_ value: Page)", "addManagedMembers(value, to: \"pages\")"),
         ("@ManagedAccessor\npublic func addToPages(_ values: NSSet)", "addManagedMembers(values, to: \"pages\")"),
+        ("@ManagedAccessor func addPages(_ values: NSSet)", "addManagedMembers(values, to: \"pages\")"),
+        ("@ManagedAccessor func addTopics(_ values: NSSet)", "addManagedMembers(values, to: \"topics\")"),
+        ("@ManagedAccessor func addPagesObject(_ value: Page)", "addManagedMembers(value, to: \"pages\")"),
+        ("@ManagedAccessor func removePages(_ values: NSSet)", "removeManagedMembers(values, from: \"pages\")"),
+        ("@ManagedAccessor func removePagesObject(_ v: Page)", "removeManagedMembers(v, from: \"pages\")"),
         ("@ManagedAccessor func removeFromTags(_ value: Set<Tag>)", "removeManagedMembers(value, from: \"tags\")"),
         ("@ManagedAccessor func removeFromPages(at idx: Int)", "removeManagedMembers(at: idx, from: \"pages\")"),
         (

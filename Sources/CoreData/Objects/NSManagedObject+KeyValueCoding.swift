@@ -72,6 +72,7 @@ extension NSManagedObject {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is a fetched property, which cannot be set.")
         case nil:
             if let base = layout.primitiveBase(of: key) { return setAnyValue(value, forKey: base, quietly: true) }
+            if !quietly, let base = layout.setterBase(of: key) { return setAnyValue(value, forKey: base) }
             setValue(value, forUndefinedKey: key)
         }
     }
@@ -376,6 +377,12 @@ extension Dictionary where Key == String, Value == Any {
 }
 
 extension EntityLayout {
+    /// The property whose setter a key names: `date` for `Date`, as key-value coding looks for `setDate:` with either.
+    func setterBase(of key: String) -> String? {
+        let base = key.prefix(1).lowercased() + key.dropFirst()
+        return base != key && places[base] != nil ? base : nil
+    }
+
     /// The property whose primitive value a key names: `name` for `primitiveName`, unless there is a property of that name.
     func primitiveBase(of key: String) -> String? {
         guard key.hasPrefix("primitive"), places[key] == nil else { return nil }

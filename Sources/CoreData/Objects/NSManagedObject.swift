@@ -484,7 +484,8 @@ open class NSManagedObject: NSObject {
     ///
     /// - Parameters:
     ///   - value: The value, of the property's type.
-    ///   - key: The name of a property; any other asks ``setValue(_:forUndefinedKey:)``.
+    ///   - key: The name of a property, whose first letter may be a capital, as in key-value coding; any other asks
+    ///     ``setValue(_:forUndefinedKey:)``.
     open func setValue(_ value: Any?, forKey key: String) { setAnyValue(value, forKey: key) }
 
     /// Called for a key that the entity lacks.

@@ -70,7 +70,8 @@ extension AccessorDeclaration {
     private static func unknownMethod(_ name: Token) -> Diagnostic {
         Diagnostic(
             "@ManagedAccessor writes addToPages(_:), removeFromPages(_:), insertIntoPages(_:at:), removeFromPages(at:) and "
-                + "replacePages(at:with:), for a relationship \"pages\".",
+                + "replacePages(at:with:), for a relationship \"pages\"; also addPages(_:), removePages(_:), addPagesObject(_:) and "
+                + "removePagesObject(_:).",
             at: name.range
         )
     }

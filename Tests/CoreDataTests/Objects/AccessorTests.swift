@@ -63,6 +63,12 @@ struct AccessorTests {
             book.removeFromPages(pages[3])
             book.removeFromPages(NSOrderedSet(array: [pages[4]]))
             expect(book.pages == [pages[0]] && pages[3].book == nil)
+            book.addPages(NSOrderedSet(array: [pages[4], pages[5]]))
+            book.addPagesObject(pages[3])
+            expectEqual(book.pages.map(\.number), [0, 4, 5, 3])
+            book.removePages(NSOrderedSet(array: [pages[4], pages[5]]))
+            book.removePagesObject(pages[3])
+            expect(book.pages == [pages[0]] && pages[3].book == nil)
             try context.save()
         }
         try stack.inContext { context throws in
@@ -96,6 +102,18 @@ extension AccessorBook {
 
     @ManagedAccessor
     func replacePages(at indexes: NSIndexSet, with values: [AccessorPage])
+
+    @ManagedAccessor
+    func addPages(_ values: NSOrderedSet)
+
+    @ManagedAccessor
+    func addPagesObject(_ value: AccessorPage)
+
+    @ManagedAccessor
+    func removePages(_ values: NSOrderedSet)
+
+    @ManagedAccessor
+    func removePagesObject(_ value: AccessorPage)
 
     @ManagedAccessor
     func addToPages(_ value: AccessorPage)

@@ -212,3 +212,28 @@ final class Flexible: NSManagedObject {
     override func value(forUndefinedKey key: String) -> Any? { others[key] }
     override func setValue(_ value: Any?, forUndefinedKey key: String) { others[key] = value }
 }
+
+@Suite("Keys in the spelling of their setters")
+struct SetterKeyTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a key with a capital sets the property whose setter it names`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            let venue = Venue(context: context)
+            venue.setValue("Coliseu", forKey: "Name")
+            expectEqual(venue.name, "Coliseu")
+            venue.setValuesForKeys(["Price": 3, "City": City(context: context)])
+            expectEqual(venue.price, 3)
+            expect(venue.city != nil)
+            venue.setValue([Tag(context: context)], forKey: "Tags")
+            expectEqual(venue.tags.count, 1)
+            venue.city?.name = "x"
+            venue.setValue("Porto", forKeyPath: "city.Name")
+            expectEqual(venue.city?.name, "Porto")
+            expect(venue.isInserted)
+            try context.save()
+            venue.setValue("Rivoli", forKey: "Name")
+            expect(venue.hasPersistentChangedValues)
+        }
+    }
+}
