@@ -22,7 +22,8 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         guard object.context === self else { return }
         guard isStored(object) else {
-            if !flag, object.isInserted { dropInsertion(of: object) }
+            if flag { return }
+            if object.isInserted { dropInsertion(of: object) } else if !object.isUpdated { object.turnIntoFault() }
             return
         }
         // What others have changed must not become part of an undo step.
@@ -90,6 +91,8 @@ extension NSManagedObjectContext {
 
     /// Brings every registered object up to date and keeps unsaved changes.
     ///
+    /// Objects-did-change lists under `NSRefreshedObjectsKey` those of ``registeredObjects`` that had values.
+    ///
     /// O(number of registered objects).
     ///
     /// ```swift
@@ -97,9 +100,17 @@ extension NSManagedObjectContext {
     /// ```
     public func refreshAllObjects() {
         assertCurrent(#function)
-        var stored: [NSManagedObject] = []
-        forEachRegistered { if isStored($0) { stored.append($0) } }
-        for object in stored where !object.isFault || object.extras != nil { refresh(object, mergeChanges: true) }
+        let reachable = reachableObjects()
+        for object in reachable where isStored(object) && object.hasLoadedValues { refresh(object, mergeChanges: true) }
+        // The others are as good as gone. What they hold would only be older than the rest.
+        var forgotten: [NSManagedObject] = []
+        let isReachable = Set(reachable.map(ObjectIdentifier.init))
+        forEachRegistered { object in
+            if !isReachable.contains(ObjectIdentifier(object)), object.isDisposable, isStored(object) {
+                forgotten.append(object)
+            }
+        }
+        for object in forgotten where object.hasLoadedValues { object.turnIntoFault() }
     }
 
     /// Takes over a row that a store has changed on its own in a save of this context.
@@ -172,7 +183,7 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         // Before the changes let go of their objects.
         var ids: [NSManagedObjectID] = []
-        forEachHeld { ids.append($0.objectID) }
+        for object in reachableObjects() { ids.append(object.objectID) }
         let hadObjects = !identityMap.isEmpty
         changeTracker.forgetAll()
         tellStoresOfAllGoing()
@@ -197,6 +208,9 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
+    /// Whether there is anything that a refresh makes the object forget: values, relationships, or a row that a fetch has brought.
+    fileprivate var hasLoadedValues: Bool { !isFault || extras != nil || current != nil }
+
     /// Ends the object's life after a reset: it has no changes and no relationships any more.
     fileprivate func invalidate() {
         leaveContext()

@@ -437,7 +437,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return changedObjects { $0.intersection(.changed) == .updated }
     }
 
-    /// The stored objects that the next save deletes.
+    /// The stored objects that the next save deletes, and those whose deletion elsewhere was merged in this event.
     ///
     /// O(number of changes).
     ///
@@ -448,6 +448,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     open var deletedObjects: Set<NSManagedObject> {
         assertCurrent(#function)
         return changedObjects { $0.intersection([.inserted, .deleted]) == .deleted }
+            .union(changeTracker.recentlyDeleted)
     }
 
     private func changedObjects(where isWanted: (ObjectFlags) -> Bool) -> Set<NSManagedObject> {
@@ -456,9 +457,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return result
     }
 
-    /// The objects of the context that somebody holds, and those with changes.
+    /// The objects of the context that somebody holds, those with changes, and those that the values of these, or of one another, lead to.
     ///
-    /// With ``retainsRegisteredObjects`` all of them. O(number of objects).
+    /// Objects whose loaded relationships lead to each other in a ring stay registered as long as nobody refreshes them or resets the context,
+    /// as in Apple's framework, with one limit: each time the context has twice as many objects as after it last looked, and 4,096 at
+    /// least, it lets go of all unchanged ones that no code holds, rings included. So an import of any size needs no refreshes.
+    ///
+    /// With ``retainsRegisteredObjects`` all objects stay. O(number of objects and of their loaded relationships).
     ///
     /// ```swift
     /// let held = try context.fetch(request)
@@ -466,9 +471,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// ```
     open var registeredObjects: Set<NSManagedObject> {
         assertCurrent(#function)
-        var result: Set<NSManagedObject> = []
-        forEachHeld { result.insert($0) }
-        return result
+        return Set(reachableObjects())
     }
 }
 

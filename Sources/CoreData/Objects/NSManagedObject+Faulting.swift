@@ -245,7 +245,10 @@ extension NSManagedObject {
     ///
     /// - Parameter key: The property; `nil` for the object as a whole.
     public final func willAccessValue(forKey key: String?) {
-        if flags.contains(.fault) { prepareToRead(key.flatMap { layout.slot(named: $0)?.index } ?? -1) }
+        guard flags.contains(.fault) else { return }
+        prepareToRead(key.flatMap { layout.slot(named: $0)?.index } ?? -1)
+        // After a reset of its context: it has what can be read now, which is nil, zero and empty.
+        if flags.contains(.detached) { flags.remove(.fault) }
     }
 
     /// Tells that a property was read.

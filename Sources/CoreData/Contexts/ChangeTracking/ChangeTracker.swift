@@ -24,6 +24,8 @@ struct ChangeTracker {
     private(set) var freshDeletions: [NSManagedObject] = []
     /// Objects whose deletion elsewhere was merged in during this event.
     private(set) var mergedDeletions: [NSManagedObject] = []
+    /// Objects whose deletion elsewhere was merged by the block that is under way, for those who look at what is deleted until its event ends.
+    private(set) var recentlyDeleted: [NSManagedObject] = []
     /// Whether the current event is being ended.
     var isEndingEvent = false
     /// Whether a block that ends the event is in the main queue.
@@ -115,6 +117,11 @@ struct ChangeTracker {
     /// Replaces the deletions whose rules are to be applied by those where that has failed.
     mutating func keepDeletions(_ failed: [NSManagedObject]) { freshDeletions = failed }
 
+    /// Shows objects that a merge has deleted, until the event ends in which it was made; or none any more.
+    mutating func show(recentlyDeleted objects: [NSManagedObject]) {
+        if !objects.isEmpty || !recentlyDeleted.isEmpty { recentlyDeleted = objects }
+    }
+
     /// Takes objects whose deletion elsewhere was merged in off the list of changes.
     ///
     /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
@@ -155,6 +162,7 @@ struct ChangeTracker {
         eventObjects = []
         checkedObjects = []
         mergedDeletions = []
+        recentlyDeleted = []
         freshDeletions = []
     }
 

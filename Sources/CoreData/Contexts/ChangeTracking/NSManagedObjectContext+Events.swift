@@ -17,8 +17,16 @@ extension NSManagedObjectContext {
     ///   store.
     public func processPendingChanges() {
         assertCurrent(#function)
+        endEvent(isMerge: false)
+    }
+
+    /// Ends the current event.
+    ///
+    /// - Parameter isMerge: Whether the event is the merge of what others have saved, and nothing else.
+    final func endEvent(isMerge: Bool) {
         guard !changeTracker.isEndingEvent else { return }
         changeTracker.isEndingEvent = true
+        changeTracker.show(recentlyDeleted: isMerge ? changeTracker.mergedDeletions : [])
         if propagatesDeletesAtEndOfEvent {
             // A save tries again, and can throw.
             do { try propagateDeletes() } catch { coordinator?.report(error, "applying delete rules") }
@@ -26,7 +34,7 @@ extension NSManagedObjectContext {
         closeUndoStep()
         let event = observers.takeEvent(changeTracker.eventObjects)
         let objects = changeTracker.takeEvent()
-        let sets = endEvent(of: objects)
+        let sets = endEvent(of: objects, isMerge)
         changeTracker.forgetMergedDeletions()
         checkInvariants(after: objects)
         changeTracker.isEndingEvent = false
@@ -118,7 +126,7 @@ extension NSManagedObjectContext {
     /// Ends the event for its objects.
     ///
     /// - Returns: What objects-did-change has to tell; `nil` for nothing.
-    private func endEvent(of objects: [NSManagedObject]) -> NotificationSets? {
+    private func endEvent(of objects: [NSManagedObject], _ isMerge: Bool) -> NotificationSets? {
         guard !objects.isEmpty else { return nil }
         var inserted: [NSManagedObject] = []
         var updated: [NSManagedObject] = []
@@ -128,8 +136,7 @@ extension NSManagedObjectContext {
             let flags = object.flags
             object.endEvent()
             if flags.contains(.eventDeleted) {
-                // What was inserted and deleted in one event never was.
-                if !flags.contains(.eventInserted) { deleted.append(object) }
+                deleted.append(object)
             } else if flags.contains(.eventInserted) {
                 inserted.append(object)
             } else if flags.contains(.eventUpdated) {
@@ -143,6 +150,7 @@ extension NSManagedObjectContext {
         if !updated.isEmpty { sets.add(.updatedObjects, updated) }
         if !deleted.isEmpty { sets.add(.deletedObjects, deleted) }
         if !refreshed.isEmpty { sets.add(.refreshedObjects, refreshed) }
+        if isMerge, !sets.userInfo.isEmpty { sets.add(changedByMerge: inserted + updated + deleted + refreshed) }
         return sets.userInfo.isEmpty ? nil : sets
     }
 }

@@ -133,14 +133,16 @@ final class ResultsTracker {
     func eventEnded(_ event: ContextEvent) { follow(.event(event)) }
 
     /// Takes the objects that stand for the results now that the context has forgotten all of them.
+    ///
+    /// The delegate is not told, as on Apple's platforms: who resets a context fetches and shows everything anew. What it is told later counts
+    /// from the results that there are now.
     func contextWasReset() {
-        guard delegate != nil else {
-            // The objects may not be used any more.
-            list = nil
-            generation += 1
-            return
-        }
-        follow(.reset)
+        waiting = []
+        // The objects may not be used any more.
+        list = nil
+        generation += 1
+        guard delegate != nil else { return }
+        catchingUp { try performFetch { _ in } }
     }
 
     /// The stores have changed, and nobody knows in what.

@@ -80,6 +80,38 @@ extension NSManagedObjectContext {
         identityMap.temporaryObjects.forEachHeldElsewhere(body)
     }
 
+    /// The objects that reference counting would keep if objects held those that their loaded relationships lead to: what somebody holds,
+    /// or has changes, what that leads to, and rings, with all that these lead to.
+    ///
+    /// - Complexity: O(number of objects and of their loaded relationships).
+    final func reachableObjects() -> [NSManagedObject] {
+        var held: [NSManagedObject] = []
+        forEachHeld { held.append($0) }
+        let isHeld = Set(held.map(ObjectIdentifier.init))
+        /// How many relationships lead to each object that nobody holds.
+        var counts: [ObjectIdentifier: (object: NSManagedObject, count: Int)] = [:]
+        forEachRegistered { object in
+            if !isHeld.contains(ObjectIdentifier(object)), object.isDisposable {
+                counts[ObjectIdentifier(object)] = (object, 0)
+            }
+        }
+        guard !counts.isEmpty else { return held }
+        for object in held { object.forEachLoadedDestination { counts[ObjectIdentifier($0)]?.count += 1 } }
+        for (object, _) in counts.values {
+            object.forEachLoadedDestination { counts[ObjectIdentifier($0)]?.count += 1 }
+        }
+        var free = counts.values.filter { $0.count == 0 }.map(\.object)
+        while let object = free.popLast() {
+            counts[ObjectIdentifier(object)] = nil
+            object.forEachLoadedDestination { destination in
+                guard let left = counts[ObjectIdentifier(destination)]?.count else { return }
+                counts[ObjectIdentifier(destination)]?.count = left - 1
+                if left == 1 { free.append(destination) }
+            }
+        }
+        return held + counts.values.map(\.object)
+    }
+
     /// The registered object of a key, if there is one.
     final func registered(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject? {
         guard key < 0 else {
@@ -443,6 +475,23 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
+    /// Calls `body` with the registered objects that loaded relationships of this one lead to; loads nothing.
+    fileprivate final func forEachLoadedDestination(_ body: (NSManagedObject) -> Void) {
+        guard !isFault, let context else { return }
+        if let row = current {
+            for slot in layout.referenceSlots {
+                if let destination = row.reference(slot).flatMap({ context.registered($0, near: self) }) {
+                    body(destination)
+                }
+            }
+        }
+        for state in extras?.toMany ?? [] {
+            for member in state?.content ?? [] {
+                if let destination = context.registered(member, near: self) { body(destination) }
+            }
+        }
+    }
+
     /// Whether nothing is lost when the object goes, provided that nobody holds it.
     final var isDisposable: Bool {
         flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])

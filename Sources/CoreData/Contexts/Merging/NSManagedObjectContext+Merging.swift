@@ -116,6 +116,7 @@ extension NSManagedObjectContext {
             performUnasked {
                 let (message, waiters) = self.inbox.take()
                 self.merge(message)
+                self.changeTracker.show(recentlyDeleted: [])
                 for waiter in waiters { waiter.resume() }
             }
         }
@@ -174,7 +175,7 @@ extension NSManagedObjectContext {
             mergeDeletion(of: object)
         }
         if !unknownRoots.isEmpty { reloadRelationships(to: unknownRoots) }
-        processPendingChanges()
+        endEvent(isMerge: true)
         post(.didMergeIDs) { sets in
             sets.add(.insertedObjectIDs, idsOf: message.inserted)
             sets.add(.updatedObjectIDs, idsOf: message.updated)

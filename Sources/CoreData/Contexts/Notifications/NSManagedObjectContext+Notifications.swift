@@ -16,6 +16,10 @@ extension NSNotification.Name {
         NotificationInterest.didSaveIDs.named
     }
     /// An event of a context has ended in which objects changed.
+    ///
+    /// The user info has sets of objects under the inserted, updated, deleted and refreshed keys. An object that was inserted and deleted in
+    /// the event is among the deleted ones only. If the event was a merge, `"NSObjectsChangedByMergeChangesKey"` has the set of all objects
+    /// that it has changed, as in Apple's framework.
     public static var NSManagedObjectContextObjectsDidChange: NSNotification.Name {
         NotificationInterest.didChange.named
     }
@@ -53,6 +57,8 @@ public let NSInvalidatedObjectIDsKey = "invalidated_objectIDs"
 extension NSManagedObjectContext {
     /// Under what key did-save tells how far the histories have come; Apple's framework has no name for it either.
     static let newChangeTokenKey = "newChangeToken"
+    /// Under what key objects-did-change lists the objects that a merge has changed; here, too, there is no public name.
+    static let changedByMergeKey = "NSObjectsChangedByMergeChangesKey"
 }
 
 /// Key for the query generation of a pinned context, in its did-save and did-merge notifications: an

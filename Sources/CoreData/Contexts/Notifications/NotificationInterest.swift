@@ -80,6 +80,12 @@ struct NotificationSets {
             isEager ? Set(objects) : LazyNotificationSet.of(objects, coordinator)
     }
 
+    /// Adds the set of all objects that a merge has changed.
+    mutating func add(changedByMerge objects: [NSManagedObject]) {
+        userInfo[NSManagedObjectContext.changedByMergeKey] =
+            isEager ? Set(objects) : LazyNotificationSet.of(objects, coordinator)
+    }
+
     /// Adds a set of the IDs of stored objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf objects: [NSManagedObject]) {
         userInfo[key.rawValue] =
