@@ -180,6 +180,34 @@ struct RevivedRaceTests {
         try stack.read(tag, TestSupport.Tag.self) { tag in expectEqual(tag.venues.map(\.objectID), [id]) }
     }
 
+    @Test(arguments: [Policy.objectTrump, .overwrite])
+    func `an atomic store finds what the first save has brought back, too`(_ policy: Policy) throws {
+        let folder = try StoreFolder()
+        let stack = try CustomStack.json(folder.file("store.json"))
+        let id = try require(try stack.storeVenues(["stored"]).first)
+        let (first, second) = (stack.context("first"), stack.context("second"))
+        try first.performAndWait {
+            first.mergePolicy = policy.policy
+            try first.get(id, Venue.self).name = "first"
+        }
+        try second.performAndWait { try second.get(id, Venue.self).price = 9 }
+        try stack.inContext { context throws in
+            context.delete(try context.existingObject(with: id))
+            try context.save()
+        }
+        let interrupted = InterruptedPolicy(policy) { try first.performAndWait { try first.save() } }
+        try second.performAndWait {
+            second.mergePolicy = interrupted
+            try second.save()
+        }
+        try stack.inContext { context throws in
+            let venues = try context.all(Venue.self)
+            expectEqual(venues.map(\.objectID), [id])
+            expectEqual(venues.first?.price, 9)
+            expectEqual(venues.first?.name, policy == .overwrite ? "stored" : "first")
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `members that two contexts add at once are added once`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
