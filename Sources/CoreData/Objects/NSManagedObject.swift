@@ -200,7 +200,7 @@ open class NSManagedObject: NSObject {
         }
     }
 
-    /// The object's ID: temporary until the object is first saved.
+    /// The object's ID: temporary until the object is first saved, and another one from then on.
     ///
     /// May be read on any thread that may hold the object.
     ///
@@ -221,7 +221,7 @@ open class NSManagedObject: NSObject {
     @discardableResult
     final func knowID(from context: NSManagedObjectContext?) -> NSManagedObjectID {
         SharedIdentity.withLock(of: self) {
-            if let knownID { return knownID }
+            if let knownID { return knownID.latest }
             let id = makeID(context)
             knownID = id
             return id
@@ -245,7 +245,7 @@ open class NSManagedObject: NSObject {
     }
 
     /// The ID, if somebody has asked for it.
-    final var idIfKnown: NSManagedObjectID? { SharedIdentity.withLock(of: self) { knownID } }
+    final var idIfKnown: NSManagedObjectID? { SharedIdentity.withLock(of: self) { knownID?.latest } }
 
     /// Drops key and ID, before the object is inserted anew.
     final func forgetID() {
@@ -274,10 +274,11 @@ open class NSManagedObject: NSObject {
             self.key = key
             self.storeIndex = storeIndex
             // Another thread may have asked for the ID since the save made those permanent that were known.
-            guard former < 0, knownID?.isTemporaryID == true, let store = context?.openStore(at: storeIndex),
-                let id = TemporaryIDs.take(former)
-            else { return }
-            knownID = store.ids.adopt(id, key: key, store: store)
+            guard former < 0, let known = knownID, known.isTemporaryID else { return }
+            if let store = context?.openStore(at: storeIndex), let id = TemporaryIDs.take(former) {
+                store.ids.succeed(id, key: key, store: store)
+            }
+            knownID = known.latest
         }
     }
 

@@ -5,9 +5,13 @@ import Synchronization
 
 /// Names one object, in every context on one coordinator and on every thread.
 ///
-/// There is one instance for each object as long as anybody holds it, so two IDs of one coordinator are equal exactly if
-/// they are identical. The ID of an unsaved object is temporary; a save that reaches the store makes it permanent *in
-/// place*: an ID captured before the save still equals, and hashes like, the one read after it.
+/// There is one instance for each row as long as anybody holds it, so two IDs of one coordinator are equal exactly if
+/// they are identical. Nothing that an ID says of itself ever changes: equality, hash, URI and ``isTemporaryID`` stay what they were
+/// when it was handed out.
+///
+/// The ID of an unsaved object is temporary. A save that reaches the store, or ``NSManagedObjectContext/obtainPermanentIDs(for:)``, gives
+/// the object another ID, which is permanent. Beyond Apple, a temporary ID that was captured before *leads to* the permanent one as long as
+/// the process runs: contexts, predicates and merges find the object by it.
 ///
 /// IDs of different coordinators are never equal; compare their ``uriRepresentation()``.
 ///
@@ -18,32 +22,28 @@ import Synchronization
 /// let id = coordinator.managedObjectID(forURIRepresentation: uri)
 /// ```
 public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
-    // @unchecked Sendable: `place` is behind its mutex, and the layout is immutable and immortal.
-
-    private struct Place {
-        /// The primary key, or the negative number of an unsaved object.
-        var key: Int64
-        /// The store of the row; `nil` while the ID is temporary.
-        var store: OpenStore?
-    }
+    // @unchecked Sendable: all constants and atomics; the layout is immutable and immortal.
 
     unowned(unsafe) let layout: EntityLayout
-    private let place: Mutex<Place>
-    /// The number that the temporary form had, for its URI; 0 if the ID was permanent from the start.
-    let temporaryKey: Int64
-    /// Under what key the table of permanent IDs files this ID.
+    /// The primary key, or the negative number of an unsaved object.
+    private let ownKey: Int64
+    /// The store of the row; `nil` for a temporary ID.
+    private let ownStore: OpenStore?
+    /// The ID that the object has got after this one.
     ///
-    /// Written once, before it is filed.
-    private let filedKey: Atomic<Int64>
+    /// Held by the ID that leads there, and by nothing else: it costs nothing once nobody holds that ID.
+    private let successor = AtomicLazyReference<NSManagedObjectID>()
+    /// The negative number by which the tree of contexts knew the object before it was saved; 0 if nobody asked for its temporary ID.
+    private let formerKey: Atomic<Int64>
 
     /// Makes the ID of a stored row.
     ///
     /// Only ``ObjectIDTable`` calls this.
     init(layout: EntityLayout, key: Int64, store: OpenStore) {
         self.layout = layout
-        place = Mutex(Place(key: key, store: store))
-        temporaryKey = 0
-        filedKey = Atomic(key)
+        ownKey = key
+        ownStore = store
+        formerKey = Atomic(0)
     }
 
     /// Makes the ID of an unsaved object.
@@ -51,9 +51,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// Only ``TemporaryIDs`` and ``leadingNowhere(_:)`` call this.
     init(layout: EntityLayout, temporaryKey: Int64) {
         self.layout = layout
-        place = Mutex(Place(key: temporaryKey, store: nil))
-        self.temporaryKey = temporaryKey
-        filedKey = Atomic(temporaryKey)
+        ownKey = temporaryKey
+        ownStore = nil
+        formerKey = Atomic(temporaryKey)
     }
 
     /// Makes an ID of no object, as a placeholder, of an entity that no model has.
@@ -82,23 +82,27 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// ```
     public var entity: NSEntityDescription { layout.entity }
 
-    /// Whether the object has never been saved.
+    /// Whether the ID is that of an object that was unsaved when somebody asked for it.
+    ///
+    /// Never changes: the object gets another ID when it is saved.
     ///
     /// ```swift
     /// let venue = Venue(context: context)
     /// venue.name = "Coliseu"
+    /// let before = venue.objectID
     /// try context.save()
-    /// print(venue.objectID.isTemporaryID)  // false, and the ID is the same instance
+    /// print(before.isTemporaryID, venue.objectID.isTemporaryID)  // true false
+    /// print(context.object(with: before) === venue)  // true
     /// ```
-    public var isTemporaryID: Bool { place.withLock { $0.store == nil } }
+    public var isTemporaryID: Bool { ownStore == nil }
 
-    /// The store that holds the object; `nil` while the ID is temporary, or when the store was removed.
+    /// The store that holds the object; `nil` for a temporary ID, or when the store was removed.
     public weak var persistentStore: NSPersistentStore? {
-        let store = place.withLock { $0.store?.store }
+        let store = ownStore?.store
         return store?.persistentStoreCoordinator == nil ? nil : store
     }
 
-    /// The ID as a URI: `x-coredata://STORE-UUID/Entity/p1`, or `x-coredata:///Entity/tUUID` while it is temporary.
+    /// The ID as a URI: `x-coredata://STORE-UUID/Entity/p1`, or `x-coredata:///Entity/tUUID` for a temporary one.
     ///
     /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again; the URI of a temporary
     /// ID does too as long as the process runs, also after the object was saved.
@@ -118,10 +122,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     }
 
     private var uriText: String {
-        let (key, store) = current
         let name = entity.name ?? ""
-        guard let store else { return "x-coredata:///\(name)/t\(TemporaryIDs.uuid(of: key).uuidString)" }
-        return "x-coredata://\(store.store.identifier ?? "")/\(name)/p\(store.uriText(ofKey: key, in: layout))"
+        guard let ownStore else { return "x-coredata:///\(name)/t\(TemporaryIDs.uuid(of: ownKey).uuidString)" }
+        return "x-coredata://\(ownStore.store.identifier ?? "")/\(name)/p\(ownStore.uriText(ofKey: ownKey, in: layout))"
     }
 
     /// The ID of an object whose store was removed before anybody asked for it.
@@ -129,23 +132,39 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         NSManagedObjectID(layout: layout, temporaryKey: TemporaryIDs.nextKey())
     }
 
-    /// The key and the store as they are now.
-    var current: (key: Int64, store: OpenStore?) {
-        place.withLock { ($0.key, $0.store) }
+    /// The ID that the object has now: this one, unless it leads to another.
+    package var latest: NSManagedObjectID {
+        guard var latest = successor.load() else { return self }
+        while let next = latest.successor.load() { latest = next }
+        return latest
     }
 
-    package var key: Int64 { place.withLock { $0.key } }
+    /// The key and the store of the object as they are now.
+    var current: (key: Int64, store: OpenStore?) {
+        guard successor.load() != nil else { return (ownKey, ownStore) }
+        let latest = latest
+        return (latest.ownKey, latest.ownStore)
+    }
 
-    /// Turns the ID permanent.
+    package var key: Int64 { current.key }
+
+    /// The negative number by which contexts know, or knew, the object before its first save; 0 if there is none.
+    var temporaryKey: Int64 { formerKey.load(ordering: .acquiring) }
+
+    /// Whether the object has a permanent ID, be it this one or another that this one leads to.
+    var isOfPermanentObject: Bool { current.store != nil }
+
+    /// Lets the ID lead to the one that the object has from now on.
     ///
-    /// Called once, by the save that wrote the row, before anyone can look the row up.
-    func becomePermanent(key: Int64, store: OpenStore) {
-        filedKey.store(key, ordering: .releasing)
-        place.withLock { $0 = Place(key: key, store: store) }
+    /// Only the first call counts. For a temporary ID, the save that wrote the row calls this before anyone can look the row up.
+    func lead(to next: NSManagedObjectID) {
+        guard next !== self else { return }
+        if ownStore == nil { next.formerKey.store(ownKey, ordering: .releasing) }
+        _ = successor.storeIfNil(next)
         Self.promotions.add(1, ordering: .releasing)
     }
 
-    /// How many IDs have become permanent in this process, by which those who wait for one know when to look.
+    /// How many IDs have got successors in this process, by which those who wait for one know when to look.
     static let promotions = Atomic(0)
 
     /// Returns the ID itself, which never changes identity.
@@ -160,7 +179,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
 
 extension NSManagedObjectID {
     /// The key that tables of IDs file the ID under.
-    fileprivate var tableKey: Int64 { filedKey.load(ordering: .acquiring) }
+    fileprivate var tableKey: Int64 { ownKey }
 }
 
 extension NSManagedObjectID: NSFetchRequestResult {}
@@ -205,21 +224,14 @@ final class ObjectIDTable: Sendable {
         }
     }
 
-    /// Files an ID that was temporary until now.
+    /// Lets the temporary ID of an object lead to the ID of the row that the object has now.
     ///
-    /// - Returns: The ID of the row. It is another one if somebody holds an ID that the store has made before, which only custom
-    /// stores do. Both name the row then.
+    /// - Returns: The ID of the row.
     @discardableResult
-    func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) -> NSManagedObjectID {
-        state.withLock { state in
-            if let table = state.tables[id.layout.rootNumber], table.isHeldElsewhere(key), let known = table[key] {
-                id.becomePermanent(key: key, store: store)
-                return known
-            }
-            id.becomePermanent(key: key, store: store)
-            state.file(id)
-            return id
-        }
+    func succeed(_ temporary: NSManagedObjectID, key: Int64, store: OpenStore) -> NSManagedObjectID {
+        let id = id(key: key, layout: temporary.layout, store: store)
+        temporary.lead(to: id)
+        return id
     }
 }
 

@@ -94,10 +94,10 @@ struct ObjectLifeTests {
             let uri = id.uriRepresentation()
             expect(id.isTemporaryID)
             try context.save()
-            expect(!id.isTemporaryID)
-            expect(first.objectID === id)
+            expect(id.isTemporaryID && id.uriRepresentation() == uri)
+            expect(!first.objectID.isTemporaryID && first.objectID != id)
             expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
-            let old = id.uriRepresentation()
+            let old = first.objectID.uriRepresentation()
             context.delete(first)
             try context.save()
             let second = City(context: context)
@@ -118,9 +118,10 @@ struct ObjectLifeTests {
             venue.city = city
             let tag = Tag(context: context)
             venue.tags = [tag]
-            let id = city.objectID
+            let captured = city.objectID
             try context.obtainPermanentIDs(for: [city, city, venue])
-            expect(!id.isTemporaryID)
+            let id = city.objectID
+            expect(captured.isTemporaryID && !id.isTemporaryID && context.object(with: captured) === city)
             expect(!venue.objectID.isTemporaryID)
             expect(city.isInserted)
             expect(context.object(with: id) === city)

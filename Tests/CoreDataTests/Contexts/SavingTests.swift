@@ -83,7 +83,7 @@ struct SavingTests {
             expect(id.isTemporaryID)
             user.email = "a@b"
             try context.save()
-            expect(!id.isTemporaryID)
+            expect(!id.latest.isTemporaryID)
             expectEqual(new.city?.population, 77)
             expect(!context.hasChanges)
         }
@@ -123,7 +123,7 @@ struct SavingTests {
             expect(id.isTemporaryID)
             user.email = "c@d"
             try context.save()
-            expect(!id.isTemporaryID)
+            expect(!id.latest.isTemporaryID)
         }
         try expectEqual(stack.count("User"), 2)
         try expectEqual(stack.count("City"), 1)
@@ -174,7 +174,7 @@ struct SavingTests {
             expect(id.isTemporaryID)
             store.isReadOnly = false
             try context.save()
-            expect(!id.isTemporaryID)
+            expect(!id.latest.isTemporaryID)
         }
     }
 

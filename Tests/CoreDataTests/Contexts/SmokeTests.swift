@@ -37,10 +37,11 @@ struct UnitOfWorkTests {
             venue.photos = photos
             expect(venue.objectID.isTemporaryID)
             expectEqual(city.venues, [venue])
-            let id = venue.objectID
+            let captured = venue.objectID
             try writer.save()
-            expect(!id.isTemporaryID)
-            expect(venue.objectID === id)
+            let id = venue.objectID
+            expect(captured.isTemporaryID && !id.isTemporaryID)
+            expect(writer.object(with: captured) === venue)
             expect(!writer.hasChanges)
             return id
         }

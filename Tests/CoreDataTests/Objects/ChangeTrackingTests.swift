@@ -255,7 +255,7 @@ struct ChangeTrackingTests {
             expectEqual(Set(venue.changedValues().keys), ["city", "name"])
             city.name = "Olhão"
             try context.save()
-            expect(!cityID.isTemporaryID)
+            expect(!city.objectID.isTemporaryID)
             expect(!context.hasChanges)
         }
         try stack.inContext { context throws in try expectEqual(context.object(Venue.self, id).city?.name, "Olhão") }

@@ -50,7 +50,7 @@ struct HookTests {
             expect(object.objectID === id)
             expectEqual(object.name, "early")
             try context.save()
-            expect(!id.isTemporaryID)
+            expect(id.isTemporaryID && object.objectID != id && !object.objectID.isTemporaryID)
         }
         try stack.inContext { context throws in try expectEqual(context.all(Hooked.self).first?.name, "early") }
     }

@@ -43,7 +43,7 @@ struct IdentityTests {
 
     // CS-29
     @Test(arguments: StoreKind.allCases)
-    func `an ID becomes permanent in place, with the same hash`(_ kind: StoreKind) throws {
+    func `the permanent IDs of a save are other ones than the temporary IDs, which stay`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
             let cities = (0..<50).map { number in
@@ -57,13 +57,16 @@ struct IdentityTests {
             let names = Dictionary(uniqueKeysWithValues: zip(ids, cities.map { $0.name as String }))
             expect(ids.allSatisfy { $0.isTemporaryID && $0.persistentStore == nil })
             try context.save()
-            expect(ids.allSatisfy { !$0.isTemporaryID && $0.persistentStore != nil })
-            expect(zip(cities, ids).allSatisfy { $0.objectID === $1 })
+            expect(ids.allSatisfy { $0.isTemporaryID && $0.persistentStore == nil })
+            expect(cities.allSatisfy { !$0.objectID.isTemporaryID && $0.objectID.persistentStore != nil })
+            expect(zip(cities, ids).allSatisfy { $0.objectID === $1.latest && $0.objectID != $1 })
             expectEqual(ids.map(\.hash), hashes)
-            expect(cities.allSatisfy { set.contains($0.objectID) && names[$0.objectID] == $0.name })
+            expect(ids.allSatisfy(set.contains) && cities.allSatisfy { !set.contains($0.objectID) })
+            expect(zip(cities, ids).allSatisfy { names[$1] == $0.name && context.registeredObject(for: $1) === $0 })
+            let permanent = Dictionary(uniqueKeysWithValues: cities.map { ($0.objectID, $0.name as String) })
             expect(cities.allSatisfy { context.registeredObject(for: $0.objectID) === $0 })
             try stack.inContext { other in
-                for city in try other.all(City.self) { expectEqual(names[city.objectID], city.name) }
+                for city in try other.all(City.self) { expectEqual(permanent[city.objectID], city.name) }
             }
         }
     }
@@ -81,11 +84,12 @@ struct IdentityTests {
             venue.tags = [tag]
             venue.photos = [Photo(context: context), Photo(context: context)]
             let photos = venue.photos
-            let id = venue.objectID
-            let uri = id.uriRepresentation()
+            let captured = venue.objectID
+            let uri = captured.uriRepresentation()
             try context.obtainPermanentIDs(for: [first, second, venue, tag, photos[0]])
-            expect(!id.isTemporaryID)
-            expect(venue.objectID === id)
+            let id = venue.objectID
+            expect(!id.isTemporaryID && captured.isTemporaryID && captured != id)
+            expect(context.object(with: captured) === venue)
             expect(id.persistentStore === stack.coordinator.persistentStores.first)
             expect(venue.isInserted)
             expectEqual(context.insertedObjects.count, 6)
@@ -106,7 +110,7 @@ struct IdentityTests {
             try context.save()
             expect(!venue.isInserted)
             expect(venue.objectID === id)
-            expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+            expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === captured)
         }
         try stack.inContext { context throws in
             let venue = try require(try context.all(Venue.self).first)
@@ -148,7 +152,7 @@ struct IdentityTests {
             expect(uri.absoluteString.hasPrefix("x-coredata:///City/t"))
             expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
             try context.save()
-            expect(id.uriRepresentation() != uri)
+            expect(id.uriRepresentation() == uri && city.objectID.uriRepresentation() != uri)
             expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
             expect(context.object(with: id) === city)
         }
@@ -205,7 +209,7 @@ struct IdentityTests {
     }
 
     @Test
-    func `IDs may be read on any thread while a save makes them permanent`() async throws {
+    func `IDs may be followed on any thread while a save gives their objects permanent ones`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         let ids = context.performAndWait {
@@ -220,7 +224,7 @@ struct IdentityTests {
                 group.addTask {
                     var permanent = 0
                     while permanent < ids.count {
-                        permanent = ids.count { !$0.isTemporaryID && $0.uriRepresentation().host != nil }
+                        permanent = ids.count { $0.isTemporaryID && $0.latest.uriRepresentation().host != nil }
                     }
                     return permanent
                 }

@@ -251,6 +251,8 @@ private final class Play {
     ) throws {
         try context.performAndWait {
             var found: [NSManagedObjectID: Values] = [:]
+            // The play files its objects under the IDs that they began with.
+            let expected = Dictionary(uniqueKeysWithValues: expected.map { ($0.key.latest, $0.value) })
             for venue in try context.all(Venue.self) {
                 let city = cities.firstIndex { $0 == venue.city?.objectID } ?? -1
                 found[venue.objectID] = Values(price: venue.price, city: city)

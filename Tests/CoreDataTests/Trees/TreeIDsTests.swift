@@ -6,8 +6,7 @@ import Testing
 @Suite("Trees: identity")
 struct TreeIDsTests {
     @Test(arguments: StoreKind.allCases)
-    func `a temporary ID becomes permanent everywhere it is held when the root saves (CS-28)`(_ kind: StoreKind) throws
-    {
+    func `an object has its permanent ID in every context once the root has saved (CS-28)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (root, middle, leaf) = stack.chain()
         let sibling = middle.child("sibling")
@@ -26,19 +25,21 @@ struct TreeIDsTests {
         expect(id.isTemporaryID)
         let before = id.hash
         try root.saveAndWait()
-        expect(!id.isTemporaryID)
+        expect(id.isTemporaryID && id.uriRepresentation() == uri)
         expectEqual(id.hash, before)
+        let permanent = id.latest
+        expect(!permanent.isTemporaryID && permanent != id)
         for (context, object) in [(leaf, city), (sibling, inSibling), (middle, inMiddle)] {
             try context.performAndWait {
-                expect(object.objectID === id)
-                expect(context.object(with: id) === object)
+                expect(object.objectID === permanent)
+                expect(context.object(with: id) === object && context.object(with: permanent) === object)
                 let (existing, all) = (try context.existingObject(with: id), try context.all(City.self))
                 expect(existing === object && all == [object as? City])
                 expect(!object.hasChanges && !object.isInserted)
             }
         }
         expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
-        expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
+        expect(stack.coordinator.managedObjectID(forURIRepresentation: permanent.uriRepresentation()) === permanent)
     }
 
     @Test func `a child's save makes no permanent ID (CS-43)`() throws {
@@ -48,9 +49,9 @@ struct TreeIDsTests {
         try leaf.saveAndWait()
         expect(id.isTemporaryID)
         try middle.saveAndWait()
-        expect(id.isTemporaryID)
+        expect(id.latest.isTemporaryID)
         try root.saveAndWait()
-        expect(!id.isTemporaryID)
+        expect(!id.latest.isTemporaryID)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -106,7 +107,7 @@ struct TreeIDsTests {
         }
         try parent.saveAndWait()
         try stack.context().look(venue.objectID, Venue.self) { stored in
-            expect(stored.city?.objectID == cityID && stored.tags.count == 1)
+            expect(stored.city?.objectID == cityID.latest && stored.tags.count == 1)
         }
     }
 
@@ -129,10 +130,10 @@ struct TreeIDsTests {
             expect(city.isInserted && venue.isInserted && venue.city === city && city.venues == [venue])
             return (city.objectID, city)
         }
-        expect(!above.isTemporaryID && !top.isTemporaryID)
+        expect(!above.latest.isTemporaryID && !top.latest.isTemporaryID)
         try expectEqual(stack.count("City"), 0)
-        middle.performAndWait { expectEqual(middle.insertedObjects.map(\.objectID), [above]) }
-        root.performAndWait { expectEqual(root.insertedObjects.map(\.objectID), [top]) }
+        middle.performAndWait { expectEqual(middle.insertedObjects.map(\.objectID), [above.latest]) }
+        root.performAndWait { expectEqual(root.insertedObjects.map(\.objectID), [top.latest]) }
         try expectEqual(leaf.cityNames(), ["above", "own", "top"])
         for context in [leaf, middle, root] { try context.saveAndWait() }
         leaf.performAndWait { expect(city.objectID === own && !city.hasChanges && city.venues.count == 1) }
@@ -150,7 +151,7 @@ struct TreeIDsTests {
         try parent.performAndWait {
             expect(early.isInserted && (early as? City)?.name == "Faro")
             try parent.save()
-            expect(parent.object(with: id) === early && !id.isTemporaryID)
+            expect(parent.object(with: id) === early && !early.objectID.isTemporaryID)
         }
     }
 

@@ -50,7 +50,7 @@ struct TreeLostUpdateTests {
             let error = #expect(throws: CocoaError.self, sourceLocation: sourceLocation) { try root.saveAndWait() }
             let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
             root.performAndWait {
-                #expect(conflicts.map(\.sourceObject.objectID) == [id], sourceLocation: sourceLocation)
+                #expect(conflicts.map(\.sourceObject.objectID) == [id.latest], sourceLocation: sourceLocation)
             }
         }
     }

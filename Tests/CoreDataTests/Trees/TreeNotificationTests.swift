@@ -83,11 +83,11 @@ struct TreeNotificationTests {
             expect(!child.hasChanges)
         }
         let entry = try require(log.entries.first { $0.name == .NSManagedObjectContextObjectsDidChange })
-        expectEqual(entry.objects(NSInsertedObjectsKey).map(\.objectID), [fresh])
+        expectEqual(entry.objects(NSInsertedObjectsKey).map(\.objectID), [fresh.latest])
         expectEqual(entry.objects(NSRefreshedObjectsKey).map(\.objectID), [changed])
         expectEqual(entry.objects(NSDeletedObjectsKey).map(\.objectID), [deleted])
         let merged = try require(log.entries.first { $0.name == .NSManagedObjectContextDidMergeChangesObjectIDs })
-        expect(merged.ids(NSInsertedObjectIDsKey) == [fresh] && merged.ids(NSUpdatedObjectIDsKey) == [changed])
+        expect(merged.ids(NSInsertedObjectIDsKey) == [fresh.latest] && merged.ids(NSUpdatedObjectIDsKey) == [changed])
     }
 
     @Test func `a sibling's save into the parent is merged as well, and with unsaved objects`() throws {

@@ -381,7 +381,7 @@ struct TreeSaveTests {
         try expectEqual(child.cityNames(), ["Beja", "new"])
         parent.performAndWait { parent.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
         try parent.saveAndWait()
-        expect(!fresh.isTemporaryID)
+        expect(!fresh.latest.isTemporaryID)
         try expectEqual(stack.read(id, City.self) { $0.population }, 2)
         try expectEqual(child.look(fresh, City.self) { $0.name }, "new")
     }

@@ -169,7 +169,8 @@ extension NSManagedObjectContext {
     /// The ID that a relationship of `owner` names, without making the object.
     final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
         if reference.key < 0 {
-            return temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
+            let id = temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
+            return id.latest
         }
         guard let store = store(at: owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)) else {
             return NSManagedObjectID.leadingNowhere(layout(of: reference))
@@ -452,15 +453,16 @@ extension NSManagedObjectContext {
     }
 
     /// Whether a store, if there is one, is one of this context's coordinator.
-    private func isOwn(_ store: OpenStore?) -> Bool {
+    final func isOwn(_ store: OpenStore?) -> Bool {
         guard let store, let coordinator else { return true }
         return store.owner == ObjectIdentifier(coordinator)
     }
 
     /// The ID by which this context's coordinator knows what an ID of any coordinator names.
     ///
-    /// - Returns: `nil` if the coordinator does not have the store open.
+    /// - Returns: The ID that the object has now; `nil` if the coordinator does not have the store open.
     final func ownID(_ id: NSManagedObjectID) -> NSManagedObjectID? {
+        let id = id.latest
         if isOwn(id.current.store) { return id }
         return coordinator?.managedObjectID(forURIRepresentation: id.uriRepresentation())
     }

@@ -16,7 +16,7 @@ struct ChangeMessage: Sendable {
         var removals: UInt64?
 
         /// The ID of the row's object.
-        var id: NSManagedObjectID { temporaryID ?? store.ids.id(key: key, layout: layout, store: store) }
+        var id: NSManagedObjectID { temporaryID?.latest ?? store.ids.id(key: key, layout: layout, store: store) }
     }
 
     var inserted: [Change] = []

@@ -2,9 +2,9 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Makes the IDs of unsaved objects permanent without saving them.
+    /// Gives unsaved objects permanent IDs without saving them.
     ///
-    /// Objects that have one are left alone.
+    /// Objects that have one are left alone. A temporary ID that was captured before stays temporary, and leads to the object.
     ///
     /// ```swift
     /// let venue = Venue(context: context)
@@ -77,7 +77,7 @@ extension NSManagedObjectContext {
                     permanent.set(key, for: temporary)
                     identityMap.note(permanentKey: key, for: temporary)
                     if let id = TemporaryIDs.take(temporary) {
-                        object.adopt(store.ids.adopt(id, key: key, store: store))
+                        object.adopt(store.ids.succeed(id, key: key, store: store))
                     }
                     refile(object, key: key, storeIndex: Int32(store.index))
                     object.unshareRow()

@@ -333,7 +333,7 @@ final class SavePlan {
         let keys = changes.settle(result)
         context.downward.promotions.promote {
             for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
-                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: row.key, store: store) }
+                if let id = TemporaryIDs.take(temporary) { store.ids.succeed(id, key: row.key, store: store) }
             }
         }
         var written = changes.inserted

@@ -10,7 +10,7 @@ extension NSManagedObjectContext {
         for id in ids where identityMap.temporaryObjects[id.temporaryKey]?.isInserted != true {
             upward.foreignIDs[id.temporaryKey] = id
             // It became permanent before it was noted, so the next look has to find it though nothing else has.
-            if !id.isTemporaryID { upward.seenPromotions &-= 1 }
+            if id.isOfPermanentObject { upward.seenPromotions &-= 1 }
         }
     }
 
@@ -59,7 +59,7 @@ extension NSManagedObjectContext {
         var permanent = KeyMap<Int64>()
         for (temporary, id) in upward.foreignIDs {
             // A save of the tree counts once all of its IDs are permanent; before that none of them may be seen.
-            guard !id.isTemporaryID, let own = ownID(id), isOfTree || own !== id,
+            guard id.isOfPermanentObject, isOfTree || !isOwn(id.current.store), let own = ownID(id),
                 case (let key, let store?) = own.current
             else { continue }
             permanent.set(key, for: temporary)

@@ -7,7 +7,7 @@ final class ParentLink {
     let parent: NSManagedObjectContext
     /// The IDs of unsaved objects that the parent has, as far as this context has met them: by their temporary keys.
     ///
-    /// They become permanent in place when the root saves, and that is how the child learns of it.
+    /// They lead to permanent ones when the root saves, and that is how the child learns of it.
     var foreignIDs: [Int64: NSManagedObjectID] = [:]
     /// Objects here whose rows or relationships name foreign objects by temporary keys.
     private(set) var mentions: [ObjectIdentifier: NSManagedObject] = [:]

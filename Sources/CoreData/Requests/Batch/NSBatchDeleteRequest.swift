@@ -51,7 +51,7 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// try context.execute(NSBatchDeleteRequest(objectIDs: [venue.objectID]))
     /// ```
     ///
-    /// - Parameter objects: Permanent IDs of one hierarchy of entities. Rows that are gone already are no error.
+    /// - Parameter objects: IDs of saved objects of one hierarchy of entities. Rows that are gone already are no error.
     public convenience init(objectIDs objects: [NSManagedObjectID]) {
         let fetch = NSFetchRequest<NSFetchRequestResult>()
         fetch.predicate = NSPredicate(format: "SELF IN %@", objects)
@@ -61,7 +61,7 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
         if roots.count > 1 {
             let names = Set(objects.compactMap { $0.entity.rootEntity.name }).sorted().joined(separator: ", ")
             misuse = "The IDs are of several hierarchies of entities (\(names)); make a request for each."
-        } else if let id = objects.first(where: \.isTemporaryID) {
+        } else if let id = objects.first(where: { !$0.isOfPermanentObject }) {
             misuse = "\(id) is temporary: the object was never saved, so there is no row to delete."
         }
         isOfNothing = objects.isEmpty

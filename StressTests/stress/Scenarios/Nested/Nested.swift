@@ -179,8 +179,8 @@ enum Nested: Scenario {
                     run.find("\(serial), saved by a child, is missing")
                     continue
                 }
-                if id.isTemporaryID { run.find("the ID of \(serial) is still temporary") }
-                if node.objectID != id { run.find("\(serial) has two IDs, \(id) and \(node.objectID)") }
+                if id.latest.isTemporaryID { run.find("the ID of \(serial) is still temporary") }
+                if node.objectID != id.latest { run.find("\(serial) has two IDs, \(id.latest) and \(node.objectID)") }
             }
             for (serial, count) in ledger.counted {
                 let shown = stored[serial]?.first?.first ?? -1

@@ -218,8 +218,11 @@ final class TreeProgram: SteppedProgram {
         guard let id = ids[serial], oracle.view(place)[serial] != nil, !oracle.unclear(place).contains(serial) else {
             return nil
         }
-        if id.isTemporaryID == (oracle.stored[serial] != nil) {
-            return "the ID of \(serial) is \(id.isTemporaryID ? "still temporary" : "permanent before it is stored")"
+        guard id.isTemporaryID else {
+            return "the ID of \(serial), which was captured before a save, has changed"
+        }
+        if id.latest.isTemporaryID == (oracle.stored[serial] != nil) {
+            return "the ID of \(serial) is \(id.latest.isTemporaryID ? "still temporary" : "permanent before it is stored")"
         }
         let context = contexts[place]
         let found = context.performAndWait { ((try? context.existingObject(with: id)) as? Node)?.serial }
