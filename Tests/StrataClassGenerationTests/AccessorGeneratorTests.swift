@@ -33,6 +33,39 @@ struct AccessorGeneratorTests {
         expect(fault.message.contains(reason) && fault.message.contains("@Managed"), "\(fault.message)")
     }
 
+    @Test func `accessors are as visible as their members`() {
+        let result = Self.generate(
+            """
+            open class A: NSManagedObject {
+                @NSManaged open var a: Int
+                @NSManaged public internal(set) var b: Int
+                @NSManaged package var c: Int
+                @NSManaged var d: Int
+                @NSManaged private var e: Int
+                @NSManaged public func addToBees(_ value: A)
+            }
+            public extension A { @NSManaged var f: Int }
+            extension A { @NSManaged public var g: Int }
+            """
+        )
+
+        expectEqual(result.faults, [])
+        let lines = result.text.split(separator: "\n").filter { $0.contains("final func") }
+        expectEqual(
+            lines.map { String($0.prefix { $0 != "(" }).trimmingCharacters(in: .whitespaces) },
+            [
+                "public final func _managedGet0", "public final func _managedSet0",
+                "public final func _managedGet1", "final func _managedSet1",
+                "package final func _managedGet2", "package final func _managedSet2",
+                "final func _managedGet3", "final func _managedSet3",
+                "final func _managedGet4", "final func _managedSet4",
+                "public final func _managed5",
+                "public final func _managedGet6", "public final func _managedSet6",
+                "public final func _managedGet7", "public final func _managedSet7",
+            ]
+        )
+    }
+
     @Test func `members keep the conditions that they stand under`() {
         let result = Self.generate(
             """

@@ -111,7 +111,7 @@ package struct AccessorGenerator {
                 Mangler.accessor("g", of: mangled, type: resolved), Mangler.accessor("s", of: mangled, type: resolved)
             )
             symbols += [getter, setter]
-            body = property(member.name, type, number, getter: getter, setter: setter)
+            body = property(member, type, number, getter: getter, setter: setter)
         case .method(let parameters, let isVoid):
             let call = ToManyAccessor.call(
                 member.name,
@@ -131,23 +131,34 @@ package struct AccessorGenerator {
             let list = parameters.map { "_ p\($0.name): \($0.type)" }.joined(separator: ", ")
             body = """
                     @_silgen_name("\(symbol)")
-                    final func _managed\(number)(\(list)) { \(call) }
+                    \(Self.modifier(member.access))final func _managed\(number)(\(list)) { \(call) }
 
                 """
         }
         return conditional(member.conditions, "extension \(owner.path.joined(separator: ".")) {\n\(body)}\n")
     }
 
-    private func property(_ name: String, _ type: String, _ number: Int, getter: String, setter: String) -> String {
-        """
-            nonisolated private static let _slot\(number) = CoreData.ManagedProperty<\(type)>("\(name)")
+    private func property(
+        _ member: ManagedMember,
+        _ type: String,
+        _ number: Int,
+        getter: String,
+        setter: String
+    ) -> String {
+        let access = Self.modifier(member.access)
+        let setterAccess = Self.modifier(member.setterAccess)
+        return """
+            nonisolated private static let _slot\(number) = CoreData.ManagedProperty<\(type)>("\(member.name)")
             @_silgen_name("\(getter)")
-            final func _managedGet\(number)() -> \(type) { managedValue(Self._slot\(number)) }
+            \(access)final func _managedGet\(number)() -> \(type) { managedValue(Self._slot\(number)) }
             @_silgen_name("\(setter)")
-            final func _managedSet\(number)(_ value: consuming \(type)) { setManagedValue(value, Self._slot\(number)) }
+            \(setterAccess)final func _managedSet\(number)(_ value: consuming \(type)) { setManagedValue(value, Self._slot\(number)) }
 
         """
     }
+
+    /// What a definition begins with, to be as visible as its declaration: the optimiser refuses another linkage.
+    private static func modifier(_ access: String?) -> String { access.map { $0 + " " } ?? "" }
 
     /// A class of the framework that an extension adds members to.
     private func managedClass(_ path: [String]) -> DeclaredType? {

@@ -53,6 +53,10 @@ struct ManagedMember {
     /// The names of the type that declares it, as the declaration or the extension spells them.
     let owner: [String]
     let isPrivate: Bool
+    /// How far it can be seen from other modules: `public`, `package`, or `nil`, with that of the extension around it.
+    let access: String?
+    /// That of the setter, which `internal(set)` and its like narrow.
+    let setterAccess: String?
     let file: SourceFile
     let line: Int
     let column: Int

@@ -21,7 +21,7 @@ struct SourceScanner {
 
     mutating func scan() {
         while cursor.current != nil {
-            scanMembers(of: [], isHidden: false)
+            scanMembers(of: [], isHidden: false, access: nil)
             cursor.advance()
         }
     }
@@ -29,7 +29,9 @@ struct SourceScanner {
     // MARK: - Declarations
 
     /// Reads declarations up to the brace that closes the type around them.
-    private mutating func scanMembers(of path: [String], isHidden: Bool) {
+    ///
+    /// - Parameter access: How far members can be seen that do not say so themselves.
+    private mutating func scanMembers(of path: [String], isHidden: Bool, access: String?) {
         var isManaged = false
         while let token = cursor.current, token.text != "}" {
             if token.text == "#" {
@@ -45,20 +47,30 @@ struct SourceScanner {
                 if cursor.index == start || !cursor.isAt("}") { cursor.skipBalanced() }
                 continue
             }
-            scan(header, isManaged: isManaged, in: path, isHidden: isHidden)
+            scan(header, isManaged: isManaged, in: path, isHidden: isHidden, access: access)
             isManaged = false
         }
     }
 
-    private mutating func scan(_ header: DeclarationHeader, isManaged: Bool, in path: [String], isHidden: Bool) {
+    private mutating func scan(
+        _ header: DeclarationHeader,
+        isManaged: Bool,
+        in path: [String],
+        isHidden: Bool,
+        access: String?
+    ) {
         let isPrivate = header.modifiers.contains { ["private", "fileprivate"].contains($0.text) }
         switch header.keyword.text {
         case "import": scanImport(header)
         case "class", "struct", "enum", "actor", "protocol", "extension":
             scanType(header, in: path, isHidden: isHidden || isPrivate)
         case "typealias": scanAlias(header, in: path, isHidden: isHidden || isPrivate)
-        case "var" where isManaged: scanProperty(header, in: path, isPrivate: isWhollyPrivate(header))
-        case "func" where isManaged: scanMethod(header, in: path, isPrivate: isPrivate)
+        case "var" where isManaged:
+            let access = self.access(of: header, otherwise: access)
+            let setter = self.access(of: header, ofSetter: true, otherwise: access)
+            scanProperty(header, in: path, isPrivate: isWhollyPrivate(header), access, setter: setter)
+        case "func" where isManaged:
+            scanMethod(header, in: path, isPrivate: isPrivate, self.access(of: header, otherwise: access))
         default: break
         }
     }
@@ -68,6 +80,31 @@ struct SourceScanner {
         header.modifiers.contains { modifier in
             guard ["private", "fileprivate"].contains(modifier.text) else { return false }
             return cursor.tokens.first { $0.range.lowerBound >= modifier.range.upperBound }?.text != "("
+        }
+    }
+
+    /// How far a declaration can be seen from other modules; `public` for an open one.
+    ///
+    /// - Parameters:
+    ///   - ofSetter: Whether a setter's own access is asked for, as in `internal(set)`, in place of the declaration's.
+    ///   - inherited: The access of one that says nothing.
+    private func access(
+        of header: DeclarationHeader,
+        ofSetter: Bool = false,
+        otherwise inherited: String?
+    ) -> String? {
+        let own = header.modifiers.first { modifier in
+            guard ["open", "public", "package", "internal", "fileprivate", "private"].contains(modifier.text) else {
+                return false
+            }
+            let next = cursor.tokens.first { $0.range.lowerBound >= modifier.range.upperBound }
+            return (next?.text == "(") == ofSetter
+        }
+        switch own?.text {
+        case nil: return inherited
+        case "open", "public": return "public"
+        case "package": return "package"
+        default: return nil
         }
     }
 
@@ -118,7 +155,9 @@ struct SourceScanner {
                 )
             )
         }
-        scanMembers(of: own, isHidden: isHidden)
+        // Only an extension passes its access on to its members.
+        let access = isExtension ? access(of: header, otherwise: nil) : nil
+        scanMembers(of: own, isHidden: isHidden, access: access)
         cursor.advance()
     }
 
@@ -150,12 +189,23 @@ struct SourceScanner {
 
     // MARK: - Managed members
 
-    private mutating func scanProperty(_ header: DeclarationHeader, in path: [String], isPrivate: Bool) {
+    private mutating func scanProperty(
+        _ header: DeclarationHeader,
+        in path: [String],
+        isPrivate: Bool,
+        _ access: String?,
+        setter: String?
+    ) {
         guard let name = header.name, cursor.take(":"), let type = cursor.readType() else { return }
-        add(name, .property(type: type.source), path, isPrivate)
+        add(name, .property(type: type.source), path, isPrivate, access, setter: setter)
     }
 
-    private mutating func scanMethod(_ header: DeclarationHeader, in path: [String], isPrivate: Bool) {
+    private mutating func scanMethod(
+        _ header: DeclarationHeader,
+        in path: [String],
+        isPrivate: Bool,
+        _ access: String?
+    ) {
         guard let name = header.name, cursor.take("(") else { return }
         var parameters: [ManagedMember.Parameter] = []
         while !cursor.take(")") {
@@ -172,10 +222,17 @@ struct SourceScanner {
             _ = cursor.take(",")
         }
         let isVoid = !(cursor.isAt("->") || cursor.isAt("throws") || cursor.isAt("async"))
-        add(name, .method(parameters, isVoid: isVoid), path, isPrivate)
+        add(name, .method(parameters, isVoid: isVoid), path, isPrivate, access, setter: nil)
     }
 
-    private mutating func add(_ name: Token, _ form: ManagedMember.Form, _ path: [String], _ isPrivate: Bool) {
+    private mutating func add(
+        _ name: Token,
+        _ form: ManagedMember.Form,
+        _ path: [String],
+        _ isPrivate: Bool,
+        _ access: String?,
+        setter: String?
+    ) {
         let place = place(of: name.range.lowerBound)
         members.append(
             ManagedMember(
@@ -183,6 +240,8 @@ struct SourceScanner {
                 form: form,
                 owner: path,
                 isPrivate: isPrivate,
+                access: access,
+                setterAccess: setter,
                 file: file,
                 line: place.line,
                 column: place.column,
