@@ -72,6 +72,56 @@ struct SectionTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, ["city.name", "price"])
+    func `what a fetch has read names the sections, whatever others delete and change in the meantime`(
+        _ kind: StoreKind,
+        _ path: String
+    ) throws {
+        let stack = try Stack(kind)
+        let setup = stack.context("setting up")
+        let (venues, cities) = try setup.performAndWait {
+            let cities = ["Aveiro", "Braga", "Douro"].map { Guide.city($0, in: setup) }
+            let venues = (0..<9).map { number in
+                Guide.venue("v\(number)", price: Int16(number / 3), city: cities[number / 3], in: setup)
+            }
+            try setup.save()
+            return (venues.map(\.objectID), cities.map(\.objectID))
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let controller = Guide.controller(Guide.venues(sortedBy: path, "name"), context, sections: path)
+            var calls = 0
+            controller.sectionNameTransformer = { value in
+                calls += 1
+                // While the first section is named, the second one loses an object and the third one is torn.
+                if calls == 2 {
+                    let failure = Result {
+                        try stack.delete(venues[4])
+                        try stack.change(venues[7], Venue.self) { venue, context in
+                            venue.price = 0
+                            venue.city = try? context.existingObject(with: cities[0]) as? City
+                        }
+                    }
+                    if case .failure(let error) = failure { expect(Bool(false), "\(error)") }
+                }
+                return value.map { "\($0)" } ?? "none"
+            }
+            try controller.performFetch()
+            let names = path == "price" ? ["0", "1", "2"] : ["Aveiro", "Braga", "Douro"]
+            expectEqual(
+                controller.outline,
+                zip(names, ["v0 v1 v2", "v3 v4 v5", "v6 v7 v8"]).map { "\($0): \($1)" }
+            )
+            controller.sectionNameTransformer = nil
+            context.reset()
+            try controller.performFetch()
+            expectEqual(
+                controller.outline,
+                zip(names, ["v0 v1 v2 v7", "v3 v5", "v6 v8"]).map { "\($0): \($1)" }
+            )
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `an object of a new section brings the section along`(_ kind: StoreKind) throws {
         try withSections(kind) { context, controller, recorder, _ in

@@ -46,6 +46,9 @@ struct ResultSource {
         // Every object is looked at, to be put in its place: batches and partial objects would only cost.
         specification.fetchBatchSize = 0
         specification.propertiesToFetch = nil
+        // The section of each object is read as well. What the fetch has read names it: a row that goes, or changes, in
+        // the meantime would tear the sections apart.
+        if sectionNameKeyPath != nil { specification.returnsObjectsAsFaults = false }
         self.specification = specification
         affectedStores = request.affectedStores
         plan = try FetchPlanner(model: context.model).plan(specification)
@@ -89,6 +92,18 @@ struct ResultSource {
         let objects = try context.fetch(request(specification))
         guard plan.sort == nil else { return objects }
         return objects.sorted { compareIDs($0, $1) == .orderedAscending }
+    }
+
+    /// Objects in the order of their values in memory, without those that have gone.
+    func sortedInMemory(_ objects: [NSManagedObject]) -> [NSManagedObject] {
+        let rest = objects.filter { $0.flags.isDisjoint(with: [.gone, .inaccessible]) }
+        guard plan.sort != nil else { return rest }
+        return rest.enumerated().map { (place: $0, object: $1, keys: keys(of: $1)) }
+            .sorted { lhs, rhs in
+                let order = compare(lhs.keys, rhs.keys)
+                return order == .orderedSame ? lhs.place < rhs.place : order == .orderedAscending
+            }
+            .map(\.object)
     }
 
     private func request(_ specification: FetchSpecification) -> NSFetchRequest<NSManagedObject> {

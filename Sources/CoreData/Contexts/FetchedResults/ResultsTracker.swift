@@ -74,11 +74,19 @@ final class ResultsTracker {
             naming: sectionNaming,
             context
         )
-        let objects = try fetch(source)
+        var objects = try fetch(source)
         try check(objects)
         var list = ResultList(hasSections: sectionNameKeyPath != nil)
         let entries = objects.enumerated().map { ResultEntry($1, sequence: $0) }
-        if let place = list.fill(try named(entries, source)) {
+        var place = list.fill(try named(entries, source))
+        if place != nil {
+            // What the sort has looked at may have changed before the sections were named: an object behind a
+            // relationship went, or the context holds older values. What the objects show decides then.
+            objects = source.sortedInMemory(objects)
+            list = ResultList(hasSections: true)
+            place = list.fill(try named(objects.enumerated().map { ResultEntry($1, sequence: $0) }, source))
+        }
+        if let place {
             let name = try source.sectionName(of: objects[place])
             throw CocoaError(
                 .coreData,
