@@ -95,7 +95,7 @@ struct PortedAppTests {
             chapter.read()
             chapter.read()
         } _: { context in
-            let chapter = try require(try context.fetch(Chapter.fetchRequest() as NSFetchRequest<Chapter>).first)
+            let chapter = try require(try context.fetch(Chapter.fetchRequest()).first)
             expectEqual(chapter.number, 3)
             expectEqual(chapter.text, "It was a dark and stormy night")
             expect(chapter.tags == ["opening"] && chapter.kind == .picture && chapter.timesRead == 2)
@@ -155,7 +155,8 @@ struct PortedAppTests {
             chapters.sortDescriptors = [NSSortDescriptor(keyPath: \Chapter.number, ascending: true)]
             let numbers = try context.fetch(chapters).map(\.number)
             expectEqual(numbers, [2, 3])
-            let shelves: NSFetchRequest<ShelfObject> = ShelfObject.fetchRequest()
+            // As in Xcode, the class's own method is the nearest.
+            let shelves = ShelfObject.fetchRequest()
             shelves.sortDescriptors = [ShelfObject.byName()]
             let count = try context.count(for: shelves)
             expectEqual(count, 1)

@@ -149,14 +149,16 @@ open class NSManagedObject: NSObject {
 
     /// A request for the objects of this class, in any form.
     ///
-    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request, as on
-    /// Apple's platforms, unless an `NSFetchRequest<Venue>` is asked for.
+    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request where its
+    /// type is asked for, and else a typed one: that of the class, if it declares such a method as Xcode does, or that of
+    /// every class.
     ///
     /// ```swift
     /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()
     /// ```
     ///
     /// - Returns: A new request, without predicate and order.
+    @_disfavoredOverload
     open class func fetchRequest() -> NSFetchRequest<any NSFetchRequestResult> {
         NSFetchRequest<any NSFetchRequestResult>(managedClass: self)
     }
@@ -528,12 +530,11 @@ open class NSManagedObject: NSObject {
 extension NSManagedObject: NSFetchRequestResult {}
 
 extension NSFetchRequestResult where Self: NSManagedObject {
-    /// A typed request for the objects of this class, where one is asked for: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
+    /// A typed request for the objects of this class: `let request = Venue.fetchRequest()`.
     ///
     /// The entity is found when the request is executed, in the context's model.
     ///
     /// - Returns: A request for all objects of the class, subclasses included.
-    @_disfavoredOverload
     public static func fetchRequest() -> NSFetchRequest<Self> {
         NSFetchRequest<Self>(managedClass: self)
     }
