@@ -51,6 +51,63 @@ struct SourcePorterTests {
         expectEqual(SourcePorter.port("let x = \(keyPath) + \"\"").text, "let x = \(text) + \"\"")
     }
 
+    @Test(arguments: [
+        (##"f("\(#keyPath(Plate.name)) == %@")"##, ##"f("name == %@")"##),
+        (##"f(#"$source.\#(#keyPath(Plate.name)) == 1 AND \(p)"#)"##, ##"f(#"$source.name == 1 AND \(p)"#)"##),
+        (##"f("\(g(#keyPath(Plate.name), 1)) \(h)")"##, ##"f("\(g("name", 1)) \(h)")"##),
+        (##"f("\\(#keyPath(Plate.name))")"##, ##"f("\\(#keyPath(Plate.name))")"##),
+        (##"f("\(#keyPath(Plate.a))\(#keyPath(Plate.b))", #keyPath(Plate.c))"##, ##"f("ab", "c")"##),
+    ])
+    func `a key path in an interpolation becomes its text`(_ source: String, _ text: String) {
+        expectEqual(SourcePorter.port(source).text, text)
+    }
+
+    @Test(arguments: [
+        ("let k = NSStringFromSelector(#selector(getter: Venue.name))", "let k = \"name\""),
+        ("let k = NSStringFromSelector(#selector(getter: name))", "let k = \"name\""),
+        ("let r = m.template(\"a\")! as! NSFetchRequest<Venue>\n", "let r = m.template(\"a\")!.typed(as: Venue.self)\n"),
+        ("let r = Venue.fetchRequest() as! NSFetchRequest<App.Venue>", "let r = Venue.fetchRequest().typed(as: App.Venue.self)"),
+    ])
+    func `names of getters and casts of requests are rewritten`(_ source: String, _ text: String) {
+        let result = SourcePorter.port(source)
+        expect(result.text == text && result.remarks.isEmpty, "\(result)")
+        expectEqual(SourcePorter.port(text).text, text)
+    }
+
+    @Test func `initialisers that subclasses must have become required`() {
+        let source = """
+            public class Ticket: NSManagedObject {
+                class func f() {}
+                public convenience init(context moc: NSManagedObjectContext) {
+                    self.init(entity: e, insertInto: moc)
+                }
+                override init(entity: NSEntityDescription, insertInto context: NSManagedObjectContext?) {}
+                required init(context: NSManagedObjectContext) {}
+                convenience init(context: NSManagedObjectContext, name: String) {}
+                init(context: Int) {}
+            }
+            extension Ticket { convenience init(context: NSManagedObjectContext) {} }
+
+            """
+        let ported = source.replacingOccurrences(of: "public convenience", with: "public required convenience")
+            .replacingOccurrences(of: "override", with: "required")
+
+        expectEqual(SourcePorter.port(source).text, ported)
+        expectEqual(SourcePorter.port(ported).text, ported)
+    }
+
+    @Test(arguments: [
+        ("extension Venue {\n    override func willSave() {}\n}", 2, "body of the class"),
+        ("let r = q.copy() as! NSFetchRequest<Venue>", 1, "typed(as:)"),
+        ("final class T: Foundation.ValueTransformer {}", 1, "without Foundation"),
+    ])
+    func `what needs a hand is listed`(_ source: String, _ line: Int, _ reason: String) {
+        let result = SourcePorter.port(source)
+        expectEqual(result.text, source)
+        expectEqual(result.remarks.map(\.line), [line])
+        expect(result.remarks[0].message.contains(reason), "\(result.remarks)")
+    }
+
     @Test func `strings and comments are left alone`() {
         let source = "// @objc\nlet x = \"@objc #keyPath(A.b)\" /* #keyPath(A.b) */\n"
 

@@ -2,7 +2,8 @@ import StrataSwiftSyntax
 
 /// Rewrites a source file of Apple's platforms so that it compiles on Linux, as far as that can be done word by word.
 ///
-/// `@objc` and its like are put under `#if canImport(ObjectiveC)`, or dropped; `#keyPath` becomes the text that it stands for.
+/// `@objc` and its like are put under `#if canImport(ObjectiveC)`, or dropped; `#keyPath` becomes the text that it stands for,
+/// in the interpolations of strings too; initialisers that subclasses must have become `required`.
 package struct SourcePorter {
     /// What becomes of `@objc`.
     package enum ObjectiveC: Sendable {
@@ -26,6 +27,15 @@ package struct SourcePorter {
     private let objectiveC: ObjectiveC
     private var edits: [(range: Range<Int>, text: String)] = []
     private var remarks: [Remark] = []
+    /// What the braces around the place belong to, the outermost first.
+    private var scopes: [Scope] = []
+    private var nextScope = Scope.other
+
+    private enum Scope {
+        case classBody
+        case extensionBody
+        case other
+    }
 
     private init(_ text: String, _ objectiveC: ObjectiveC) {
         source = Array(text.utf8)
@@ -59,8 +69,15 @@ package struct SourcePorter {
                 }
             } else if token.text == "@", let next, !next.isSpaced, !conditions.contains(true) {
                 index = attribute(at: index, named: next.text)
+            } else if token.text == "{" {
+                scopes.append(nextScope)
+                nextScope = .other
+            } else if token.text == "}" {
+                _ = scopes.popLast()
+            } else if source[token.range].contains(UInt8(ascii: "\"")) {
+                interpolations(of: token)
             } else if token.kind == .word {
-                word(token, at: index)
+                index = word(token, at: index)
             }
             index += 1
         }
@@ -146,13 +163,142 @@ package struct SourcePorter {
         "NSColor": "there is no AppKit on Linux; keep the components of the colour",
     ]
 
-    private mutating func word(_ token: Token, at index: Int) {
+    /// - Returns: The index of the last token that was dealt with.
+    private mutating func word(_ token: Token, at index: Int) -> Int {
+        switch token.text {
+        case "class" where index + 1 < cursor.tokens.count && cursor.tokens[index + 1].kind == .word:
+            // Not a member of the class, such as `class func`, whose own keyword follows.
+            nextScope = .classBody
+        case "extension": nextScope = .extensionBody
+        case "func", "var", "let", "struct", "enum", "protocol", "actor", "subscript": nextScope = .other
+        case "init": initialiser(at: index)
+        case "override" where scopes.last == .extensionBody:
+            remark(token, "an override in an extension needs the Objective-C runtime; move it into the body of the class")
+        case "as": return cast(at: index)
+        case "NSStringFromSelector": return nameOfGetter(at: index)
+        case "Foundation" where isFollowed(index, by: [".", "ValueTransformer"]):
+            remark(token, "the framework has a class ValueTransformer of its own; write it without Foundation")
+        default: break
+        }
         if token.text == "import", token.startsLine, index + 1 < cursor.tokens.count {
             let module = cursor.tokens[index + 1].text
             if Self.missingModules.contains(module) { remark(token, "there is no module \(module) on Linux") }
         } else if let reason = Self.missingTypes[token.text] {
             remark(token, "\(token.text): \(reason)")
         }
+        return index
+    }
+
+    private func isFollowed(_ index: Int, by texts: [String]) -> Bool {
+        cursor.tokens.dropFirst(index + 1).prefix(texts.count).map(\.text) == texts
+    }
+
+    // MARK: - Initialisers
+
+    /// The two initialisers of a managed object are required on Linux.
+    private mutating func initialiser(at index: Int) {
+        nextScope = .other
+        let tokens = cursor.tokens
+        guard scopes.last == .classBody,
+            isFollowed(index, by: ["(", "context"]) || isFollowed(index, by: ["(", "entity"])
+        else { return }
+        var reader = cursor
+        reader.move(to: index + 1)
+        reader.skipBalanced()
+        let words = tokens[index + 2..<max(index + 2, reader.index - 1)].map(\.text)
+        let labels = words.indices.filter { $0 == 0 || words[$0 - 1] == "," }.map { words[$0] }
+        guard labels == ["context"] || labels == ["entity", "insertInto"], words.contains("NSManagedObjectContext")
+        else { return }
+        var first = index
+        let modifiers: Set = [
+            "override", "convenience", "public", "open", "internal", "package", "fileprivate", "private", "nonisolated",
+        ]
+        while first > 0, modifiers.contains(tokens[first - 1].text) { first -= 1 }
+        guard first == 0 || tokens[first - 1].text != "required" else { return }
+        if let override = tokens[first..<index].first(where: { $0.text == "override" }) {
+            edits.append((override.range, "required"))
+        } else {
+            let last = tokens[first..<index].last { $0.text == "convenience" } ?? tokens[index]
+            edits.append((last.range.lowerBound..<last.range.lowerBound, "required "))
+        }
+    }
+
+    // MARK: - Casts and selectors
+
+    /// `x as! NSFetchRequest<T>` becomes `x.typed(as: T.self)`.
+    private mutating func cast(at index: Int) -> Int {
+        let tokens = cursor.tokens
+        guard index > 0, isFollowed(index, by: ["!", "NSFetchRequest", "<"]) else { return index }
+        var reader = cursor
+        reader.move(to: index + 3)
+        reader.readGenericArguments()
+        let before = tokens[index - 1]
+        let type = text(tokens[index + 3].range.upperBound..<tokens[reader.index - 1].range.lowerBound)
+        let isCopy = index > 3 && tokens[index - 4..<index].map(\.text) == [".", "copy", "(", ")"]
+        guard before.text == ")" || before.kind == .word || before.text == "!", !isCopy else {
+            remark(tokens[index], "a request does not convert to NSFetchRequest<\(type)>; use typed(as:)")
+            return reader.index - 1
+        }
+        let range = before.range.upperBound..<tokens[reader.index - 1].range.upperBound
+        edits.append((range, ".typed(as: \(type).self)"))
+        return reader.index - 1
+    }
+
+    /// `NSStringFromSelector(#selector(getter: Venue.name))` becomes `"name"`.
+    private mutating func nameOfGetter(at index: Int) -> Int {
+        guard isFollowed(index, by: ["(", "#", "selector", "(", "getter", ":"]) else { return index }
+        var reader = cursor
+        reader.move(to: index + 1)
+        reader.skipBalanced()
+        let end = reader.index - 1
+        let words = cursor.tokens[index + 7..<max(index + 7, end - 1)]
+        guard let name = words.last, name.kind == .word, words.allSatisfy({ $0.kind == .word || $0.text == "." })
+        else { return index }
+        edits.append((cursor.tokens[index].range.lowerBound..<cursor.tokens[end].range.upperBound, "\"\(name.text)\""))
+        return end
+    }
+
+    // MARK: - Interpolations
+
+    /// Rewrites what stands in the interpolations of a string.
+    private mutating func interpolations(of token: Token) {
+        let bytes = Array(source[token.range])
+        let pounds = bytes.prefix { $0 == UInt8(ascii: "#") }
+        let opening = [UInt8(ascii: "\\")] + pounds + [UInt8(ascii: "(")]
+        var place = 0
+        while place + opening.count <= bytes.count {
+            guard bytes[place..<place + opening.count].elementsEqual(opening) else {
+                // What a backslash stands before is no interpolation of its own.
+                place += bytes[place] == UInt8(ascii: "\\") && pounds.isEmpty ? 2 : 1
+                continue
+            }
+            let rest = String(decoding: bytes[(place + opening.count - 1)...], as: UTF8.self)
+            var reader = Cursor(rest)
+            reader.skipBalanced()
+            guard reader.index > 1 else { return }
+            let length = reader.tokens[reader.index - 1].range.upperBound
+            let inner = String(decoding: Array(rest.utf8)[1..<length - 1], as: UTF8.self)
+            let end = place + opening.count - 1 + length
+            if inner.contains("#keyPath") || inner.contains("NSStringFromSelector") {
+                let start = token.range.lowerBound
+                let ported = Self.port(inner, objectiveC)
+                if let path = Self.literal(ported.text) {
+                    edits.append((start + place..<start + end, path))
+                } else {
+                    edits.append((start + place + opening.count..<start + end - 1, ported.text))
+                }
+                let line = line(of: start)
+                remarks += ported.remarks.map { Remark(line: line + $0.line - 1, message: $0.message) }
+            }
+            place = end
+        }
+    }
+
+    /// What a text says that is nothing but a string without escapes.
+    private static func literal(_ text: String) -> String? {
+        guard text.utf8.count > 1, text.hasPrefix("\""), text.hasSuffix("\"") else { return nil }
+        let content = text.dropFirst().dropLast()
+        return content.utf8.contains { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") } ? nil : String(content)
     }
 
     private mutating func remark(_ token: Token, _ message: String) {
