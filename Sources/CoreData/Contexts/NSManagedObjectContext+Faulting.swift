@@ -25,6 +25,7 @@ extension NSManagedObjectContext {
         do {
             return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {
+            failedReads.noteRow(of: object, error)
             coordinator?.report(error, "reading \(object.objectID)")
             return .unreadable
         }
@@ -155,8 +156,11 @@ extension NSManagedObjectContext {
     /// touch.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
-            return try readMembers(of: slot, ownedBy: object)
+            let members = try readMembers(of: slot, ownedBy: object)
+            if !failedReads.isEmpty { failedReads.noteRead(slot, of: object) }
+            return members
         } catch {
+            failedReads.noteMembers(slot, of: object, error)
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return nil
         }

@@ -42,6 +42,7 @@ extension NSManagedObjectContext {
                 return refreshChanged(object, onto: row)
             } catch {
                 // A fault would be read again, but has lost its changes.
+                failedReads.note(error)
                 coordinator?.report(error, "refreshing \(object.objectID)")
                 return
             }
@@ -160,11 +161,14 @@ extension NSManagedObjectContext {
                 if wasAnnounced { noteEvent(object, .eventDeleted) }
                 unregister(object)
             } else {
+                // It was changed upon values that could not be read.
+                if let row = object.current, row.version < 0 { object.turnIntoFault() }
                 noteEvent(object, .eventRefreshed)
                 object.awake(fromSnapshotEvents: .rollback)
             }
         }
         changeTracker.endChecks()
+        failedReads.removeAll()
         processPendingChanges()
     }
 
@@ -186,6 +190,7 @@ extension NSManagedObjectContext {
         for object in reachableObjects() { ids.append(object.objectID) }
         let hadObjects = !identityMap.isEmpty
         changeTracker.forgetAll()
+        failedReads.removeAll()
         tellStoresOfAllGoing()
         upward?.forgetAll()
         downward.noteState()

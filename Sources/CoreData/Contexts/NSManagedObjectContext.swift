@@ -77,6 +77,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// What is to be saved, and what the current event has changed.
     // Unchecked, for the reason of `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
+    /// What could not be read.
+    final var failedReads = FailedReads()
     /// What the current event has done, for undo.
     @exclusivity(unchecked) final var undoLog = UndoLog()
     /// How far a save has come.

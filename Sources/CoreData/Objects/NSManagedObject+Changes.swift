@@ -32,9 +32,14 @@ extension NSManagedObject {
 
     /// The values to write to, without a mark on the object: for primitive values, and for objects that nobody saves.
     final func quietRow(_ slot: Int = -1) -> Row {
-        if !flags.isDisjoint(with: .slowRead) { prepareToRead(slot) }
-        // If the store could not be read the object is changed all the same; the save will find the conflict.
-        flags.remove(.fault)
+        if !flags.isDisjoint(with: .slowRead) {
+            prepareToRead(slot)
+            if flags.contains(.fault) {
+                // The row could not be read. The object is changed all the same, and no save takes the change.
+                context?.failedReads.noteWrite(to: self)
+                flags.remove(.fault)
+            }
+        }
         let before = current.unsafelyUnwrapped
         if flags.contains(.awaking) {
             // What `awakeFromFetch` sets is no change, so it goes into a copy that counts as the stored row.

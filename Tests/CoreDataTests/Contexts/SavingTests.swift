@@ -169,7 +169,7 @@ struct SavingTests {
             let before = Picture(context)
             store.isReadOnly = true
             let error = expectThrows(CocoaError.self) { try context.save() }
-            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.code, .fileWriteNoPermission)
             expectEqual(Picture(context), before)
             expect(id.isTemporaryID)
             store.isReadOnly = false

@@ -305,7 +305,9 @@ struct IncrementalStoreTests {
             let text = "\(error)"
             reported.update { $0.append(text) }
         }
-        try second.inContext { context throws in
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = second.coordinator
+        try context.insideQuietly {
             let venue = try context.fetch(venues())[0]
             server.change { $0.fails = [method] }
             expect(venue.tags.isEmpty)
@@ -333,7 +335,7 @@ struct IncrementalStoreTests {
             reported.update { $0.append(code ?? .coreData) }
         }
         let context = stack.context()
-        try context.performAndWait {
+        try context.insideQuietly {
             server.change { $0.lie = lie }
             var error: (any Error)?
             do {

@@ -63,7 +63,7 @@ struct HeldVersionTests {
         let late = stack.context("late")
         let reported = Mutex(0)
         stack.coordinator.unreportableErrorHandler = { _, _ in reported.withLock { $0 += 1 } }
-        try late.inside { () throws in
+        try late.insideQuietly {
             try late.setQueryGenerationFrom(.current)
             let error = expectThrows(CocoaError.self) { try late.storedCityNames() }
             expectEqual(error?.code, .persistentStoreOperation)
@@ -147,7 +147,7 @@ struct HeldVersionTests {
         stack.coordinator.unreportableErrorHandler = { error, _ in
             reported.withLock { $0 += [error as? CocoaError].compactMap { $0 } }
         }
-        try pinned.inside { () throws in
+        try pinned.insideQuietly {
             let error = expectThrows(CocoaError.self) {
                 try pinned.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             }

@@ -265,7 +265,7 @@ struct HistoryRecordingTests {
         context.performAndWait {
             City(context: context).name = "x"
             let error = historyError { try context.save() }
-            expectEqual(error?.code, .persistentStoreSave)
+            expectEqual(error?.code, .fileWriteNoPermission)
         }
         let third = try stack.secondStack()
         expect(!third.persistentStores[0].isReadOnly)

@@ -6,64 +6,6 @@ import Testing
 
 private typealias Tag = TestSupport.Tag
 
-/// A store whose tables can be hidden, so that reading them fails.
-private final class BreakableStack: Sendable {
-    let stack: Stack
-    private let reports = Shared<[String]>([])
-
-    init() throws {
-        stack = try Stack(.database)
-        stack.coordinator.unreportableErrorHandler = { [reports] _, doing in reports.update { $0.append(doing) } }
-    }
-
-    /// What was reported so far, which is forgotten.
-    func reported() -> [String] {
-        let texts = reports.current
-        reports.update { $0 = [] }
-        return texts
-    }
-
-    /// The tables that tests hide.
-    enum Table: String {
-        case city
-        case photo
-        case user
-        case venue
-        case tagsOfVenues
-    }
-
-    /// Runs `body` while a table cannot be read, nor anything be found in the row cache.
-    func withoutTable<T>(_ table: Table, _ body: () throws -> T) throws -> T {
-        let name = try name(of: table)
-        try rename(name, "hidden")
-        defer { #expect(throws: Never.self) { try rename("hidden", name) } }
-        return try body()
-    }
-
-    private func name(of table: Table) throws -> String {
-        guard table == .tagsOfVenues else {
-            return stack.kind == .sqlite ? "Z\(table.rawValue.uppercased())" : table.rawValue
-        }
-        let names = try stack.column(
-            "SELECT name FROM sqlite_master WHERE type = 'table'",
-            postgreSQL: """
-                SELECT relname::text FROM pg_catalog.pg_class
-                WHERE relkind = 'r' AND relnamespace = pg_catalog.current_schema()::regnamespace
-                """
-        )
-        return try require(names.first { $0.wholeMatch(of: /Z_\d+(?:TAGS|VENUES)|tag_venues|venue_tags/) != nil })
-    }
-
-    private func rename(_ table: String, _ name: String) throws {
-        // Relationships of other tables are not to follow the name.
-        try stack.sql(
-            "PRAGMA legacy_alter_table = ON; ALTER TABLE \(table) RENAME TO \(name)",
-            postgreSQL: "ALTER TABLE \"\(table)\" RENAME TO \"\(name)\""
-        )
-        stack.coolDown()
-    }
-}
-
 @Suite("Reads that fail where nothing can throw")
 struct UnreadableStoreTests {
     private let broken: BreakableStack
@@ -74,7 +16,7 @@ struct UnreadableStoreTests {
     @Test func `a refresh that cannot read is reported, and neither changes nor conflicts are lost`() throws {
         let id = try stack.storeCity("old", population: 1)
         let context = stack.context()
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let city = try context.get(id, City.self)
             city.population = 5
             try stack.change(id, City.self) { city, _ in city.name = "new" }
@@ -96,7 +38,7 @@ struct UnreadableStoreTests {
     @Test func `a merge that cannot read leaves a fault, which shows the new values when it is read again`() throws {
         let ids = try ["plain", "edited"].map { try stack.storeCity($0, population: 1) }
         let context = stack.context()
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let cities = try ids.map { try context.get($0, City.self) }
             for city in cities { _ = city.name }
             cities[1].population = 5
@@ -119,7 +61,7 @@ struct UnreadableStoreTests {
         let ids = try ["plain", "edited"].map { try stack.storeCity($0, population: 1) }
         let context = stack.context()
         let entry = try require(stack.coordinator.openStores.first)
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let cities = try ids.map { try context.get($0, City.self) }
             for city in cities { _ = city.name }
             cities[1].population = 5
@@ -143,7 +85,7 @@ struct UnreadableStoreTests {
             }
         }
         try stack.delete(goneID)
-        try child.performAndWait { () throws in
+        try child.insideQuietly {
             let ids = [keptID, goneID]
             try broken.withoutTable(.city) {
                 NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectIDsKey: ids], into: [child])
@@ -166,7 +108,7 @@ struct UnreadableStoreTests {
             }
         }
         let context = stack.context()
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let city = try context.get(cityID, City.self)
             let venues = try venueIDs.map { try context.get($0, Venue.self) }
             for venue in venues { _ = venue.name }
@@ -198,7 +140,7 @@ struct UnreadableStoreTests {
             }
         }
         let context = stack.context()
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let venue = try context.get(id, Venue.self)
             expectEqual(venue.name, nil)
             let photo = Photo(context: context)
@@ -219,7 +161,7 @@ struct UnreadableStoreTests {
             try stack.store(Venue.self) { venue, context in venue.photos = [Photo(context: context)] }
         }
         let context = stack.context()
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let venues = try ids.map { try context.get($0, Venue.self) }
             for venue in venues where isLoaded { expectEqual(venue.name, nil) }
             try broken.withoutTable(isLoaded ? .photo : .venue) {
@@ -246,7 +188,7 @@ struct UnreadableStoreTests {
             user.reports = [report]
         }
         let context = stack.context()
-        try context.performAndWait { () throws in
+        try context.insideQuietly {
             let boss = try context.get(id, User.self)
             expectEqual(boss.email, "boss")
             context.delete(boss)

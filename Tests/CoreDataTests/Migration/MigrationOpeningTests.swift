@@ -172,7 +172,8 @@ struct MigrationOpeningTests {
             expectEqual(reading?.code, .persistentStoreIncompatibleVersionHash)
             mine.setValue("mine", forKey: "n")
             let saving = expectThrows(CocoaError.self) { try context.save() }
-            expectEqual(saving?.code, .persistentStoreIncompatibleVersionHash)
+            let cause = saving?.userInfo[NSUnderlyingErrorKey] as? CocoaError
+            expectEqual(cause?.code, .persistentStoreIncompatibleVersionHash)
             let batch = NSBatchUpdateRequest(entityName: "A")
             batch.propertiesToUpdate = ["n": "all"]
             let updating = expectThrows(CocoaError.self) { try context.execute(batch) }

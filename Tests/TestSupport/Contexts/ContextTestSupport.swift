@@ -193,3 +193,11 @@ package struct UncheckedSendable<Value>: @unchecked Sendable {
 
     package init(_ value: Value) { self.value = value }
 }
+
+extension NSManagedObjectContext {
+    /// Runs `body` inside the scope as a block that cannot throw: a read that fails where nothing can throw does not end it.
+    package func insideQuietly(_ body: () throws -> Void) throws {
+        let result = performAndWait { Result(catching: body) }
+        try result.get()
+    }
+}

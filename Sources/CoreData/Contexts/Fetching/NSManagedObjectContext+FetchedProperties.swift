@@ -16,6 +16,7 @@ extension NSManagedObjectContext {
         do {
             return try fetch(request)
         } catch {
+            failedReads.noteComputed(of: object, error)
             coordinator?.report(error, "fetching \"\(name)\" of \(object.objectID)")
             return []
         }

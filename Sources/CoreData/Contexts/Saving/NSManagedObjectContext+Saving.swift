@@ -186,6 +186,8 @@ struct ContextSave {
     }
 
     private func validate(_ objects: [NSManagedObject]) throws {
+        // Before a rule finds fault with values that are missing because they were not read.
+        try context.requireReadValues()
         if context.settings.savesUnvalidated { return }
         var errors: [any Error] = []
         var isDeleting = false
@@ -208,6 +210,8 @@ struct ContextSave {
                 errors.append(error)
             }
         }
+        // Rules have read other objects.
+        try context.requireReadValues()
         try ValidationErrors.throwIfAny(errors)
     }
 

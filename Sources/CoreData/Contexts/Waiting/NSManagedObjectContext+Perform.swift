@@ -67,8 +67,15 @@ extension NSManagedObjectContext {
     ///
     /// - Parameter block: What to run. It is not kept.
     /// - Returns: What the block returns.
-    /// - Throws: What the block throws; the context's pending changes stay as they are then.
-    public func performAndWait<T>(_ block: () throws -> T) rethrows -> T { try wait(as: .call, block) }
+    /// - Throws: What the block throws; the context's pending changes stay as they are then. If the block throws nothing, but a read inside it
+    ///   has failed where nothing can throw, such as that of a property, the error of that read. A block that cannot throw leaves that to the block
+    ///   around it; see <doc:Saving>.
+    public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
+        let result: Result<T, Failure> = wait(as: .call) {
+            do throws(Failure) { return .success(try failingWithReads(block)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
 
     /// Runs `block` inside the scope of this context, for a context below that is amid an operation, and waits for it.
     final func receive<T>(_ block: () throws -> T) rethrows -> T {
@@ -127,7 +134,8 @@ extension NSManagedObjectContext {
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
     ///   - block: What to run. It is sent to the context, as the block of ``perform(_:)`` is.
     /// - Returns: What the block returns.
-    /// - Throws: What the block throws, and nothing if it does not.
+    /// - Throws: What the block throws. If it may throw and does not, but a read inside it has failed where nothing can throw, such as that of a
+    ///   property, the error of that read.
     nonisolated(nonsending) public func perform<T, Failure: Error>(
         schedule: ScheduledTaskType = .immediate,
         _ block: sending @escaping () throws(Failure) -> sending T
@@ -150,7 +158,11 @@ extension NSManagedObjectContext {
         // Sent, so that nobody else uses it.
         let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
-            do throws(Failure) { return .success(UncheckedBox(try block.value())) } catch { return .failure(error) }
+            do throws(Failure) {
+                return .success(UncheckedBox(try self.failingWithReads(block.value)))
+            } catch {
+                return .failure(error)
+            }
         }
         return try result.get().value
     }

@@ -1,0 +1,151 @@
+import Foundation
+import StrataRows
+
+/// What a context could not read, and what depends on it.
+///
+/// A property access cannot throw. So a read that fails there leaves zero, nil or an empty collection, and is noted here: the block in which it
+/// happened throws it at its end, and the context saves nothing that may have been computed from such a value.
+struct FailedReads {
+    /// What was to be read of an object.
+    private enum Part: Hashable {
+        case row
+        case members(index: Int)
+        /// A fetched property, which is computed anew at each access.
+        case computed
+    }
+
+    private struct Place: Hashable {
+        let object: ObjectIdentifier
+        let part: Part
+    }
+
+    private struct Failure {
+        // Held, so that its identifier stands for no other object.
+        let object: NSManagedObject
+        let error: any Error
+        /// Whether the object was written to upon values that were not read.
+        var isWrittenTo = false
+    }
+
+    private var failures: [Place: Failure] = [:]
+    /// The first failed read of the innermost block, until the block ends.
+    private var pending: (any Error)?
+
+    /// Whether every read that has failed was made good.
+    var isEmpty: Bool { failures.isEmpty }
+
+    // MARK: - What happens
+
+    /// A fault could not be filled.
+    mutating func noteRow(of object: NSManagedObject, _ error: any Error) { note(object, .row, error) }
+
+    /// The members of a relationship could not be read.
+    mutating func noteMembers(_ slot: ToManySlot, of object: NSManagedObject, _ error: any Error) {
+        note(object, .members(index: slot.index), error)
+    }
+
+    /// A fetched property could not be fetched.
+    mutating func noteComputed(of object: NSManagedObject, _ error: any Error) { note(object, .computed, error) }
+
+    /// A read failed that leaves what was there before, such as a refresh: only the block fails.
+    mutating func note(_ error: any Error) {
+        if pending == nil { pending = error }
+    }
+
+    private mutating func note(_ object: NSManagedObject, _ part: Part, _ error: any Error) {
+        note(error)
+        let place = Place(object: ObjectIdentifier(object), part: part)
+        if failures[place] == nil { failures[place] = Failure(object: object, error: error) }
+    }
+
+    /// An object is written to although its row could not be read.
+    mutating func noteWrite(to object: NSManagedObject) {
+        failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = true
+    }
+
+    /// The members of a relationship were read. What was added and removed before then lies on top of them.
+    mutating func noteRead(_ slot: ToManySlot, of object: NSManagedObject) {
+        failures[Place(object: ObjectIdentifier(object), part: .members(index: slot.index))] = nil
+    }
+
+    /// All changes are gone, and so is what was computed.
+    mutating func removeAll() { failures = [:] }
+
+    // MARK: - What follows
+
+    /// What has not been read yet of objects that the context still has, with the first error; `nil` if there is nothing.
+    mutating func unread() -> (objects: [NSManagedObject], error: any Error)? {
+        if failures.isEmpty { return nil }
+        failures = failures.filter { !Self.isMadeGood($0.key.part, $0.value) }
+        guard let first = failures.values.first else { return nil }
+        var seen: Set<ObjectIdentifier> = []
+        return (failures.values.map(\.object).filter { seen.insert(ObjectIdentifier($0)).inserted }, first.error)
+    }
+
+    private static func isMadeGood(_ part: Part, _ failure: Failure) -> Bool {
+        let object = failure.object
+        guard object.managedObjectContext != nil else { return true }
+        guard part == .row, !object.flags.contains(.fault) else { return false }
+        if failure.isWrittenTo, object.flags.contains(.ownsRow) { return false }
+        return object.baseRow.map { $0.version >= 0 } ?? true
+    }
+
+    // MARK: - Blocks
+
+    /// Begins a block, which answers for its own reads only.
+    ///
+    /// - Returns: what ``endBlock(_:)`` is to be given.
+    mutating func beginBlock() -> (any Error)? {
+        defer { pending = nil }
+        return pending
+    }
+
+    /// Ends a block.
+    ///
+    /// - Parameter earlier: What ``beginBlock()`` has returned.
+    /// - Returns: the first of its reads that has failed.
+    mutating func endBlock(_ earlier: (any Error)?) -> (any Error)? {
+        defer { pending = earlier }
+        return pending
+    }
+
+    /// Takes over a failed read of a block inside of this one that could not throw it.
+    mutating func inherit(_ error: any Error) { note(error) }
+}
+
+extension NSManagedObjectContext {
+    /// Runs a block of the program inside the scope, and throws if a read inside it failed without a throw.
+    ///
+    /// A block that throws by itself throws its own error. One that cannot throw leaves the failure to the block around it.
+    final func failingWithReads<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
+        let earlier = failedReads.beginBlock()
+        let result: T
+        do throws(Failure) {
+            result = try block()
+        } catch {
+            _ = failedReads.endBlock(earlier)
+            throw error
+        }
+        guard let error = failedReads.endBlock(earlier) else { return result }
+        if let failure = error as? Failure { throw failure }
+        failedReads.inherit(error)
+        return result
+    }
+
+    /// Refuses to save what may have been computed from values that were not read.
+    final func requireReadValues() throws {
+        guard !failedReads.isEmpty, let (objects, error) = failedReads.unread() else { return }
+        throw CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey: """
+                    Nothing was saved: \(objects[0].objectID)\(objects.count > 1 ? " and \(objects.count - 1) other objects" : "") could not be \
+                    read, and changes may have been computed from the values that are missing. Roll back, or read the objects \
+                    again before you save: \(error.localizedDescription)
+                    """,
+                NSAffectedObjectsErrorKey: objects,
+                NSUnderlyingErrorKey: error,
+            ]
+        ).marked(.environment)
+    }
+}
