@@ -178,6 +178,8 @@ struct CommandTests {
         (["{\"@id\": \"City/p1\"}"], "@entity"),
         (["{\"@id\": \"Town/p1\", \"@entity\": \"Town\"}"], "no entity Town"),
         (["{\"@id\": \"City/p1\", \"@entity\": \"City\", \"name\": 7}"], "another type"),
+        (["{\"@id\": \"City/p1\", \"@entity\": \"City\", \"nam\": \"A\"}"], "no property nam"),
+        (["{\"@id\": \"Venue/p1\", \"@entity\": \"Venue\", \"createdAt\": \"nan\"}"], "createdAt is not a number"),
         (["{\"@id\": \"Venue/p1\", \"@entity\": \"Venue\", \"city\": \"City/p9\"}"], "City/p9"),
         (
             [

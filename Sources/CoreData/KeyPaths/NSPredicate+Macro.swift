@@ -4,10 +4,12 @@ extension FormatPredicateFactory where Self: NSPredicate {
     /// The `NSPredicate` that means the same as a Swift predicate; `nil` if there is none.
     ///
     /// ```swift
-    /// request.predicate = NSPredicate(#Predicate<Venue> { $0.price < 20 && $0.city?.name == "Lisbon" })
+    /// guard let cheap = NSPredicate(#Predicate<Venue> { $0.price < 20 && $0.city?.name == "Lisbon" }) else { return }
+    /// request.predicate = cheap
     /// ```
     ///
-    /// Use ``init(translating:)`` to learn why there is none.
+    /// Prefer ``init(translating:)``, which throws what cannot be translated. A request whose predicate is nil filters nothing: it finds
+    /// all objects, and a batch request changes or deletes all. Where this form is used, check the result before it goes into a request.
     ///
     /// - Parameter predicate: A predicate that `#Predicate` has made.
     public init?<Root: NSManagedObject>(_ predicate: Predicate<Root>) {

@@ -43,6 +43,10 @@ extension NSManagedObject {
                 }
             }
         }
+        for place in layout.numberPlaces where place.isNaN(in: values) {
+            let slot = layout.slots[place.slot]
+            errors.append(noNumber(slot, publicValue(of: slot, in: row)))
+        }
         // Most entities have neither of these two, and to walk an empty list counts references.
         if !layout.limitedToMany.isEmpty {
             for slot in layout.limitedToMany {
@@ -117,6 +121,13 @@ extension NSManagedObject {
         return false
     }
 
+    /// The error of a value that a database would keep as none.
+    private func noNumber(_ slot: Slot, _ value: Any?) -> CocoaError {
+        slot.type == .date
+            ? validationError(.validationInvalidDate, slot.name, value, "has a date that is not a number")
+            : validationError(.managedObjectValidation, slot.name, value, "has a value that is not a number")
+    }
+
     private func isDerived(_ slot: Slot) -> Bool { slot.property is NSDerivedAttributeDescription }
 
     /// Checks the number of members of the relationships whose members can have changed.
@@ -188,8 +199,9 @@ extension NSManagedObject {
             )
         }
         if let slot = layout.slot(named: key), slot.kind != .reference {
+            let row = Row(layout: layout, key: 0)
             do {
-                try Row(layout: layout, key: 0).setAny(value, slot)
+                try row.setAny(value, slot)
             } catch {
                 throw validationError(
                     .managedObjectValidation,
@@ -198,6 +210,7 @@ extension NSManagedObject {
                     "is \(slot.typeName), so it cannot take this value"
                 )
             }
+            if row.isNaN(slot) { throw noNumber(slot, value) }
         }
         try validatePredicates(of: property, value)
     }

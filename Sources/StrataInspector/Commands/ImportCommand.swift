@@ -117,6 +117,7 @@ private struct Import {
                         number
                     )
                 }
+                try requireKnown(line.members.keys, entity, number)
                 let object = NSManagedObject(entity: entity, insertInto: context)
                 for (name, attribute) in entity.attributesByName where !attribute.isTransient {
                     if attribute is NSDerivedAttributeDescription { continue }
@@ -142,6 +143,13 @@ private struct Import {
                 )
             }
         }
+    }
+
+    /// Refuses a line with a value that no object would receive.
+    private func requireKnown(_ names: some Sequence<String>, _ entity: NSEntityDescription, _ number: Int) throws {
+        let unknown = names.filter { !ExchangeFormat.heads.contains($0) && entity.propertiesByName[$0] == nil }.min()
+        guard let unknown else { return }
+        throw ExchangeFormat.failure("line \(number): \(entity.name ?? "") has no property \(unknown)", number)
     }
 
     private func relate(_ lines: [ExchangeFormat.Line], from start: Int) throws {

@@ -6,6 +6,9 @@ import CoreData
 /// beginning of 2001; data and archives are Base64; decimal numbers, and floating-point numbers that JSON does not have, are texts.
 /// Attributes without a value are left out, and so are to-many relationships whose inverse is a to-one that says the same.
 enum ExchangeFormat {
+    /// The members of a line that are no properties.
+    static let heads: Set<String> = ["@id", "@entity"]
+
     /// How many bytes of rows are kept while a store is read or made: each object is needed once or twice, soon after one another.
     static let rowCacheBytes = 4 << 20
 
@@ -127,6 +130,10 @@ enum ExchangeFormat {
     static func value(_ json: Any, _ attribute: NSAttributeDescription, line: Int) throws -> Any {
         if let composite = attribute as? NSCompositeAttributeDescription, let members = json as? [String: Any] {
             var values: [String: Any] = [:]
+            let names = Set(composite.elements.map(\.name))
+            if let unknown = members.keys.filter({ !names.contains($0) }).min() {
+                throw failure("line \(line): \(composite.name) has no element \(unknown)", line)
+            }
             for element in composite.elements {
                 if let member = members[element.name] { values[element.name] = try value(member, element, line: line) }
             }
@@ -149,6 +156,15 @@ enum ExchangeFormat {
             default: text
             }
         guard let found else { throw failure("line \(line): \(attribute.name) has a value of another type", line) }
+        let isNumber =
+            switch found {
+            case let number as NSNumber: !number.doubleValue.isNaN
+            case let date as Date: !date.timeIntervalSinceReferenceDate.isNaN
+            default: true
+            }
+        guard isNumber else {
+            throw failure("line \(line): \(attribute.name) is not a number, which no store keeps", line)
+        }
         return found
     }
 

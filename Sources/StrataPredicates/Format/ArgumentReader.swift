@@ -29,7 +29,12 @@ struct ArgumentReader {
         case .object: return object(value)
         case .keyPath: return try keyPath(value)
         case .integer: return try number(value, "an integer", integer)
-        case .double: return try number(value, "a number") { $0.doubleValue.map { NSNumber(value: $0) } }
+        case .double:
+            // It counts as nil, as in an object, and is no reason to stop the program.
+            if let number = value as? NSNumber, number.doubleValue.isNaN {
+                return NSExpression(forConstantValue: number)
+            }
+            return try self.number(value, "a number") { $0.doubleValue.map { NSNumber(value: $0) } }
         case .string:
             guard let text = PredicateValue(scalar: value)?.stringValue else { throw mismatch("a string", value) }
             return NSExpression(forConstantValue: text)

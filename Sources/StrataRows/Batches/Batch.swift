@@ -1,3 +1,4 @@
+import Foundation
 import StrataPredicates
 
 /// What a store carries out for a batch request, in one transaction: all or nothing.
@@ -107,6 +108,11 @@ package struct BatchInsertion {
         var counter = RowCounter(making)
         while let given = try rows.next() {
             if let control, control.isCancelled { throw CancellationError() }
+            if let slot = given.row.slotWithoutNumber {
+                throw CocoaError.refused(
+                    "A batch insert of \(layout.name) is refused: the value of \"\(slot.name)\" is not a number, which no store keeps."
+                )
+            }
             try body(given)
             counter.count()
         }

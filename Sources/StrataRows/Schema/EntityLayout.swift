@@ -80,6 +80,9 @@ public final class EntityLayout: Sendable {
     /// What validation has to look at, in memory of its own.
     // As above.
     nonisolated(unsafe) package let rules: UnsafeBufferPointer<SlotRule>
+    /// The slots whose value may be no number, in memory of its own: each object that is saved asks for it.
+    // As above.
+    nonisolated(unsafe) package let numberPlaces: UnsafeBufferPointer<NumberPlace>
     /// The to-many relationships whose number of members has limits.
     package let limitedToMany: [ToManySlot]
     /// Whether the members of some to-many relationship have an order.
@@ -129,6 +132,7 @@ public final class EntityLayout: Sendable {
         wordCount = nullWords + draft.wordCount
         countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
         rules = Self.allocate(slots.compactMap { SlotRule($0, hasRules: draft.rules[$0.index]) })
+        numberPlaces = Self.allocate(slots.compactMap(NumberPlace.init))
         limitedToMany = toMany.filter { slot in
             let relationship = slot.relationship
             return relationship.minCount > 0 || relationship.maxCount > 1

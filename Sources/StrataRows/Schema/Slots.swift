@@ -1,3 +1,5 @@
+import Foundation
+
 /// One stored property of an entity: a persistent attribute (or a leaf of a composite one) or a to-one relationship.
 public struct Slot: Sendable {
     /// The property's name; for the leaf of a composite attribute `composite.leaf`.
@@ -153,5 +155,43 @@ package struct SlotRule {
         hasPredicates = hasRules
         guard isRequired || hasPredicates else { return nil }
         self.slot = slot.index
+    }
+}
+
+/// A slot that can hold what is no number, in a form that can be walked without counting anything.
+package struct NumberPlace {
+    package let slot: Int
+    private let word: Int
+    private let isDecimal: Bool
+
+    /// The place of a slot; `nil` if each of its values is a number or none of them, or if the store computes it.
+    init?(_ slot: Slot) {
+        guard !slot.isDerived, slot.kind == .double || slot.kind == .decimal else { return nil }
+        self.slot = slot.index
+        word = slot.word
+        isDecimal = slot.kind == .decimal
+    }
+
+    /// Whether a row has a value there that is no number.
+    package func isNaN(in row: UnsafeRow) -> Bool {
+        guard !row.isNull(slot) else { return false }
+        return isDecimal ? row.load(Decimal.self, word).isNaN : row.load(Double.self, word).isNaN
+    }
+}
+
+extension Row {
+    /// Whether a slot has a value that is no number.
+    package func isNaN(_ slot: Slot) -> Bool {
+        guard let place = NumberPlace(slot) else { return false }
+        return withExtendedLifetime(buffer) { place.isNaN(in: unsafe) }
+    }
+
+    /// The first slot with a value that is no number, which no store keeps; `nil` if there is none.
+    package var slotWithoutNumber: Slot? {
+        let layout = layout
+        return withExtendedLifetime(buffer) {
+            let row = unsafe
+            return layout.numberPlaces.first { $0.isNaN(in: row) }.map { layout.slots[$0.slot] }
+        }
     }
 }

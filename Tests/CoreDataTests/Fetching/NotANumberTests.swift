@@ -3,7 +3,7 @@ import Expectations
 import TestSupport
 import Testing
 
-/// Databases have no number that is none: such a value is nil there, so it is nil everywhere.
+/// Databases have no number that is none, or keep it apart: it is nil to predicates, and no store takes it.
 @Suite("Values that are not numbers")
 struct NotANumberTests {
     @Test(
@@ -13,7 +13,7 @@ struct NotANumberTests {
             "%K == %@ OR %K == nil",
         ]
     )
-    func `are nil to predicates, before and after they are saved`(_ kind: StoreKind, _ format: String) throws {
+    func `are nil to predicates, and are not saved`(_ kind: StoreKind, _ format: String) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -33,8 +33,111 @@ struct NotANumberTests {
                 expect(predicate.evaluate(with: venue), "\(predicate) of the object")
                 try expectEqual(context.count(for: request), 1, "\(predicate) in the context")
             }
+            expectThrows(CocoaError.self) { try context.save() }
+        }
+    }
+
+    /// A model with each kind of attribute that can hold such a value.
+    private func model(optional: Bool) -> NSManagedObjectModel {
+        let kinds: [(String, NSAttributeDescription.AttributeType)] = [
+            ("date", .date), ("decimal", .decimal), ("double", .double), ("float", .float),
+        ]
+        func attributes() -> [NSAttributeDescription] {
+            kinds.map { name, type in
+                let attribute = NSAttributeDescription()
+                (attribute.name, attribute.type, attribute.isOptional) = (name, type, optional)
+                return attribute
+            }
+        }
+        let composite = NSCompositeAttributeDescription()
+        composite.name = "whole"
+        composite.elements = attributes()
+        let entity = NSEntityDescription()
+        entity.name = "Reading"
+        entity.properties = attributes() + [composite]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        return model
+    }
+
+    private static let good: [String: Any] = [
+        "date": Date(timeIntervalSinceReferenceDate: 5), "decimal": NSDecimalNumber(value: 2),
+        "double": -Double.infinity, "float": Float(1.5),
+    ]
+    private static let bad: [String: Any] = [
+        "date": Date(timeIntervalSinceReferenceDate: .nan), "decimal": NSDecimalNumber.notANumber,
+        "double": Double.nan, "float": Float.nan,
+    ]
+
+    private func reading(_ context: NSManagedObjectContext) -> NSManagedObject {
+        let object = NSEntityDescription.insertNewObject(forEntityName: "Reading", into: context)
+        for (key, value) in Self.good { object.setValue(value, forKey: key) }
+        object.setValue(Self.good, forKey: "whole")
+        return object
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `are refused by a save, whether or not the attribute is optional`(_ kind: StoreKind, _ optional: Bool) throws {
+        let stack = try Stack(kind, model: model(optional: optional))
+        try stack.inContext { context in
+            let object = reading(context)
             try context.save()
-            for request in requests { try expectEqual(context.count(for: request), 1, "\(request) in the store") }
+            for (key, value) in Self.bad.sorted(by: { $0.key < $1.key }) {
+                let code: CocoaError.Code = key == "date" ? .validationInvalidDate : .managedObjectValidation
+                for path in [key, "whole"] {
+                    object.setValue(path == key ? value : Self.good.merging([key: value]) { $1 }, forKey: path)
+                    let error = try #require(throws: CocoaError.self) { try context.save() }
+                    expectEqual(error.code, code, path + key)
+                    expectEqual(
+                        error.userInfo[NSValidationKeyErrorKey] as? String,
+                        path == key ? key : "whole.\(key)"
+                    )
+                    context.rollback()
+                }
+                let single = try #require(throws: CocoaError.self) {
+                    var checked: Any? = value
+                    try object.validateValue(&checked, forKey: key)
+                }
+                expectEqual(single.code, code)
+            }
+        }
+        try stack.inContext { context in
+            let object = try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Reading")).first)
+            expectEqual(object.value(forKey: "double") as? Double, -.infinity)
+            expectEqual(object.value(forKey: "decimal") as? NSDecimalNumber, NSDecimalNumber(value: 2))
+            expectEqual(object.value(forKey: "date") as? Date, Date(timeIntervalSinceReferenceDate: 5))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `are refused by batches, which change nothing then`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: model(optional: true))
+        try stack.inContext { context in
+            _ = reading(context)
+            try context.save()
+            for (key, value) in Self.bad.sorted(by: { $0.key < $1.key }) {
+                let dictionaries = NSBatchInsertRequest(entityName: "Reading", objects: [Self.good, [key: value]])
+                expectThrows(CocoaError.self) { try context.execute(dictionaries) }
+                let composites = NSBatchInsertRequest(entityName: "Reading", objects: [["whole": [key: value]]])
+                expectThrows(CocoaError.self) { try context.execute(composites) }
+                var isMade = false
+                let objects = NSBatchInsertRequest(
+                    entityName: "Reading",
+                    managedObjectHandler: { object in
+                        defer { isMade = true }
+                        if !isMade { object.setValue(value, forKey: key) }
+                        return isMade
+                    }
+                )
+                expectThrows(CocoaError.self) { try context.execute(objects) }
+                let update = NSBatchUpdateRequest(entityName: "Reading")
+                update.propertiesToUpdate = [key: value]
+                expectThrows(CocoaError.self) { try context.execute(update) }
+            }
+            let left = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Reading"))
+            expectEqual(left.count, 1)
+            context.refreshAllObjects()
+            expectEqual(left.first?.value(forKey: "float") as? Float, 1.5)
         }
     }
 }

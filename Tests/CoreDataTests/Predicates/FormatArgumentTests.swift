@@ -54,6 +54,16 @@ struct FormatArgumentTests {
         expectThrows(PredicateFormatError.self) { try constant(format, "1") }
     }
 
+    @Test(arguments: ["%e", "%f", "%lf"])
+    func `a conversion for numbers takes what is not a number, which counts as nil`(_ format: String) throws {
+        for value in [Double.nan, Float.nan, NSNumber(value: Double.nan)] as [Any] {
+            expect(try constant(format, value).doubleValue.isNaN)
+            let predicate = NSPredicate(format: "score == \(format)", argumentArray: [value])
+            expect(predicate.evaluate(with: ["score": NSNull()]))
+            expect(!predicate.evaluate(with: ["score": 1]))
+        }
+    }
+
     @Test(arguments: ["%s", "%S"])
     func `a conversion for text takes text`(_ format: String) throws {
         let predicate = try NSPredicate(validating: "a == \(format)", arguments: ["x' OR 1 == 1"])

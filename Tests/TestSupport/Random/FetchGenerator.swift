@@ -449,7 +449,8 @@ package struct FetchGenerator {
             case .number:
                 random.chance(55)
                     ? random.pick(RandomData.wholeNumbers)
-                    : (random.chance(25) ? random.pick(RandomData.hugeNumbers) : random.pick(RandomData.doubles))
+                    : (random.chance(25)
+                        ? random.pick(RandomData.hugeNumbers) : random.pick(RandomData.comparedDoubles))
             case .string: random.pick(RandomData.strings)
             case .date: Date(timeIntervalSinceReferenceDate: random.pick(RandomData.dates))
             case .uuid: random.pick(RandomData.uuids)

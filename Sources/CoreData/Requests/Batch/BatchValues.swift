@@ -55,6 +55,9 @@ struct BatchValues {
                 "cannot set \"\(slot.name)\" to a value of type \(value.map { "\(type(of: $0))" } ?? "nil"): it takes \(slot.type.described)."
             )
         }
+        if row.isNaN(slot) {
+            throw refused("cannot set \"\(slot.name)\" to a value that is not a number: no store keeps it.")
+        }
     }
 
     private func setComposite(
