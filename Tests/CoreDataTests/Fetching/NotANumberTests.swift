@@ -60,14 +60,19 @@ struct NotANumberTests {
         return model
     }
 
-    private static let good: [String: Any] = [
-        "date": Date(timeIntervalSinceReferenceDate: 5), "decimal": NSDecimalNumber(value: 2),
-        "double": -Double.infinity, "float": Float(1.5),
-    ]
-    private static let bad: [String: Any] = [
-        "date": Date(timeIntervalSinceReferenceDate: .nan), "decimal": NSDecimalNumber.notANumber,
-        "double": Double.nan, "float": Float.nan,
-    ]
+    private static var good: [String: Any] {
+        [
+            "date": Date(timeIntervalSinceReferenceDate: 5), "decimal": NSDecimalNumber(value: 2),
+            "double": -Double.infinity, "float": Float(1.5),
+        ]
+    }
+
+    private static var bad: [String: Any] {
+        [
+            "date": Date(timeIntervalSinceReferenceDate: .nan), "decimal": NSDecimalNumber.notANumber,
+            "double": Double.nan, "float": Float.nan,
+        ]
+    }
 
     private func reading(_ context: NSManagedObjectContext) -> NSManagedObject {
         let object = NSEntityDescription.insertNewObject(forEntityName: "Reading", into: context)
