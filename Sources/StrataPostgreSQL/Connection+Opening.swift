@@ -7,6 +7,7 @@ extension Connection {
     /// - Parameters:
     ///   - target: Where the database is.
     ///   - timeout: For how many seconds the server may let it wait, in all.
+    ///   - most: For how many seconds each of several hosts is waited for at most, also the last one; `nil` for no such limit.
     ///   - process: Tells the number of this process; tests have others.
     ///   - check: Looks at a connection; if it throws, the next host is tried.
     /// - Returns: The connection.
@@ -14,6 +15,7 @@ extension Connection {
     package static func open(
         _ target: ConnectionTarget,
         timeout: Double,
+        most: Double? = nil,
         process: @escaping @Sendable () -> pid_t = { getpid() },
         check: (Connection) throws -> Void = { _ in }
     ) throws -> Connection {
@@ -24,14 +26,15 @@ extension Connection {
         for (index, choice) in choices.enumerated() {
             let rest = max((end - .now) / .seconds(1), 0)
             let isLast = index == choices.count - 1
-            let share = isLast ? rest : min(rest / Double(choices.count - index), longestWait)
+            let fair = isLast ? rest : min(rest / Double(choices.count - index), longestWait)
+            let share = choices.count > 1 ? min(fair, most ?? fair) : fair
             let shareEnd = ContinuousClock.now + .seconds(share)
             do {
                 let handle = try open(target, choice, timeout: share)
                 // It may let in, and then say nothing. Whoever is last keeps nobody from the next.
                 let connection = Connection(
                     handle,
-                    patience: max((shareEnd - .now) / .seconds(1), isLast ? 1 : shortestWait),
+                    patience: max((shareEnd - .now) / .seconds(1), isLast && most == nil ? 1 : shortestWait),
                     prepares: target.preparesStatements,
                     process: process
                 )
@@ -170,7 +173,7 @@ extension Connection {
         let whole = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
         guard let found = whole.firstMatch(of: #/:  ([0-9A-Z]{5}): /#) else {
             // Who takes a connection, and closes it without a word, is about to stop or to start again.
-            throw PostgreSQLError(.connection, sqlState: hasSpoken ? PostgreSQLError.cutOff : "", message)
+            throw PostgreSQLError(.connection, sqlState: hasSpoken ? PostgreSQLError.cutOff : PostgreSQLError.unreached, message)
         }
         throw PostgreSQLError(
             .connection,

@@ -60,6 +60,8 @@ package final class Connection: @unchecked Sendable {
     package var isPooled = false
     /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
     package var timeline: Int64?
+    /// How far the log of that server was when the connection was opened, in bytes; `nil` if it is unknown.
+    package var logPosition: Int64?
     /// The number of the cluster that the server is of, which its replicas share; `nil` if it is unknown.
     package var systemIdentifier: Int64?
     /// Which run of the server the session is of; `nil` if the server does not tell.

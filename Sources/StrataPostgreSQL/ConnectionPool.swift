@@ -20,6 +20,8 @@ package final class ConnectionPool: Sendable {
     private let prepare: @Sendable (Connection) throws -> Void
     /// The latest timeline that a connection was on; `nil` before the first.
     private let timeline = Mutex<Int64?>(nil)
+    /// The farthest that a connection has found the log of that timeline.
+    private let logEnd = Mutex<(timeline: Int64, position: Int64)?>(nil)
     /// The cluster that the first connection led to; `nil` as long as none has told.
     private let system = Mutex<Int64?>(nil)
     private let hasConnected = Atomic(false)
@@ -238,21 +240,32 @@ package final class ConnectionPool: Sendable {
 
     /// A connection that does not belong to the pool, for those who listen or ask about another one.
     ///
-    /// Where the URL names several hosts, and one of them has let somebody in before, it waits for another one to take its place. A server that
-    /// starts, or has no room, is waited for.
+    /// Once somebody was let in, a server that cannot be reached is waited for, or another one that takes its place. So is one that starts, or has
+    /// no room.
     package func open(timeout: Double? = nil) throws -> Connection {
         let limit = min(timeout ?? self.timeout, openingTimeout)
         let end = ContinuousClock.now + .seconds(limit)
         var busy: PostgreSQLError?
         var pause = Self.firstPause
+        var turn = Self.firstTurn
         while true {
             do {
                 let rest = max((end - .now) / .seconds(1), 0.1)
-                let connection = try Connection.open(target, timeout: rest, process: process) { connection in
+                // Of connections that are opened side by side none comes to a log that has gone back for the others.
+                let logEnd = logEnd.withLock { $0 }
+                // One that is silent must not keep anybody from another one that is just taking its place.
+                let mayTurn = hasConnected.load(ordering: .relaxed)
+                let connection = try Connection.open(
+                    target,
+                    timeout: rest,
+                    most: mayTurn ? turn : nil,
+                    process: process
+                ) { connection in
                     connection.planAge = planAge.load(ordering: .relaxed)
                     try prepare(connection)
                     try requireSameCluster(connection.systemIdentifier)
                     try note(connection.timeline)
+                    note(connection, since: logEnd)
                 }
                 connection.patience = max(timeout ?? self.timeout, 1)
                 explainWaits(of: connection)
@@ -263,7 +276,8 @@ package final class ConnectionPool: Sendable {
                 let mayCome =
                     (error.isBusy && openingTimeout == .infinity)
                     || (isKnown && !error.isRefusal
-                        && (error.sqlState == PostgreSQLError.cutOff || target.hasSeveralHosts))
+                        && (error.sqlState == PostgreSQLError.cutOff || target.hasSeveralHosts
+                            || (error.isUnreached && openingTimeout == .infinity)))
                 if error.isBusy { busy = error }
                 guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else {
                     // The last attempt may have had no time for an answer, which would have been the same.
@@ -272,6 +286,7 @@ package final class ConnectionPool: Sendable {
                 // Many may wait for the same server.
                 usleep(UInt32(pause * Double.random(in: 0.5...1.5)))
                 pause = min(pause * 1.5, Self.longestPause)
+                turn = min(turn * 2, Self.longestTurn)
             }
         }
     }
@@ -279,6 +294,9 @@ package final class ConnectionPool: Sendable {
     /// For how many microseconds one waits before it tries to open a connection again.
     private static let firstPause = 50_000.0
     private static let longestPause = 500_000.0
+    /// For how many seconds each of several hosts is waited for, the first time and at most.
+    private static let firstTurn = 0.5
+    private static let longestTurn = 10.0
 
     // MARK: - Plans
 
@@ -306,7 +324,7 @@ package final class ConnectionPool: Sendable {
 
     // MARK: - Which server
 
-    /// Calls a function whenever another server has taken the place of the one that connections have led to.
+    /// Calls a function whenever another server has taken the place of the one that connections have led to, or that one has lost something.
     package func onFailover(_ function: @escaping @Sendable () -> Void) { failedOver.withLock { $0 = function } }
 
     /// Whether a connection leads to the server that is written to now, as far as that is known.
@@ -352,6 +370,22 @@ package final class ConnectionPool: Sendable {
         }
         guard new > known else { return }
         // Sessions of the old server may still be there, and write what nobody will ever see.
+        closeIdle()
+        failedOver.withLock { $0 }?()
+    }
+
+    /// Notes how far the log of the server is that a new connection has come to.
+    ///
+    /// A log that is shorter than one of an earlier connection was is one of a server that has lost its last moments, or that was put back
+    /// from a copy. What was written after that connection was opened is not counted, so not every such server is noticed.
+    private func note(_ connection: Connection, since known: (timeline: Int64, position: Int64)?) {
+        guard let timeline = connection.timeline, let position = connection.logPosition else { return }
+        let hasGoneBack = known.map { $0.timeline == timeline && position < $0.position } ?? false
+        logEnd.withLock { end in
+            if let other = end, !hasGoneBack, (other.timeline, other.position) >= (timeline, position) { return }
+            end = (timeline, position)
+        }
+        guard hasGoneBack else { return }
         closeIdle()
         failedOver.withLock { $0 }?()
     }

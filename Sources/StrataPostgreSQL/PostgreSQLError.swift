@@ -51,6 +51,11 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
 
     /// The SQLSTATE of a connection that was closed before the server has said anything.
     static let cutOff = "08006"
+    /// The SQLSTATE of a connection that nobody has taken.
+    static let unreached = "08001"
+
+    /// Whether nobody has let in, and somebody may soon: the server starts again, or another one takes its place.
+    var isUnreached: Bool { kind == .connection && (sqlState == Self.cutOff || sqlState == Self.unreached) }
 
     /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
     package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" || isNameTaken }

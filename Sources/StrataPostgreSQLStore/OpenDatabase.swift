@@ -89,6 +89,8 @@ final class OpenDatabase: Sendable {
     let sharesVersions = Atomic(true)
     /// Told when another server has taken the place of the one that was written to.
     let onFailover = Mutex<(@Sendable () -> Void)?>(nil)
+    /// Told the same, or that the server has lost something: what was read before may be there no more.
+    let onSetBack = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
@@ -127,6 +129,7 @@ final class OpenDatabase: Sendable {
             // What the old server had given out last, the new one may not know of.
             keys.forget()
             self.replicas?.forgetPosition()
+            onSetBack.withLock { $0 }?()
             onFailover.withLock { $0 }?()
         }
     }

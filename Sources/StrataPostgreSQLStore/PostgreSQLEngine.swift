@@ -41,6 +41,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         place = opened.place
         metadataState = Mutex(Metadata(current: opened.metadata))
         readOnly = Atomic(request.isReadOnly)
+        // With a history or without: nobody else tells that cached rows are not there any more.
+        opened.onSetBack.withLock { $0 = { [weak self] in self?.noteChangesOfOthers() } }
     }
 
     /// Whether saves are refused.

@@ -1,6 +1,6 @@
 import StrataPostgreSQL
 
-/// Which server a session has come to: its cluster, its timeline, and since when it runs.
+/// Which server a session has come to: its cluster, its timeline, how far its log is, and since when it runs.
 enum ServerIdentity {
     /// The timeline of a server that is written to; null for a replica.
     ///
@@ -12,6 +12,12 @@ enum ServerIdentity {
 
     /// The number that a cluster was given when it was made, and that its replicas share.
     private static let system = "(SELECT system_identifier FROM pg_catalog.pg_control_system())"
+
+    /// How far the log of a server is that is written to; null for a replica.
+    private static let position = """
+        CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
+        ELSE pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::bigint END
+        """
 
     /// When the server was started, and the processes that it has for itself, all of which end when one of its processes crashes.
     ///
@@ -25,14 +31,16 @@ enum ServerIdentity {
 
     /// Asks a new session, and notes what it tells; what the server does not tell stays unknown.
     static func read(_ connection: Connection) throws {
-        if let told = try ask([timeline, system] + run, connection) {
+        if let told = try ask([timeline, system, position] + run, connection) {
             connection.timeline = timeline(told, 0)
             connection.systemIdentifier = told.optionalInt64(1)
-            connection.serverRun = run(told, 2)
+            connection.logPosition = told.optionalInt64(2)
+            connection.serverRun = run(told, 3)
             return
         }
         connection.timeline = try ask([timeline], connection).flatMap { timeline($0, 0) }
         connection.systemIdentifier = try ask([system], connection)?.optionalInt64(0)
+        connection.logPosition = try ask([position], connection)?.optionalInt64(0)
         connection.serverRun = try ask(run, connection).flatMap { run($0, 0) }
     }
 

@@ -127,25 +127,140 @@ struct FailoverTests {
         try expectEqual(stack.cities(), ["Oslo", "Rome"])
     }
 
-    @Test func `without a history the new server cannot tell, and the save is told to be in doubt`() throws {
+    /// What a save does whose end nobody has told.
+    enum Deed: CaseIterable { case insert, update, delete }
+
+    @Test(arguments: Deed.allCases, Fate.allCases)
+    func `without a history the rows on the new server tell what has become of a save`(_ deed: Deed, _ fate: Fate)
+        throws
+    {
         let (primary, replica) = try pair()
         let proxy = try FaultProxy(to: primary.url)
         defer { proxy.close() }
-        let stack = try ServerStack(
-            try url([proxy.folder, replica.folder]),
-            [NSPersistentStoreTimeoutOption: 8]
-        )
+        let stack = try ServerStack(try url([proxy.folder, replica.folder]))
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
         proxy.closesWithFault.withLock { $0 = true }
-        proxy.arm(.cutAfter)
-        let save = Errand { try stack.insert("Oslo") }
+        proxy.arm(fate == .committed ? .cutAfter : .cutBefore)
+        let save = Errand {
+            let context = stack.context()
+            try context.performAndWait {
+                let city = try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+                switch deed {
+                case .insert: try stack.insert("Oslo")
+                case .update: city.setValue("Oslo", forKey: "name")
+                case .delete: context.delete(city)
+                }
+                try context.save()
+            }
+        }
         try waitUntil { proxy.hasStruck }
+        let after = deed == .insert ? "Oslo,Rome" : deed == .update ? "Oslo" : ""
+        let sql = "SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM city"
+        if fate == .committed { try waitUntil { try replica.text(sql) == after } }
         try primary.halt()
         try replica.promote()
         // Numbers that the old server would have given to this save, the new one gives to others.
         let session = try replica.connection()
         for _ in 0..<20 { try session.command("SELECT pg_current_xact_id()") }
-        let error = expectThrows(CocoaError.self) { try save.wait() }
-        expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
+        if deed == .delete, fate == .committed {
+            // Somebody else may have deleted it as well.
+            let error = expectThrows(CocoaError.self) { try save.wait() }
+            expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
+        } else {
+            try save.wait()
+        }
+        try expectEqual(replica.text(sql), after)
+    }
+
+    @Test(arguments: Fate.allCases, [true, false])
+    func `the save after one in doubt asks what has become of that, and stores nothing twice`(
+        _ fate: Fate,
+        history: Bool
+    ) throws {
+        let server = try PrivateServer()
+        let proxy = try FaultProxy(to: server.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(proxy.url, history: history, [NSPersistentStoreTimeoutOption: 2])
+        try stack.insert("Rome")
+        let context = stack.context()
+        try context.performAndWait {
+            func insert(_ name: String) -> NSManagedObject {
+                let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                city.setValue(name, forKey: "name")
+                return city
+            }
+            let oslo = insert("Oslo")
+            let rome = try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first { $0 !== oslo })
+            rome.setValue(3, forKey: "population")
+            proxy.closesWithFault.withLock { $0 = true }
+            proxy.arm(fate == .committed ? .cutAfter : .cutBefore)
+            let first = expectThrows(CocoaError.self) { try context.save() }
+            let second = expectThrows(CocoaError.self) { try context.save() }
+            let identifier = try require(first?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
+            expectEqual(second?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID, identifier)
+            proxy.setOpen(true)
+            oslo.setValue(5, forKey: "population")
+            _ = insert("Bern")
+            try context.save()
+            expect(!context.hasChanges && !oslo.objectID.isTemporaryID)
+        }
+        try expectEqual(
+            server.text("SELECT string_agg(name || population, ',' ORDER BY name) FROM city"),
+            "Bern0,Oslo5,Rome3"
+        )
+        try expectEqual(stack.cities(), ["Bern", "Oslo", "Rome"])
+        try expectEqual(PostgreSQLStore.problems(at: server.url, GuideModel.make()), [])
+    }
+
+    @Test func `a server that is started again is waited for, though the URL names no other one`() throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 120])
+        try stack.insert("Rome")
+        try server.halt()
+        let save = Errand { try stack.insert("Oslo") }
+        let read = Errand { try stack.cities() }
+        usleep(300_000)
+        try server.resume()
+        try save.wait()
+        expect(try read.wait().contains("Rome"))
+        try expectEqual(stack.cities(), ["Oslo", "Rome"])
+    }
+
+    @Test func `a server that is not there ends a save once the time-out is over`() throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 1])
+        try stack.insert("Rome")
+        try server.halt()
+        let start = ContinuousClock.now
+        expectEqual(expectThrows(CocoaError.self) { try stack.insert("Oslo") }?.code, .persistentStoreSave)
+        expect(.now - start > .seconds(0.5) && .now - start < .seconds(60))
+        // Who has not seen it before learns at once that it is not there.
+        let error = expectThrows(CocoaError.self) { _ = try ServerStack(server.url) }
+        expectEqual(error?.code, .persistentStoreOpen)
+        try server.resume()
+        try expectEqual(stack.cities(), ["Rome"])
+    }
+
+    @Test func `an old primary that is silent keeps nobody from the new one`() throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(try url([proxy.folder, replica.folder]), [NSPersistentStoreTimeoutOption: 100])
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        let before = proxy.callers.withLock { $0 }
+        proxy.setOpen(false)
+        proxy.isSilent.withLock { $0 = true }
+        proxy.setOpen(true)
+        let save = Errand { try stack.insert("Oslo") }
+        try waitUntil { proxy.callers.withLock { $0 } >= before + 2 }
+        let start = ContinuousClock.now
+        try replica.promote()
+        try save.wait()
+        expect(.now - start < .seconds(40))
+        try expectEqual(replica.text("SELECT string_agg(name, ',' ORDER BY name) FROM city"), "Oslo,Rome")
     }
 
     @Test func `a server whose place another has taken is not written to any more`() throws {

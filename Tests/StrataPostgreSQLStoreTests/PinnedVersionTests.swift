@@ -446,7 +446,13 @@ struct PinnedVersionTests {
             )
         }
         let city = try require(pinned.database.mapping.entities.first { $0.layout.name == "City" })
-        let witness = WrittenRow(table: city.table, keyColumn: pinned.database.naming.key, key: 7)
+        let witness = WrittenRow(
+            table: city.table,
+            naming: pinned.database.naming,
+            key: 7,
+            deed: .inserted,
+            version: 1
+        )
         if fate != "the same run" { session.serverRun = ServerRun(start: "", processes: []) }
         let mark = CommitMark(begun, session, UUID(), isRecorded: false, witness)
         let lost = PostgreSQLError(.connection, "the answer did not come")

@@ -176,6 +176,25 @@ struct RowCacheTests {
         cache.endRead(read)
     }
 
+    //     A: read, of what the store has lost                     offers 9
+    //     B:                     all forgotten, read, offers 2
+    @Test func `what a read brings of a history that the store has lost takes no newer row's place`() {
+        publish(cache.beginRead(), writes: 8)
+        let lost = cache.beginRead()
+        cache.removeAll()
+        let read = cache.beginRead()
+        var rows = [row(1, 2)]
+        cache.offer(&rows, root: root, read: read)
+        cache.endRead(read)
+
+        rows = [row(1, 9)]
+        cache.offer(&rows, root: root, read: lost)
+        cache.endRead(lost)
+
+        expectEqual(rows[0].version, 2)
+        expectEqual(version, 2)
+    }
+
     @Test func `that a hierarchy was forgotten is remembered for a read before, though an older one has ended`() {
         let oldest = cache.beginRead()
         publish(cache.beginRead(), writes: 1)

@@ -88,7 +88,7 @@ extension NSManagedObjectContext {
         #if FaultPoints
         FaultPoint.faultRead.pass()
         #endif
-        store.cache.offer(&row, root: layout.rootNumber, read: read)
+        store.offer(&row, root: layout.rootNumber, read: read)
         return row
     }
 
@@ -113,7 +113,7 @@ extension NSManagedObjectContext {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         var rows = try ConfinementScope.enter(self) { try store.reader.rows(forKeys: keys, in: layout) }
-        store.cache.offer(&rows, root: layout.rootNumber, read: read)
+        store.offer(&rows, root: layout.rootNumber, read: read)
         return rows
     }
 
@@ -128,7 +128,7 @@ extension NSManagedObjectContext {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         var found = try ConfinementScope.enter(self) { try store.reader.memberships(of: slot, ownedBy: owners) }
-        store.cache.offer(&found.rows, root: memberRoot, read: read)
+        store.offer(&found.rows, root: memberRoot, read: read)
         return found
     }
 

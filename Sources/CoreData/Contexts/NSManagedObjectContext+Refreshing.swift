@@ -174,6 +174,7 @@ extension NSManagedObjectContext {
 
     /// Forgets every object and every change, and the undo stack.
     ///
+    /// The next save does not ask any more what has become of one that was in doubt.
     /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`.
     /// Objects held from before may not be used any more: they are faults that read nil, zero or empty.
     ///
@@ -185,6 +186,7 @@ extension NSManagedObjectContext {
     /// - Complexity: O(number of registered objects).
     public func reset() {
         assertCurrent(#function)
+        saving.doubt = nil
         // Before the changes let go of their objects.
         var ids: [NSManagedObjectID] = []
         for object in reachableObjects() { ids.append(object.objectID) }

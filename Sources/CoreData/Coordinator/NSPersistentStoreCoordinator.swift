@@ -185,10 +185,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
                 }
             } catch let doubt as SaveInDoubt {
                 store.cache.forget(changes)
-                throw doubt.error(
-                    of: store,
-                    "The changes are kept as unsaved ones. Read the objects anew before you save them again."
-                )
+                throw plan.note(doubt, of: store, changes)
             }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
@@ -374,7 +371,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
 extension RowCache {
     /// Forgets the rows that a save in doubt may have changed.
-    fileprivate func forget(_ changes: StoreChanges) {
+    func forget(_ changes: StoreChanges) {
         let rows = changes.updated.map { ($0.row.layout.rootNumber, $0.row.key) }
         let gone = changes.deleted.map { ($0.layout.rootNumber, $0.key) }
         for (root, rows) in Dictionary(grouping: rows + gone, by: \.0) { invalidate(rows.map(\.1), root: root) }

@@ -40,7 +40,8 @@ package final class OpenStore: Sendable {
     /// Forgets the cached rows if somebody else, another process above all, has written to the store since they were
     /// cached.
     ///
-    /// Called before rows are taken from the cache, and before a read that offers it rows. Without effect in a version of a store, whose
+    /// Called before rows are taken from the cache, before a read that offers it rows, and before it is offered them: the read itself may have
+    /// come to another server, which does not have what is cached. Without effect in a version of a store, whose
     /// rows nobody changes. Costs some tens of nanoseconds.
     @inline(__always)
     func forgetRowsOverwrittenByOthers() {
@@ -50,6 +51,20 @@ package final class OpenStore: Sendable {
         if let rows = rows.rowsChangedByOthers(since: seen) { cache.invalidate(rows) } else { cache.removeAll() }
         // Only now, so that whoever finds the number finds no older row.
         seenCommitsOfOthers.store(commits, ordering: .releasing)
+    }
+
+    /// Offers the cache rows that a read brought; each is replaced, in place, by the row that won.
+    @inline(__always)
+    func offer(_ rows: inout [Row], root: Int, read: RowCache.Read) {
+        forgetRowsOverwrittenByOthers()
+        cache.offer(&rows, root: root, read: read)
+    }
+
+    /// As the other form, for one row.
+    @inline(__always)
+    func offer(_ row: inout Row, root: Int, read: RowCache.Read) {
+        forgetRowsOverwrittenByOthers()
+        cache.offer(&row, root: root, read: read)
     }
 
     /// The store itself, whose rows are the newest.

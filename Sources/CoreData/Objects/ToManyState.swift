@@ -128,6 +128,7 @@ struct ToManyState {
         // Members that somebody else's save has added or removed meanwhile no longer count as our changes.
         if !added.isEmpty || !removed.isEmpty {
             let known = Set(stored)
+            own.hasYielded = true
             added.removeAll(where: known.contains)
             removed.removeAll { !known.contains($0) }
         }
@@ -211,7 +212,8 @@ struct ToManyState {
     /// The changes are what the store holds now.
     mutating func commitChanges() {
         // Where there is nothing to commit nothing is copied.
-        guard hasChanges || wantedOrder != nil || storedOrder != nil else { return }
+        guard hasChanges || wantedOrder != nil || storedOrder != nil || fields.hasYielded else { return }
+        own.hasYielded = false
         added = []
         removed = []
         isReordered = false
@@ -219,6 +221,35 @@ struct ToManyState {
         storedOrder = nil
         if !fields.arrivals.isEmpty { arrivals = [:] }
         gather()
+    }
+
+    /// Whether what is changed here is something else than another state of the same relationship has changed.
+    func differs(from other: ToManyState?) -> Bool {
+        guard let other else { return hasChanges }
+        if Set(added) != Set(other.added) || Set(removed) != Set(other.removed) { return true }
+        return isOrdered && (isReordered != other.isReordered || content != other.content)
+    }
+
+    /// Takes the changes of an earlier state of the same relationship for stored: what is different here is a change upon them.
+    mutating func settle(_ stored: ToManyState) {
+        let (added, removed) = (added, removed)
+        // Of a fault nobody knows whether a member was taken out again here, or was found stored: it counts as found if anything was read since.
+        let members = content.map { Set($0) }
+        let isUnread = !fields.hasYielded
+        let hasLeft = stored.added.filter { member in
+            !added.contains(member) && (members.map { !$0.contains(member) } ?? isUnread)
+        }
+        let isBack = stored.removed.filter { member in
+            !removed.contains(member) && (members?.contains(member) ?? isUnread)
+        }
+        let stays = added.filter { !stored.added.contains($0) }
+        let goes = removed.filter { !stored.removed.contains($0) }
+        self.added = MemberSet(stays + isBack)
+        self.removed = MemberSet(goes + hasLeft)
+        cached = nil
+        guard isOrdered else { return }
+        storedOrder = stored.content
+        if let content, let order = stored.content { isReordered = content != order }
     }
 
     /// Puts the members that came last to the others.
@@ -457,6 +488,8 @@ private final class ToManyFields {
     @exclusivity(unchecked) var lastArrival = 0
     @exclusivity(unchecked) var cached: Any?
     @exclusivity(unchecked) var lossCount = 0
+    /// Whether members were read beneath changes, which may have turned out to be stored already.
+    @exclusivity(unchecked) var hasYielded = false
 
     /// All members; `nil` for a fault.
     var content: [ObjectReference]? {
@@ -489,5 +522,6 @@ private final class ToManyFields {
         lastArrival = other.lastArrival
         cached = other.cached
         lossCount = other.lossCount
+        hasYielded = other.hasYielded
     }
 }

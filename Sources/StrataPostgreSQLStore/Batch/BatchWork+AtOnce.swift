@@ -16,8 +16,9 @@ extension BatchWork {
             !derivesFrom(entity.layout), !derives(entity.layout),
             let rows = try queries.condition(update.rows, entity)
         else { return nil }
-        var values = rows.parameters
-        var assignments = ["\(database.naming.version) = t0.\(database.naming.version) + 1"]
+        var values = rows.parameters + [.int8(RowVersion.mark(identifier))]
+        let next = database.naming.nextVersion(of: "t0.\(database.naming.version)", mark: values.count)
+        var assignments = ["\(database.naming.version) = \(next)"]
         for slot in update.constantSlots {
             let column = entity.columns[slot.index]
             guard let name = column.name else { return nil }

@@ -71,7 +71,20 @@ struct CommitMark {
             if error.kind == .deadline, case .ended(waitedForLock: true)? = ending { throw error }
             throw PostgreSQLError(.rolledBack, "the transaction was rolled back: \(error.message)")
         }
-        throw SaveInDoubt(identifier: identifier, reason: last)
+        throw SaveInDoubt(identifier: identifier, reason: last) { [last] in try isCommitted(database, last) }
+    }
+
+    /// Asks once more, as long as ``settle(_:_:)`` does.
+    ///
+    /// - Throws: ``SaveInDoubt`` if nobody can tell.
+    private func isCommitted(_ database: OpenDatabase, _ reason: any Error) throws -> Bool {
+        do {
+            try settle(database, reason as? PostgreSQLError ?? PostgreSQLError(.connection, "the connection was lost"))
+        } catch is PostgreSQLError {
+            return false
+        }
+        database.noteCommit()
+        return true
     }
 
     /// Asks whether the transaction was committed.
@@ -116,6 +129,8 @@ struct CommitMark {
             return false
         }
         guard isSameServer else {
+            // Who comes late may find what others have made of the row since.
+            if let answer = try witness?.tells(connection, isLost: true) { return answer }
             throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
         }
         switch status {
@@ -137,16 +152,9 @@ struct CommitMark {
     /// Whether a transaction was committed whose number was, by a server that may have crashed since.
     ///
     /// A transaction whose commit did not reach the disk is gone, and its number may be somebody else's by now. So the number proves nothing,
-    /// only a row that has it.
+    /// only a row that has the version which the transaction has written.
     private func isWitnessed(_ connection: Connection) throws -> Bool {
-        if let witness {
-            let found = try connection.query(
-                "SELECT xmin::text FROM \(witness.table) WHERE \(witness.keyColumn) = $1",
-                [.int8(witness.key)]
-            )
-            let low = Int64(session.transaction).map { String($0 & 0xFFFF_FFFF) }
-            if found.rowCount == 1, found[0].optionalString(0) == low { return true }
-        }
+        if try witness?.tells(connection, isLost: false) == true { return true }
         throw PostgreSQLError(
             .server,
             "the server was started again, and has given the number of the transaction to another"
@@ -172,7 +180,44 @@ struct CommitMark {
 
 /// A row that a transaction has written, which tells afterwards whether it was committed.
 struct WrittenRow {
+    /// What became of it.
+    enum Deed { case inserted, updated, deleted }
+
     let table: SQLName
-    let keyColumn: SQLName
+    let naming: SQLNaming
     let key: Int64
+    let deed: Deed
+    /// The version that it was given, or, if it was deleted, had.
+    let version: Int64
+
+    /// Whether the row shows that its transaction was committed; `nil` if it does not show.
+    ///
+    /// - Parameters:
+    ///   - connection: Leads to a server.
+    ///   - isLost: Whether the server has no other transactions under way that began before: what is not there was lost.
+    /// - Returns: Whether it was committed.
+    /// - Throws: ``PostgreSQLError`` if the server only follows another one, and may not have the row yet.
+    func tells(_ connection: Connection, isLost: Bool) throws -> Bool? {
+        let found = try connection.query(
+            """
+            SELECT (SELECT t.\(naming.version) FROM \(table) AS t WHERE t.\(naming.key) = $1), pg_catalog.pg_is_in_recovery()
+            """,
+            [.int8(key)]
+        )
+        guard found.rowCount == 1 else { return nil }
+        let current = found[0].optionalInt64(0)
+        if deed != .deleted, current == version { return true }
+        guard found[0].int64(1) == 0 else {
+            throw PostgreSQLError(.server, "the server only follows another one, and has not heard of the transaction")
+        }
+        guard isLost else { return nil }
+        switch (deed, current) {
+        // No other row has had the key. Others may have changed this one since.
+        case (.inserted, let current): return current != nil
+        // There is one version after another.
+        case (.updated, let current?) where current >> RowVersion.markBits <= version >> RowVersion.markBits: return false
+        case (.deleted, _?): return false
+        default: return nil
+        }
+    }
 }

@@ -8,6 +8,23 @@ import StrataSQL
 import StrataLocks
 #endif
 
+/// Keys that are not given twice, though a server may lose the last of what it has acknowledged.
+///
+/// The server that takes its place has another timeline, and may give numbers once more that its sequence has given before. So a key has the
+/// number of the sequence in its lower bits, and in the upper ones how many timelines there were before. On the first one the two are the same.
+enum KeyTimeline {
+    /// How many bits the numbers of sequences have.
+    static let numberBits = 40
+
+    /// What is added to the numbers that a sequence gives on a timeline.
+    static func first(_ timeline: Int64) -> Int64 { max(timeline - 1, 0) % (1 << 22) << numberBits }
+
+    static func key(_ number: Int64, _ timeline: Int64) -> Int64 { first(timeline) + number }
+
+    /// The number of the sequence that a key was made of.
+    static func number(_ key: Int64) -> Int64 { key % (1 << numberBits) }
+}
+
 /// Hands out primary keys, from blocks that are drawn from the sequences of the database.
 ///
 /// A key is never handed out twice, not even if nothing is saved under it. Any thread may ask.
@@ -101,10 +118,11 @@ final class KeyBlocks: Sendable {
         let sequence = PostgreSQLSchema.sequence(table)
         let sql = """
             SELECT n.key, (pg_catalog.pg_sequence_parameters($1::text::regclass)).increment,
-            (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key ORDER BY t.\(key) LIMIT 1)
+            (SELECT t.\(key) FROM \(table.name) AS t WHERE t.\(key) >= n.key + $3 ORDER BY t.\(key) LIMIT 1)
             FROM (SELECT pg_catalog.nextval($1::text::regclass) AS key FROM pg_catalog.generate_series(1, $2) OFFSET 0) AS n
             """
-        let values: [PostgreSQLValue] = [.text(sequence.description), .int8(blocks)]
+        let timeline = connection.timeline ?? 1
+        let values: [PostgreSQLValue] = [.text(sequence.description), .int8(blocks), .int8(KeyTimeline.first(timeline))]
         // Planned each time: a plan that was made while the table was small would read all of it. Behind a pooler nothing is prepared anyway.
         let drawn =
             connection.isPooled
@@ -117,7 +135,8 @@ final class KeyBlocks: Sendable {
                     "the sequence \(sequence.raw) increments by \(row.int64(1)), and must by \(size). Run ALTER SEQUENCE \(sequence) INCREMENT BY \(size)"
                 )
             }
-            let block = row.int64(0)..<(row.int64(0) + size)
+            let first = KeyTimeline.key(row.int64(0), timeline)
+            let block = first..<(first + size)
             if let found = row.optionalInt64(2), block.contains(found) {
                 throw failure(
                     "the sequence \(sequence.raw) is behind the rows of \(table.name.raw), which have the key \(found) that it gives. Set it beyond the last one with setval"
@@ -141,7 +160,7 @@ final class KeyBlocks: Sendable {
     /// The server keeps the plans of prepared statements. One that it has made for an empty table reads the table from end to end,
     /// and would do so for each of a million rows. Keys count the rows of all machines.
     private func noteSize(_ key: Int64, _ root: Int) {
-        let count = String(key).count
+        let count = String(KeyTimeline.number(key)).count
         let hasGrown = digits.withLock { digits in
             let known = digits[root] ?? count
             // Who has drawn an earlier block may come later.

@@ -190,7 +190,13 @@ extension OpenDatabase {
                         } catch let error as PostgreSQLError
                             where [.connection, .deadline, .cancelled].contains(error.kind) || error.leavesDoubt
                         {
-                            try mark.settle(self, error)
+                            do {
+                                try mark.settle(self, error)
+                            } catch var doubt as SaveInDoubt {
+                                // For whoever asks later.
+                                if let result = result as? StoreSaveResult { doubt.result = result }
+                                throw doubt
+                            }
                         }
                     }
                     noteCommit()

@@ -84,7 +84,7 @@ extension SaveTransaction {
         for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
         for update in changes.updated {
             check(update.row.layout, update.row.key, update.baseVersion)
-            guard update.baseVersion < .max else {
+            guard update.baseVersion >> RowVersion.markBits < .max >> RowVersion.markBits else {
                 throw PostgreSQLBoundary.damaged(
                     database.place,
                     "row \(update.row.key) of \(update.row.layout.name) has the last version there is."

@@ -83,7 +83,7 @@ extension SaveTransaction {
         func flush() throws {
             let count = arrays.rowCount
             guard count > 0 else { return }
-            try connection.post(shape.sql, arrays.take() + [.int8(Int64(count))], mayWait: shape.mayWait)
+            try connection.post(shape.sql, arrays.take() + [.int8(Int64(count)), .int8(mark)], mayWait: shape.mayWait)
         }
         for update in run.updates {
             arrays.append(update.row.key, to: WriteShape.key)
@@ -131,7 +131,7 @@ extension SaveTransaction {
         let row = changes.inserted[index]
         let key = result.insertedKeys[index]
         arrays.append(key, to: WriteShape.key)
-        arrays.append(row.version + 1, to: WriteShape.version)
+        arrays.append(RowVersion.next(after: row.version, mark: mark), to: WriteShape.version)
         append(row, key, shape, to: &arrays)
     }
 }
@@ -175,8 +175,8 @@ extension SaveTransaction {
             let keys = found.rows.map { $0.int64(0) }.filter { !own.contains($0) }
             guard !keys.isEmpty else { continue }
             try connection.post(
-                "UPDATE \(backlink.member.table) SET \(backlink.assignments), \(naming.version) = \(naming.version) + 1 WHERE \(naming.key) = ANY($1)",
-                [.array(PostgreSQLArray(keys))]
+                "UPDATE \(backlink.member.table) SET \(backlink.assignments), \(naming.version) = \(naming.nextVersion(of: naming.version.description, mark: 2)) WHERE \(naming.key) = ANY($1)",
+                [.array(PostgreSQLArray(keys)), .int8(mark)]
             )
             for key in keys {
                 noteInexact(key, backlink.member.layout)

@@ -30,6 +30,8 @@ final class SaveTransaction {
 
     private(set) var conflicts: [StoreConflict] = []
     var result = StoreSaveResult()
+    /// What the versions that are written have in their lower bits.
+    let mark: Int64
     /// The permanent keys of rows that had temporary ones; few saves lead to rows that are as new.
     private lazy var permanentKeys: KeyMap<Int64> = {
         var permanent = KeyMap<Int64>(minimumCapacity: result.insertedKeys.count)
@@ -99,7 +101,9 @@ final class SaveTransaction {
                 identifier: identifier
             ) : nil
         derived = database.derived.map { DerivedUpkeep($0, database.queries, connection) }
+        mark = RowVersion.mark(identifier)
         result.insertedKeys = keys
+        result.versionMark = mark
     }
 
     /// Writes everything.
@@ -143,12 +147,27 @@ final class SaveTransaction {
             && !changes.inserted.contains(where: StoreChanges.isRevived)
     }
 
-    /// A row that tells afterwards whether the transaction was committed; `nil` if it only deletes.
+    /// A row that tells afterwards whether the transaction was committed; `nil` if there is none.
     var witness: WrittenRow? {
-        guard let row = changes.inserted.first ?? changes.updated.first?.row, let entity = mapping.entity(row.layout)
-        else { return nil }
-        let key = result.insertedKeys.first ?? row.key
-        return WrittenRow(table: entity.table, keyColumn: naming.key, key: key)
+        func row(_ layout: EntityLayout, _ key: Int64, _ deed: WrittenRow.Deed, _ version: Int64) -> WrittenRow? {
+            mapping.entity(layout).map {
+                WrittenRow(table: $0.table, naming: naming, key: key, deed: deed, version: version)
+            }
+        }
+        if let new = changes.inserted.first, let key = result.insertedKeys.first {
+            // One that was there before may have been changed by others as well.
+            return row(
+                new.layout,
+                key,
+                new.version == 0 ? .inserted : .updated,
+                RowVersion.next(after: new.version, mark: mark)
+            )
+        }
+        if let update = changes.updated.first {
+            let version = RowVersion.next(after: update.baseVersion, mark: mark)
+            return row(update.row.layout, update.row.key, .updated, version)
+        }
+        return changes.deleted.first.flatMap { row($0.layout, $0.key, .deleted, $0.baseVersion) }
     }
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }

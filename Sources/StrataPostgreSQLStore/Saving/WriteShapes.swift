@@ -235,7 +235,8 @@ final class WriteShape: Sendable {
     ///
     /// Who leaves an ordered relationship leaves its position too, and gets another in the next one.
     ///
-    /// The statement fails with 22012, a division by zero, if it finds fewer rows than its last parameter says: they are locked, so none can
+    /// The last parameter is the mark of the new versions. The statement fails with 22012, a division by zero, if it finds fewer rows than the
+    /// parameter before it says: they are locked, so none can
     /// have changed, unless a program of somebody else's keeps them from being written.
     init(updating entity: EntityMapping, _ key: UpdateKey, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { key.changed.contains($0) }
@@ -248,7 +249,8 @@ final class WriteShape: Sendable {
         #else
         let isCurrent = " AND t.\(naming.version) = u.c\(Self.version)"
         #endif
-        let sets = (["\(naming.version) = u.c\(Self.version) + 1"] + assignments + orders).joined(separator: ", ")
+        let next = naming.nextVersion(of: "u.c\(Self.version)", mark: parameters.types.count + 2)
+        let sets = (["\(naming.version) = \(next)"] + assignments + orders).joined(separator: ", ")
         sql = """
             WITH written AS (UPDATE \(entity.table) AS t SET \(sets) FROM \(parameters.table)
             WHERE t.\(naming.key) = u.c\(Self.key)\(isCurrent) RETURNING 1)

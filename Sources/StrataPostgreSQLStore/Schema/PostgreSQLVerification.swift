@@ -107,7 +107,7 @@ package struct PostgreSQLVerification {
         try count(
             """
             SELECT pg_catalog.count(*) FROM \(table.name), \(PostgreSQLSchema.sequence(table)) AS s WHERE \(naming.key) < 1
-            OR \(naming.key) >= s.last_value + CASE WHEN s.is_called THEN \(PostgreSQLSchema.keyBlock) ELSE 0 END
+            OR \(naming.key) % (1::bigint << \(KeyTimeline.numberBits)) >= s.last_value + CASE WHEN s.is_called THEN \(PostgreSQLSchema.keyBlock) ELSE 0 END
             """
         ) { "\($0) rows of \(table.name.raw) have keys that were not given yet" }
     }

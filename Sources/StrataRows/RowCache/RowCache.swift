@@ -12,6 +12,10 @@ import StrataLocks
 /// arrival, and a removal is remembered, with the version that it removed, as long as a read or save that began before it is
 /// under way. Derived values change without a new version: there a change counts as a removal.
 ///
+/// Versions tell the order of rows within one history of the store. A server that was set back, or replaced by one that has lost
+/// something, begins another, in which a lower version may be the newer one. So all rows are forgotten then (``removeAll()``), and what a read
+/// that had begun before brings takes the place of nothing that is here.
+///
 /// Rows that nobody outside the cache holds are kept until all rows take more memory than ``limit``, and then the oldest of them go, so
 /// that an import of millions of rows does not keep them; but not rows younger than a read under way, which could bring an older version of
 /// them. See `RowCache+Limit.swift`.
@@ -272,7 +276,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Forgets every row, as ``invalidate(_:root:)`` does single ones.
+    /// Forgets every row, as ``invalidate(_:root:)`` does single ones: they may be of a history that the store has lost.
     package func removeAll() {
         state.withLock { state in
             state.commit += 1
@@ -301,12 +305,18 @@ extension RowCache.State {
         sweepIfGrown()
         let table = table(root)
         let isForgotten = forgot(root, since: read)
+        let hasStartedAnew = forgottenAll > read.commit
         let before = table.count
         table.reserve(max(0, rows.count - before))
         for index in rows.indices {
             let row = rows[index]
             let key = UnsafeRow(row).header.pointee.key
             var wasTold = false
+            if hasStartedAnew, let known = table[key] {
+                rows[index] = Unmanaged.passRetained(known)
+                row.release()
+                continue
+            }
             if isForgotten || !removals.isEmpty {
                 let removed = removals[RowCache.RemovedKey(root: root, key: key)]?.commit ?? 0
                 if isForgotten || removed > read.commit {

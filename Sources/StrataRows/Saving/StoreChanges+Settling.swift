@@ -19,9 +19,11 @@ extension StoreChanges {
         }
         for (row, key) in zip(inserted, result.insertedKeys) {
             row.setKey(key)
-            settle(row, version: row.version + 1)
+            settle(row, version: RowVersion.next(after: row.version, mark: result.versionMark))
         }
-        for update in updated { settle(update.row, version: update.baseVersion + 1) }
+        for update in updated {
+            settle(update.row, version: RowVersion.next(after: update.baseVersion, mark: result.versionMark))
+        }
         return keys
     }
 }

@@ -1,5 +1,5 @@
 /// What a store reports after it has committed.
-package struct StoreSaveResult {
+package struct StoreSaveResult: Sendable {
     /// The permanent key of each inserted row, in the order of `inserted`.
     package var insertedKeys: [Int64] = []
     /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
@@ -7,6 +7,8 @@ package struct StoreSaveResult {
     package var reread: [Row] = []
     /// The number of the transaction that the history has recorded; `nil` if none was.
     package var historyNumber: Int64?
+    /// What the versions that the save has written have in their lower bits, see ``RowVersion``; `nil` if they are counted.
+    package var versionMark: Int64?
 
     package init(insertedKeys: [Int64] = [], reread: [Row] = []) {
         self.insertedKeys = insertedKeys

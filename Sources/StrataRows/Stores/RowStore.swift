@@ -35,8 +35,8 @@ package protocol RowStore: RowSource {
     /// Writes all of `changes` in one transaction, or nothing.
     ///
     /// The store checks each base version in the very statement that writes, so no other writer can slip between. A row
-    /// is written with the version after its base version; a new row with the version after its own, which is 1 unless
-    /// the row was there before.
+    /// is written with the version after its base version; a new row with the version after its own, which is 0 unless
+    /// the row was there before. What the next version is the engine decides, see ``RowVersion``.
     ///
     /// - Parameters:
     ///   - changes: What to write.

@@ -272,7 +272,7 @@ struct ReadRows: Sendable {
         began = LastingRead(store)
         root = plan.layout.rootNumber
         var rows = try store.reader.rows(for: plan)
-        store.cache.offer(&rows, root: root, read: began.read)
+        store.offer(&rows, root: root, read: began.read)
         self.rows = rows
     }
 
@@ -281,7 +281,7 @@ struct ReadRows: Sendable {
         began = LastingRead(store)
         root = layout.rootNumber
         var rows = try store.reader.rows(forKeys: keys, in: layout, control)
-        store.cache.offer(&rows, root: root, read: began.read)
+        store.offer(&rows, root: root, read: began.read)
         self.rows = rows
     }
 
@@ -335,7 +335,7 @@ struct ReadMemberships: Sendable {
     ) throws {
         began = LastingRead(store)
         var found = try store.reader.memberships(of: slot, ownedBy: owners, control)
-        store.cache.offer(&found.rows, root: memberRoot, read: began.read)
+        store.offer(&found.rows, root: memberRoot, read: began.read)
         self.found = found
     }
 

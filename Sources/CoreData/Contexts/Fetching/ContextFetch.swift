@@ -245,7 +245,7 @@ struct ContextFetch {
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits
         var rows = try store.reader.rows(for: plan.asked(ofStore: store.number))
-        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        store.offer(&rows, root: plan.layout.rootNumber, read: read)
         return (rows, commits)
     }
 

@@ -19,6 +19,9 @@ extension NSManagedObjectContext {
     /// stores since (``NSPersistentStoreCoordinator/setMetadata(_:for:)``); that costs next to nothing. With changes it
     /// writes the metadata of the stores that have changes.
     ///
+    /// If the last save ended in doubt (134030 with `NSPersistentStoreSaveInDoubtKey`), the context first asks the store what has become of it.
+    /// What was committed counts as saved then, is announced as saved, and is not stored once more.
+    ///
     /// See <doc:Saving>.
     ///
     /// ```swift
@@ -28,7 +31,9 @@ extension NSManagedObjectContext {
     ///
     /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
     ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
-    ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long.
+    ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long, and
+    ///   `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as nobody can tell whether the last save was committed.
+    ///   `managedObjectMerge` (133020), too, if that was committed although its new objects were dropped here since.
     public func save() throws {
         assertCurrent(#function)
         guard !saving.isSaving else {
@@ -52,7 +57,10 @@ extension NSManagedObjectContext {
         saving.begin()
         defer { saving.end() }
         let save = ContextSave(self, coordinator)
-        try measured(.save, nil, entersScope: false, rows: { save.savedCount }, save.run)
+        try measured(.save, nil, entersScope: false, rows: { save.savedCount }) {
+            if saving.doubt != nil { try ContextSave(self, coordinator).settleDoubt() }
+            try save.run()
+        }
     }
 
     /// Whether there are changes to be saved, or versions to be checked.
@@ -73,10 +81,10 @@ extension NSManagedObjectContext {
 ///
 /// Lives for one call of ``NSManagedObjectContext/save()``, inside the context's scope.
 struct ContextSave {
-    private let context: NSManagedObjectContext
+    let context: NSManagedObjectContext
     private let coordinator: NSPersistentStoreCoordinator
     /// What was saved so far, over all attempts and stores.
-    private let saved = SavedChanges()
+    let saved = SavedChanges()
 
     init(_ context: NSManagedObjectContext, _ coordinator: NSPersistentStoreCoordinator) {
         self.context = context
@@ -228,6 +236,7 @@ struct ContextSave {
                 do {
                     conflicts = try ConfinementScope.enter(context) { try coordinator.save(plan) }
                 } catch {
+                    context.saving.doubt = plan.doubt
                     takeOver(plan, before)
                     throw error
                 }
@@ -328,7 +337,7 @@ struct ContextSave {
     }
 
     /// Tells the objects and everybody else what was saved.
-    private func announce() {
+    func announce() {
         #if FaultPoints
         FaultPoint.saveAnnouncing.pass()
         #endif

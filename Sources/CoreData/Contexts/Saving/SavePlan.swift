@@ -30,7 +30,7 @@ final class SavePlan {
             case .missing(let target, let root):
                 store.cache.invalidate(CollectionOfOne(target.key), root: root)
             case .version(_, _, _, var row?), .constraint(_, _, _, var row?):
-                store.cache.offer(&row, root: row.layout.rootNumber, read: read)
+                store.offer(&row, root: row.layout.rootNumber, read: read)
             case .constraint: break
             }
         }
@@ -82,6 +82,20 @@ final class SavePlan {
     private(set) var historyNumbers: [String: Int64] = [:]
     /// The indexes of the stores that have committed.
     private(set) var committed: Set<Int> = []
+    /// What one of the stores could not tell whether it has committed it.
+    private(set) var doubt: SaveDoubt?
+
+    /// Notes that a store cannot tell whether it has committed its changes.
+    ///
+    /// - Returns: The error that the caller sees.
+    func note(_ doubt: SaveInDoubt, of store: OpenStore, _ changes: StoreChanges) -> CocoaError {
+        self.doubt = SaveDoubt(doubt, self, store, changes)
+        return self.doubt?.error
+            ?? doubt.error(
+                of: store,
+                "The changes are kept as unsaved ones. Read the objects anew before you save them again."
+            )
+    }
 
     /// Makes the change sets of a context.
     ///

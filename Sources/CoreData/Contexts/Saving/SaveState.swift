@@ -11,6 +11,8 @@ struct SaveState {
     private(set) var isSaving = false
     /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
     private(set) var count = 0
+    /// A save of which nobody could tell whether it was committed; the next one asks for it first.
+    var doubt: SaveDoubt?
     /// Gathers what is saved, for a save that lets other contexts merge it.
     var collector: SaveCollector?
     /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.

@@ -22,7 +22,7 @@ extension NSManagedObjectContext {
             let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
             return isGone ? nil : base.under(object.key)
         }
-        guard base.version < newest.version, base.layout === newest.layout,
+        guard RowVersion.isOvertaken(base.version, by: newest.version), base.layout === newest.layout,
             object.layout.slots.contains(where: { !child.hasSameValue(base, newest, $0) }),
             !hasAccepted(RowName(object), from: base.version, to: newest.version)
         else { return newest }
@@ -59,7 +59,8 @@ extension NSManagedObjectContext {
         _ slots: SlotSet?
     ) -> Bool {
         guard child.parentConflictPolicy == nil, !target.isFault, !object.isFault, target.key > 0,
-            let base = object.baseRow, let newer = target.baseRow, base.version < newer.version,
+            let base = object.baseRow, let newer = target.baseRow,
+            RowVersion.isOvertaken(base.version, by: newer.version),
             target.current?.buffer !== base.buffer
         else { return false }
         let isChanged = target.layout.slots.contains { slot in

@@ -1,0 +1,280 @@
+import Foundation
+import StrataRows
+
+/// A save of a context of which nobody could tell whether it was committed, and that the context asks for before it saves again.
+///
+/// It keeps what the save has handed to the store, as that was then: the objects may change until the store answers. Confined to the
+/// queue of the context.
+final class SaveDoubt {
+    /// An object that the save has written, as it was then.
+    private struct Written {
+        let object: NSManagedObject
+        /// The row that was handed over; `nil` for an object that was deleted, or whose row was not written.
+        let row: Row?
+        let toMany: [ToManyState?]
+        let wasInserted: Bool
+        let wasDeleted: Bool
+        let storeIndex: Int32
+    }
+
+    private let plan: SavePlan
+    private let store: OpenStore
+    private let doubt: SaveInDoubt
+    /// With copies of the rows, which no object changes any more.
+    private let changes: StoreChanges
+    private var written: [Written] = []
+    /// What fetches have made of rows of new objects meanwhile, and those objects.
+    private var doubles: [(double: Double, object: NSManagedObject)] = []
+
+    /// Notes a save in doubt, before anything in the context changes again.
+    ///
+    /// - Returns: `nil` if the store can never tell.
+    init?(_ doubt: SaveInDoubt, _ plan: SavePlan, _ store: OpenStore, _ changes: StoreChanges) {
+        guard doubt.settling != nil else { return nil }
+        (self.doubt, self.plan, self.store) = (doubt, plan, store)
+        var copies: [ObjectIdentifier: Row] = [:]
+        func copy(_ row: Row) -> Row {
+            let copy = row.copy()
+            copies[ObjectIdentifier(row.buffer)] = copy
+            return copy
+        }
+        var kept = changes
+        kept.inserted = changes.inserted.map(copy)
+        kept.updated = changes.updated.map {
+            RowUpdate(row: copy($0.row), baseVersion: $0.baseVersion, changed: $0.changed)
+        }
+        self.changes = kept
+        for object in plan.context.changeTracker.objects where object.flags.isDisjoint(with: .gone) {
+            let storeIndex = plan.storeIndexOfInserted(object)
+            guard Int(storeIndex) == store.index else { continue }
+            written.append(
+                Written(
+                    object: object,
+                    row: object.current.flatMap { copies[ObjectIdentifier($0.buffer)] },
+                    toMany: object.extras?.toMany ?? [],
+                    wasInserted: object.isInserted,
+                    wasDeleted: object.isDeleted,
+                    storeIndex: storeIndex
+                )
+            )
+        }
+    }
+
+    /// The error that the caller sees.
+    func error(_ doubt: SaveInDoubt) -> CocoaError {
+        doubt.error(
+            of: store,
+            "The changes are kept as unsaved ones. Save again: the context then asks first what has become of it. A context that was reset asks no more."
+        )
+    }
+
+    var error: CocoaError { error(doubt) }
+
+    /// Asks what has become of the save.
+    ///
+    /// - Returns: Whether it was committed.
+    /// - Throws: The error of a save in doubt, as long as nobody can tell.
+    func ask() throws -> Bool {
+        do {
+            return try doubt.settling?() ?? false
+        } catch let doubt as SaveInDoubt {
+            throw error(doubt)
+        }
+    }
+
+    /// Takes what was committed for saved: what an object has changed since is a change upon that.
+    ///
+    /// - Parameter saved: Gets the objects that were saved.
+    /// - Returns: Whether a new object was saved that the context has dropped since.
+    func takeOver(_ saved: SavedChanges) -> Bool {
+        let context = plan.context
+        // Others may have written since; the rows are read again by who needs them.
+        store.cache.forget(changes)
+        plan.didCommit(doubt.result, to: store, changes)
+        let permanent = plan.permanentKeys
+        var hasDropped = false
+        for written in written {
+            guard written.object.context === context, written.object.flags.isDisjoint(with: .gone) else {
+                if written.wasInserted, !written.wasDeleted { hasDropped = true }
+                continue
+            }
+            takeOver(written, permanent, saved)
+        }
+        context.downward.noteState()
+        if permanent.count > 0 {
+            for written in written where written.object.context === context {
+                written.object.replaceReferences(permanent)
+            }
+            for object in context.changeTracker.objects { object.replaceReferences(permanent) }
+        }
+        // By now all go by the keys that a fetch goes by.
+        for (double, object) in doubles { double.move(to: object) }
+        doubles = []
+        for row in doubt.result.reread { saved.reread.append(context.takeReread(row, store)) }
+        for object in context.changeTracker.objects where !object.hasChanges { object.flags.remove(.listed) }
+        context.changeTracker.keepChanges(context.changeTracker.objects.filter { $0.hasChanges })
+        return hasDropped
+    }
+
+    private func takeOver(_ written: Written, _ permanent: KeyMap<Int64>, _ saved: SavedChanges) {
+        let (context, object) = (plan.context, written.object)
+        if written.wasDeleted {
+            guard object.isDeleted else { return }
+            if !written.wasInserted {
+                saved.deleted.append(object)
+                context.noteDeleted(object)
+            }
+            object.flags.remove(.listed)
+            return context.bury(object)
+        }
+        let isChanged = hasChanged(written)
+        if written.wasInserted {
+            if object.key < 0, let key = permanent[object.key] {
+                if let double = Double(of: object, key, written.storeIndex, context) { doubles.append((double, object)) }
+                // Changes that are not saved yet may name it by the key that it had.
+                context.identityMap.note(permanentKey: key, for: object.key)
+                context.refile(object, key: key, storeIndex: written.storeIndex)
+            }
+            saved.inserted.append(object)
+        } else {
+            saved.updated.append(object)
+        }
+        guard isChanged else {
+            if let row = written.row {
+                object.flags.remove(.rowShared)
+                object.current = row
+                object.extras?.forgetDecoded()
+            }
+            context.noteWritten(object)
+            return object.commit()
+        }
+        guard let row = written.row else { return object.settleRelationships(written.toMany) }
+        object.flags.remove(.inserted)
+        // Whoever has read the row since has it as it is.
+        if !written.wasInserted, let known = object.baseRow, known.version >= row.version { return }
+        if object.flags.contains(.ownsRow) || written.wasInserted {
+            object.unshareRow()
+            object.current?.setKey(row.key)
+            object.current?.setVersion(row.version)
+            object.flags.insert(.ownsRow)
+            object.writableExtras.base = row
+            if object.flags.isDisjoint(with: .deleted) { object.flags.insert(.updated) }
+        } else {
+            // What was changed was dropped, and is stored all the same.
+            object.rebase(onto: row)
+        }
+        object.settleRelationships(written.toMany)
+        if object.hasChanges { context.list(object) }
+    }
+
+    /// An object that a fetch has made of the row of a new object, before it was known that the two are one.
+    private struct Double {
+        private let object: NSManagedObject
+        private let flags: ObjectFlags
+        private let row: Row?
+        private let changed: SlotSet
+        private let toMany: [ToManyState?]
+
+        private var hasChanges: Bool { !flags.isDisjoint(with: [.updated, .deleted]) }
+
+        /// Takes it out of its context; `nil` if there is none.
+        init?(of new: NSManagedObject, _ key: Int64, _ storeIndex: Int32, _ context: NSManagedObjectContext) {
+            guard let object = context.registered(key: key, layout: new.layout, storeIndex: storeIndex), object !== new
+            else { return nil }
+            (self.object, flags, row) = (object, object.flags, object.current)
+            changed = object.changedSlotSet()
+            toMany = object.extras?.toMany ?? []
+            object.flags.remove(.listed)
+            context.unregister(object)
+            object.discardChanges()
+            object.flags.insert(.gone)
+        }
+
+        /// Makes what was changed there a change of the object that stays.
+        func move(to new: NSManagedObject) {
+            guard hasChanges else { return }
+            if let row {
+                for slot in new.layout.slots where changed.contains(slot.index) { new.take(slot, from: row) }
+            }
+            for index in toMany.indices {
+                guard let other = toMany[index], other.hasChanges else { continue }
+                let extras = new.writableExtras
+                var state = extras.toMany[index] ?? ToManyState(isOrdered: other.isOrdered)
+                for member in other.addedInOrder { state.add(member) }
+                for member in other.removed { state.remove(member) }
+                extras.toMany[index] = state
+                new.markUpdated()
+            }
+            if flags.contains(.deleted) { new.context?.delete(new) }
+        }
+    }
+
+    /// Whether an object is not what the save has handed over any more.
+    private func hasChanged(_ written: Written) -> Bool {
+        let object = written.object
+        guard object.flags.isDisjoint(with: [.deleted, .fault]), object.isInserted == written.wasInserted,
+            object.hasChanges
+        else { return true }
+        if let row = written.row {
+            guard let current = object.current,
+                object.layout.slots.allSatisfy({ row.hasSameValue(as: current, in: $0) || isSameReference(row, current, $0) })
+            else { return true }
+        } else if !object.changedSlotSet().isEmpty {
+            return true
+        }
+        let states = object.extras?.toMany ?? []
+        return object.layout.toMany.indices.contains { index in
+            let before = written.toMany.indices.contains(index) ? written.toMany[index] : nil
+            let now = states.indices.contains(index) ? states[index] : nil
+            return now.map { $0.differs(from: before) } ?? (before?.hasChanges ?? false)
+        }
+    }
+
+    /// Whether a relationship of an object leads to an object that had no permanent key yet.
+    private func isSameReference(_ row: Row, _ current: Row, _ slot: Slot) -> Bool {
+        guard slot.kind == .reference, let new = row.reference(slot), let old = current.reference(slot), old.key < 0
+        else { return false }
+        return plan.permanentKeys[old.key] == new.key
+    }
+}
+
+extension NSManagedObject {
+    /// Takes changes of to-many relationships for saved that were handed to a store, and keeps those that were made since.
+    fileprivate final func settleRelationships(_ saved: [ToManyState?]) {
+        guard let extras else { return }
+        for index in extras.toMany.indices where saved.indices.contains(index) {
+            guard let before = saved[index], before.hasChanges else { continue }
+            var state = extras.toMany[index] ?? ToManyState(isOrdered: before.isOrdered)
+            state.settle(before)
+            extras.toMany[index] = state
+        }
+    }
+}
+
+extension ContextSave {
+    /// Asks what has become of a save that was in doubt, and takes it for saved if it was committed.
+    ///
+    /// - Throws: The error of a save in doubt, as long as nobody can tell; `managedObjectMerge` (133020) if it was committed, and the context
+    ///   has dropped new objects of it meanwhile: what is to be saved now may be the same once more.
+    func settleDoubt() throws {
+        guard let doubt = context.saving.doubt else { return }
+        let isCommitted = try ConfinementScope.enter(context) { try doubt.ask() }
+        context.saving.doubt = nil
+        guard isCommitted else { return }
+        let hasDropped = doubt.takeOver(saved)
+        context.checkInvariants()
+        if !saved.isEmpty {
+            context.post(.willSave)
+            announce()
+            if !context.saving.isSaving { context.saving.begin() }
+        }
+        guard hasDropped else { return }
+        throw CocoaError(
+            .managedObjectMerge,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "An earlier save of \(context.describedName), which was in doubt, was committed after all, though its new objects were dropped here since. Nothing of this save was written. Look at what is stored, and save what is still missing."
+            ]
+        )
+    }
+}

@@ -1,0 +1,171 @@
+import CoreData
+import CoreDataPostgreSQL
+import Expectations
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+/// What becomes of objects whose rows an asynchronous failover has lost, in a process that goes on.
+@Suite("PostgreSQL stores that have lost acknowledged saves", .enabled(if: Server.isThere))
+struct LostSavesTests {
+    /// A process that has saved what its replica never heard of, and goes on with that replica.
+    private final class LostTime {
+        let primary: PrivateServer
+        let replica: PrivateServer
+        let stack: ServerStack
+        let context: NSManagedObjectContext
+
+        init(history: Bool) throws {
+            primary = try PrivateServer(["synchronous_commit=on"])
+            replica = try PrivateServer(following: primary)
+            let place = "postgresql:///strata?host=\(primary.folder),\(replica.folder)&user=strata&schema=shop"
+            stack = try ServerStack(try require(URL(string: place)), history: history)
+            context = stack.context()
+        }
+
+        /// What the primary does from now on the replica never hears of.
+        func part() throws {
+            try replica.catchUp(with: primary)
+            try replica.halt()
+        }
+
+        /// Has the replica take the primary's place.
+        ///
+        /// - Returns: Another process, which knows nothing of what was lost.
+        func failOver() throws -> ServerStack {
+            try primary.halt()
+            try replica.resume()
+            try replica.promote()
+            return try ServerStack(replica.url)
+        }
+
+        func city() throws -> NSManagedObject {
+            try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+        }
+
+        /// A new city that is saved.
+        func insert(_ name: String) throws -> NSManagedObject {
+            let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+            city.setValue(name, forKey: "name")
+            try context.save()
+            return city
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a change upon a lost save finds the conflict with somebody else's as many saves later`(history: Bool) throws {
+        let time = try LostTime(history: history)
+        try time.stack.insert("Rome")
+        try time.part()
+        let city = try time.context.performAndWait {
+            let city = try time.city()
+            city.setValue("Lost", forKey: "name")
+            try time.context.save()
+            return city
+        }
+        let others = try time.failOver()
+        try others.rename("Roma")
+        try time.context.performAndWait {
+            city.setValue(7, forKey: "population")
+            let error = expectThrows(CocoaError.self) { try time.context.save() }
+            expectEqual(error?.code, .managedObjectMerge)
+            time.context.rollback()
+            time.context.refresh(city, mergeChanges: false)
+            expectEqual(city.value(forKey: "name") as? String, "Roma")
+            city.setValue(7, forKey: "population")
+            try time.context.save()
+        }
+        try expectEqual(time.replica.text("SELECT name || population FROM city"), "Roma7")
+    }
+
+    @Test func `a batch update that is lost is not taken for somebody else's`() throws {
+        let time = try LostTime(history: false)
+        try time.stack.insert("Rome")
+        try time.part()
+        func update(_ stack: ServerStack, _ name: String) throws {
+            let context = stack.context()
+            try context.performAndWait {
+                let request = NSBatchUpdateRequest(entityName: "City")
+                request.propertiesToUpdate = ["name": name]
+                try context.execute(request)
+            }
+        }
+        try update(time.stack, "Lost")
+        let city = try time.context.performAndWait { try time.city() }
+        time.context.performAndWait { expectEqual(city.value(forKey: "name") as? String, "Lost") }
+        try update(time.failOver(), "Roma")
+        time.context.performAndWait {
+            city.setValue(7, forKey: "population")
+            let error = expectThrows(CocoaError.self) { try time.context.save() }
+            expectEqual(error?.code, .managedObjectMerge)
+        }
+        try expectEqual(time.replica.text("SELECT name || coalesce(population, 0) FROM city"), "Roma0")
+    }
+
+    /// What a process does to an object whose row is lost.
+    enum Deed: CaseIterable { case change, delete }
+
+    @Test(arguments: Deed.allCases, [true, false])
+    func `an object whose row is lost never touches somebody else's new row`(_ deed: Deed, history: Bool) throws {
+        for policy in [NSMergePolicy.error, .mergeByPropertyObjectTrump, .overwrite, .mergeByPropertyStoreTrump] {
+            let time = try LostTime(history: history)
+            try time.part()
+            let city = try time.context.performAndWait { try time.insert("Lost") }
+            let others = try time.failOver()
+            try others.insert("Riga")
+            let theirs = try require(try time.replica.text("SELECT strata_id || ' ' || strata_version FROM city"))
+            time.context.performAndWait {
+                time.context.mergePolicy = policy
+                switch deed {
+                case .change: city.setValue("Mine", forKey: "name")
+                case .delete: time.context.delete(city)
+                }
+                try? time.context.save()
+            }
+            let key = try require(theirs.split(separator: " ").first)
+            try expectEqual(
+                time.replica.text("SELECT name || ' ' || strata_version FROM city WHERE strata_id = \(key)"),
+                "Riga " + theirs.split(separator: " ")[1]
+            )
+            try expectEqual(PostgreSQLStore.problems(at: time.replica.url, GuideModel.make()), [])
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `what is read after a failover is what the server says`(history: Bool) throws {
+        let time = try LostTime(history: history)
+        try time.stack.insert("Rome")
+        try time.part()
+        let lost = try time.context.performAndWait {
+            let city = try time.city()
+            city.setValue("Roma", forKey: "name")
+            try time.context.save()
+            city.setValue("Lost", forKey: "name")
+            let lost = try time.insert("Gone")
+            return lost.objectID
+        }
+        let others = try time.failOver()
+        try expectEqual(others.cities(), ["Rome"])
+        for staleness in [-1.0, 0] {
+            let reader = time.stack.context()
+            reader.performAndWait { reader.stalenessInterval = staleness }
+            try expectEqual(Cities.fetched(reader), ["Rome"])
+            try reader.performAndWait {
+                expectThrows(CocoaError.self) { try reader.existingObject(with: lost) }
+                let city = try require(reader.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+                expectEqual(city.value(forKey: "name") as? String, "Rome")
+            }
+        }
+        // Whoever had read what is lost reads anew.
+        try time.context.performAndWait {
+            time.context.refreshAllObjects()
+            try expectEqual(
+                time.context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).map {
+                    $0.value(forKey: "name") as? String
+                },
+                ["Rome"]
+            )
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import Expectations
+import StrataRows
+import Testing
+
+@Suite("Versions of rows")
+struct RowVersionTests {
+    @Test func `an engine without marks counts`() {
+        expectEqual(RowVersion.next(after: 0, mark: nil), 1)
+        expectEqual(RowVersion.next(after: 41, mark: nil), 42)
+    }
+
+    @Test(arguments: [0, 1, 41, 1 << 28, 7 << 28 | 5] as [Int64])
+    func `a later version is the higher number, and two saves never give the same one`(_ base: Int64) {
+        let (one, other) = (RowVersion.next(after: base, mark: 3), RowVersion.next(after: base, mark: 4))
+        expect(one > base && other > base && one != other)
+        expect(RowVersion.next(after: one, mark: 1) > other)
+        expect(RowVersion.isOvertaken(base, by: one))
+        expect(!RowVersion.isOvertaken(one, by: base))
+        // Two histories, neither of which comes after the other.
+        expect(RowVersion.isOvertaken(one, by: other) && RowVersion.isOvertaken(other, by: one))
+        expect(!RowVersion.isOvertaken(one, by: one))
+    }
+
+    @Test func `versions that are counted are overtaken by higher ones only`() {
+        expect(RowVersion.isOvertaken(1, by: 2))
+        expect(!RowVersion.isOvertaken(2, by: 1))
+        expect(!RowVersion.isOvertaken(-1, by: -1))
+    }
+
+    @Test func `a mark is never nothing, and has the bits that there are for it`() {
+        expectEqual(RowVersion.mark(0), 1)
+        expectEqual(RowVersion.mark(.max), 1 << 28 - 1)
+    }
+}
