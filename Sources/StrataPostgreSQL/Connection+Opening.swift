@@ -173,7 +173,11 @@ extension Connection {
         let whole = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
         guard let found = whole.firstMatch(of: #/:  ([0-9A-Z]{5}): /#) else {
             // Who takes a connection, and closes it without a word, is about to stop or to start again.
-            throw PostgreSQLError(.connection, sqlState: hasSpoken ? PostgreSQLError.cutOff : PostgreSQLError.unreached, message)
+            throw PostgreSQLError(
+                .connection,
+                sqlState: hasSpoken ? PostgreSQLError.cutOff : PostgreSQLError.unreached,
+                message
+            )
         }
         throw PostgreSQLError(
             .connection,

@@ -95,7 +95,7 @@ struct PortedAppTests {
             chapter.read()
             chapter.read()
         } _: { context in
-            let chapter = try require(try context.fetch(Chapter.fetchRequest()).first)
+            let chapter = try require(try context.fetch(Chapter.fetchRequest() as NSFetchRequest<Chapter>).first)
             expectEqual(chapter.number, 3)
             expectEqual(chapter.text, "It was a dark and stormy night")
             expect(chapter.tags == ["opening"] && chapter.kind == .picture && chapter.timesRead == 2)

@@ -65,8 +65,14 @@ struct SourcePorterTests {
     @Test(arguments: [
         ("let k = NSStringFromSelector(#selector(getter: Venue.name))", "let k = \"name\""),
         ("let k = NSStringFromSelector(#selector(getter: name))", "let k = \"name\""),
-        ("let r = m.template(\"a\")! as! NSFetchRequest<Venue>\n", "let r = m.template(\"a\")!.typed(as: Venue.self)\n"),
-        ("let r = Venue.fetchRequest() as! NSFetchRequest<App.Venue>", "let r = Venue.fetchRequest().typed(as: App.Venue.self)"),
+        (
+            "let r = m.template(\"a\")! as! NSFetchRequest<Venue>\n",
+            "let r = m.template(\"a\")!.typed(as: Venue.self)\n"
+        ),
+        (
+            "let r = Venue.fetchRequest() as! NSFetchRequest<App.Venue>",
+            "let r = Venue.fetchRequest().typed(as: App.Venue.self)"
+        ),
     ])
     func `names of getters and casts of requests are rewritten`(_ source: String, _ text: String) {
         let result = SourcePorter.port(source)

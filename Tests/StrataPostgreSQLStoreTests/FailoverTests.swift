@@ -191,7 +191,9 @@ struct FailoverTests {
                 return city
             }
             let oslo = insert("Oslo")
-            let rome = try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first { $0 !== oslo })
+            let rome = try require(
+                context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first { $0 !== oslo }
+            )
             rome.setValue(3, forKey: "population")
             proxy.closesWithFault.withLock { $0 = true }
             proxy.arm(fate == .committed ? .cutAfter : .cutBefore)

@@ -246,7 +246,8 @@ struct SaveInDoubtTests {
     }
 
     @Test(arguments: [true, false])
-    func `as long as nobody can tell the next save is in doubt as well, and nothing is stored`(isCommitted: Bool) throws {
+    func `as long as nobody can tell the next save is in doubt as well, and nothing is stored`(isCommitted: Bool) throws
+    {
         let guide = try Guide()
         try guide.context.performAndWait {
             City(context: guide.context).name = "Oslo"

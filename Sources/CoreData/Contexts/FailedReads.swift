@@ -63,7 +63,9 @@ struct FailedReads {
         failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = true
     }
 
-    /// The members of a relationship were read. What was added and removed before then lies on top of them.
+    /// The members of a relationship were read.
+    ///
+    /// What was added and removed before then lies on top of them.
     mutating func noteRead(_ slot: ToManySlot, of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .members(index: slot.index))] = nil
     }
@@ -139,10 +141,10 @@ extension NSManagedObjectContext {
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey: """
-                    Nothing was saved: \(objects[0].objectID)\(objects.count > 1 ? " and \(objects.count - 1) other objects" : "") could not be \
-                    read, and changes may have been computed from the values that are missing. Roll back, or read the objects \
-                    again before you save: \(error.localizedDescription)
-                    """,
+                Nothing was saved: \(objects[0].objectID)\(objects.count > 1 ? " and \(objects.count - 1) other objects" : "") could not be \
+                read, and changes may have been computed from the values that are missing. Roll back, or read the objects \
+                again before you save: \(error.localizedDescription)
+                """,
                 NSAffectedObjectsErrorKey: objects,
                 NSUnderlyingErrorKey: error,
             ]

@@ -10,7 +10,7 @@ extension NSManagedObject {
         var lines: [(name: String, value: String)] = layout.slots.map { ($0.name, described($0, in: current)) }
         lines += layout.toMany.map { ($0.name, described($0)) }
         if let values = extras?.transients {
-            lines += zip(layout.transients, values).map { ($0.name, $1.map { Self.short("\($0)") } ?? "nil") }
+            lines += zip(layout.transients, values).map { ($0.name, $1.map(Self.described) ?? "nil") }
         }
         lines.sort { $0.name < $1.name }
         return lines.map { "\n    \($0.name) = \($0.value)" }.joined() + "\n"
@@ -21,8 +21,18 @@ extension NSManagedObject {
         switch slot.kind {
         case .reference: return row.reference(slot).map { described($0) } ?? "nil"
         case .data: return "\(row.data(slot.word).count) bytes"
-        default: return row.anyValue(slot).map { Self.short("\($0)") } ?? "nil"
+        default: return row.anyValue(slot).map(Self.described) ?? "nil"
         }
+    }
+
+    /// A value as text.
+    ///
+    /// A date that no calendar reaches is told in seconds: its own description stops the program (Foundation on Linux).
+    private static func described(_ value: Any) -> String {
+        if let date = value as? Date, !(abs(date.timeIntervalSinceReferenceDate) < 1e12) {
+            return "\(date.timeIntervalSinceReferenceDate) seconds since the reference date"
+        }
+        return short("\(value)")
     }
 
     private func described(_ slot: ToManySlot) -> String {

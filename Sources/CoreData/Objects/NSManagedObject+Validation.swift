@@ -122,9 +122,11 @@ extension NSManagedObject {
     }
 
     /// The error of a value that a database would keep as none.
+    ///
+    /// It leaves a date out: the description of one that is no number stops the program (Foundation on Linux), and so would printing the error.
     private func noNumber(_ slot: Slot, _ value: Any?) -> CocoaError {
         slot.type == .date
-            ? validationError(.validationInvalidDate, slot.name, value, "has a date that is not a number")
+            ? validationError(.validationInvalidDate, slot.name, nil, "has a date that is not a number")
             : validationError(.managedObjectValidation, slot.name, value, "has a value that is not a number")
     }
 

@@ -149,9 +149,8 @@ open class NSManagedObject: NSObject {
 
     /// A request for the objects of this class, in any form.
     ///
-    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request where its
-    /// type is asked for, and else a typed one: that of the class, if it declares such a method as Xcode does, or that of
-    /// every class.
+    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request unless the class declares such a
+    /// method of its own, as Xcode's do, or a typed request is asked for.
     ///
     /// ```swift
     /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()
@@ -530,11 +529,12 @@ open class NSManagedObject: NSObject {
 extension NSManagedObject: NSFetchRequestResult {}
 
 extension NSFetchRequestResult where Self: NSManagedObject {
-    /// A typed request for the objects of this class: `let request = Venue.fetchRequest()`.
+    /// A typed request for the objects of this class, where one is asked for: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
     ///
     /// The entity is found when the request is executed, in the context's model.
     ///
     /// - Returns: A request for all objects of the class, subclasses included.
+    @_disfavoredOverload
     public static func fetchRequest() -> NSFetchRequest<Self> {
         NSFetchRequest<Self>(managedClass: self)
     }

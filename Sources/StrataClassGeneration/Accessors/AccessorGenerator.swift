@@ -148,13 +148,13 @@ package struct AccessorGenerator {
         let access = Self.modifier(member.access)
         let setterAccess = Self.modifier(member.setterAccess)
         return """
-            nonisolated private static let _slot\(number) = CoreData.ManagedProperty<\(type)>("\(member.name)")
-            @_silgen_name("\(getter)")
-            \(access)final func _managedGet\(number)() -> \(type) { managedValue(Self._slot\(number)) }
-            @_silgen_name("\(setter)")
-            \(setterAccess)final func _managedSet\(number)(_ value: consuming \(type)) { setManagedValue(value, Self._slot\(number)) }
+                nonisolated private static let _slot\(number) = CoreData.ManagedProperty<\(type)>("\(member.name)")
+                @_silgen_name("\(getter)")
+                \(access)final func _managedGet\(number)() -> \(type) { managedValue(Self._slot\(number)) }
+                @_silgen_name("\(setter)")
+                \(setterAccess)final func _managedSet\(number)(_ value: consuming \(type)) { setManagedValue(value, Self._slot\(number)) }
 
-        """
+            """
     }
 
     /// What a definition begins with, to be as visible as its declaration: the optimiser refuses another linkage.

@@ -173,7 +173,10 @@ package struct SourcePorter {
         case "func", "var", "let", "struct", "enum", "protocol", "actor", "subscript": nextScope = .other
         case "init": initialiser(at: index)
         case "override" where scopes.last == .extensionBody:
-            remark(token, "an override in an extension needs the Objective-C runtime; move it into the body of the class")
+            remark(
+                token,
+                "an override in an extension needs the Objective-C runtime; move it into the body of the class"
+            )
         case "as": return cast(at: index)
         case "NSStringFromSelector": return nameOfGetter(at: index)
         case "Foundation" where isFollowed(index, by: [".", "ValueTransformer"]):

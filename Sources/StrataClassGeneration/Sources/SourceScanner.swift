@@ -30,7 +30,10 @@ struct SourceScanner {
 
     /// Reads declarations up to the brace that closes the type around them.
     ///
-    /// - Parameter access: How far members can be seen that do not say so themselves.
+    /// - Parameters:
+    ///   - path: The names of the types around the declarations.
+    ///   - isHidden: Whether one of those types is private.
+    ///   - access: How far members can be seen that do not say so themselves.
     private mutating func scanMembers(of path: [String], isHidden: Bool, access: String?) {
         var isManaged = false
         while let token = cursor.current, token.text != "}" {
@@ -86,8 +89,10 @@ struct SourceScanner {
     /// How far a declaration can be seen from other modules; `public` for an open one.
     ///
     /// - Parameters:
+    ///   - header: The declaration.
     ///   - ofSetter: Whether a setter's own access is asked for, as in `internal(set)`, in place of the declaration's.
     ///   - inherited: The access of one that says nothing.
+    /// - Returns: The modifier; `nil` for none.
     private func access(
         of header: DeclarationHeader,
         ofSetter: Bool = false,

@@ -31,7 +31,7 @@ struct InMemoryBatch {
         if let count = insertion.rows.count { insertion.making?.expect(count) }
         var rows: [GivenRow] = []
         var counter = RowCounter(insertion.making)
-        while let given = try insertion.rows.next() {
+        while let given = try insertion.nextRow() {
             if let control = insertion.control, control.isCancelled { throw CancellationError() }
             rows.append(given)
             counter.count()

@@ -215,7 +215,8 @@ struct WrittenRow {
         // No other row has had the key. Others may have changed this one since.
         case (.inserted, let current): return current != nil
         // There is one version after another.
-        case (.updated, let current?) where current >> RowVersion.markBits <= version >> RowVersion.markBits: return false
+        case (.updated, let current?) where current >> RowVersion.markBits <= version >> RowVersion.markBits:
+            return false
         case (.deleted, _?): return false
         default: return nil
         }

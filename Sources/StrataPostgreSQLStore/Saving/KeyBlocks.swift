@@ -122,7 +122,9 @@ final class KeyBlocks: Sendable {
             FROM (SELECT pg_catalog.nextval($1::text::regclass) AS key FROM pg_catalog.generate_series(1, $2) OFFSET 0) AS n
             """
         let timeline = connection.timeline ?? 1
-        let values: [PostgreSQLValue] = [.text(sequence.description), .int8(blocks), .int8(KeyTimeline.first(timeline))]
+        let values: [PostgreSQLValue] = [
+            .text(sequence.description), .int8(blocks), .int8(KeyTimeline.first(timeline)),
+        ]
         // Planned each time: a plan that was made while the table was small would read all of it. Behind a pooler nothing is prepared anyway.
         let drawn =
             connection.isPooled

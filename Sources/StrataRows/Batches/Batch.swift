@@ -99,6 +99,20 @@ package struct BatchInsertion {
         self.making = making
     }
 
+    /// The next row; `nil` after the last one.
+    ///
+    /// - Returns: A row whose numbers are numbers.
+    /// - Throws: What is wrong with the row.
+    package func nextRow() throws -> GivenRow? {
+        guard let given = try rows.next() else { return nil }
+        if let slot = given.row.slotWithoutNumber {
+            throw CocoaError.refused(
+                "A batch insert of \(layout.name) is refused: the value of \"\(slot.name)\" is not a number, which no store keeps."
+            )
+        }
+        return given
+    }
+
     /// Makes all rows, which may run the user's code, and tells whoever follows that.
     ///
     /// - Parameter body: Called with each row.
@@ -106,13 +120,8 @@ package struct BatchInsertion {
     package func makeRows(_ body: (GivenRow) throws -> Void) throws {
         if let count = rows.count { making?.expect(count) }
         var counter = RowCounter(making)
-        while let given = try rows.next() {
+        while let given = try nextRow() {
             if let control, control.isCancelled { throw CancellationError() }
-            if let slot = given.row.slotWithoutNumber {
-                throw CocoaError.refused(
-                    "A batch insert of \(layout.name) is refused: the value of \"\(slot.name)\" is not a number, which no store keeps."
-                )
-            }
             try body(given)
             counter.count()
         }

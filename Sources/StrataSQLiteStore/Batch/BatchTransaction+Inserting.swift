@@ -86,7 +86,7 @@ private final class BatchRowInsert {
         let control = insertion.control
         if let count = insertion.rows.count { control?.expect(count) }
         var counter = RowCounter(control)
-        while let given = try insertion.rows.next() {
+        while let given = try insertion.nextRow() {
             #if FaultPoints
             try FaultPoint.batchRow.reach()
             #endif

@@ -21,14 +21,17 @@ struct FailedReadTests {
         Way(testDescription: "a number", table: .city) { city, _ in _ = city.population },
         Way(testDescription: "by its key", table: .city) { city, _ in _ = city.value(forKey: "name") },
         Way(testDescription: "a primitive value", table: .city) { city, _ in _ = city.primitiveValue(forKey: "name") },
-        Way(testDescription: "committed values", table: .city) { city, _ in _ = city.committedValues(forKeys: ["name"]) },
+        Way(testDescription: "committed values", table: .city) { city, _ in _ = city.committedValues(forKeys: ["name"])
+        },
         Way(testDescription: "a key path", table: .city) { _, venue in _ = venue.value(forKeyPath: "city.name") },
         Way(testDescription: "a to-one", table: .venue) { _, venue in _ = venue.city },
         Way(testDescription: "a date", table: .venue) { _, venue in _ = venue.createdAt },
         Way(testDescription: "a decimal", table: .venue) { _, venue in _ = venue.rating },
         Way(testDescription: "a to-many", table: .venue) { city, _ in _ = city.venues },
         Way(testDescription: "a to-many by its key", table: .venue) { city, _ in _ = city.value(forKey: "venues") },
-        Way(testDescription: "a mutable set", table: .venue) { city, _ in _ = city.mutableSetValue(forKey: "venues").count },
+        Way(testDescription: "a mutable set", table: .venue) { city, _ in
+            _ = city.mutableSetValue(forKey: "venues").count
+        },
         Way(testDescription: "an ordered to-many", table: .photo) { _, venue in _ = venue.photos },
         Way(testDescription: "a many-to-many", table: .tagsOfVenues) { _, venue in _ = venue.tags },
         Way(testDescription: "an aggregate", table: .venue) { city, _ in _ = city.value(forKeyPath: "venues.@count") },
@@ -178,7 +181,10 @@ struct FailedReadTests {
                 let error = try require(expectThrows(CocoaError.self) { try context.save() })
                 expectEqual(error.code, .persistentStoreSave)
                 expectEqual(CoreDataFailure(error), .environment)
-                expectEqual(error.userInfo[NSAffectedObjectsErrorKey] as? [NSManagedObject], [context.object(with: cityID)])
+                expectEqual(
+                    error.userInfo[NSAffectedObjectsErrorKey] as? [NSManagedObject],
+                    [context.object(with: cityID)]
+                )
                 expect(error.userInfo[NSUnderlyingErrorKey] is any Error)
             }
             let city: City = try typed(context.object(with: cityID))

@@ -74,4 +74,15 @@ struct DescriptionTests {
         expect(store.description.contains("not in use"))
         expect(stack.coordinator.description.contains("no stores"))
     }
+
+    @Test(arguments: [Double.nan, .infinity, -1e300])
+    func `an object with a date that no calendar reaches can be printed`(_ seconds: Double) throws {
+        let context = try Stack(.memory).context()
+        context.performAndWait {
+            let venue = Venue(context: context)
+            venue.createdAt = Date(timeIntervalSinceReferenceDate: seconds)
+            expect(venue.description.contains("createdAt = \(seconds) seconds since the reference date"))
+            context.rollback()
+        }
+    }
 }

@@ -92,7 +92,7 @@ struct NotANumberTests {
                 for path in [key, "whole"] {
                     object.setValue(path == key ? value : Self.good.merging([key: value]) { $1 }, forKey: path)
                     let error = try #require(throws: CocoaError.self) { try context.save() }
-                    expectEqual(error.code, code, path + key)
+                    expectEqual(error.code, code, "\(path) \(key)")
                     expectEqual(
                         error.userInfo[NSValidationKeyErrorKey] as? String,
                         path == key ? key : "whole.\(key)"

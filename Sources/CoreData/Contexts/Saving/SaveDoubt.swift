@@ -130,7 +130,9 @@ final class SaveDoubt {
         let isChanged = hasChanged(written)
         if written.wasInserted {
             if object.key < 0, let key = permanent[object.key] {
-                if let double = Double(of: object, key, written.storeIndex, context) { doubles.append((double, object)) }
+                if let double = Double(of: object, key, written.storeIndex, context) {
+                    doubles.append((double, object))
+                }
                 // Changes that are not saved yet may name it by the key that it had.
                 context.identityMap.note(permanentKey: key, for: object.key)
                 context.refile(object, key: key, storeIndex: written.storeIndex)
@@ -217,7 +219,9 @@ final class SaveDoubt {
         else { return true }
         if let row = written.row {
             guard let current = object.current,
-                object.layout.slots.allSatisfy({ row.hasSameValue(as: current, in: $0) || isSameReference(row, current, $0) })
+                object.layout.slots.allSatisfy({
+                    row.hasSameValue(as: current, in: $0) || isSameReference(row, current, $0)
+                })
             else { return true }
         } else if !object.changedSlotSet().isEmpty {
             return true

@@ -60,6 +60,9 @@ extension NSManagedObjectContext {
     /// that parent: a ring of contexts that wait for each other stops the program, with the chain spelled out. If the
     /// main queue lets a caller wait for long, ``SlowOperationLog`` tells of it (``SlowOperationLog/waitThreshold``).
     ///
+    /// If a read inside the block has failed where nothing can throw, such as that of a property, and the block throws nothing, then this throws the
+    /// error of that read. A block that cannot throw leaves it to the block around it: see <doc:Concurrency>.
+    ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
     /// let count = try worker.performAndWait { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
@@ -67,9 +70,7 @@ extension NSManagedObjectContext {
     ///
     /// - Parameter block: What to run. It is not kept.
     /// - Returns: What the block returns.
-    /// - Throws: What the block throws; the context's pending changes stay as they are then. If the block throws nothing, but a read inside it
-    ///   has failed where nothing can throw, such as that of a property, the error of that read. A block that cannot throw leaves that to the block
-    ///   around it; see <doc:Saving>.
+    /// - Throws: What the block throws; the context's pending changes stay as they are then.
     public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
         let result: Result<T, Failure> = wait(as: .call) {
             do throws(Failure) { return .success(try failingWithReads(block)) } catch { return .failure(error) }

@@ -222,7 +222,8 @@ final class TreeProgram: SteppedProgram {
             return "the ID of \(serial), which was captured before a save, has changed"
         }
         if id.latest.isTemporaryID == (oracle.stored[serial] != nil) {
-            return "the ID of \(serial) is \(id.latest.isTemporaryID ? "still temporary" : "permanent before it is stored")"
+            return
+                "the ID of \(serial) is \(id.latest.isTemporaryID ? "still temporary" : "permanent before it is stored")"
         }
         let context = contexts[place]
         let found = context.performAndWait { ((try? context.existingObject(with: id)) as? Node)?.serial }
