@@ -22,7 +22,9 @@ enum MigrateCommand: Command {
             return .success
         }
         let source = try Store.model(arguments, storeURL: url, option: "--from")
-        let mapping = try arguments["--mapping"].map { try NSMappingModel(reading: URL(fileURLWithPath: $0)) }
+        let mapping = try arguments["--mapping"].map {
+            try NSMappingModel(reading: URL(fileURLWithPath: $0), from: source, to: destination)
+        }
         let plan = try NSMigrationPlan(forStoreAt: url, from: source, to: destination)
         print(plan.description)
         if let backup = arguments["--backup"] {

@@ -302,6 +302,23 @@ struct MappingModelFileTests {
         expectEqual(NSMappingModel(contentsOf: nil), nil)
     }
 
+    @Test func `the models that are given count, wherever the file looks for its own`() throws {
+        let folder = Self.folder.appendingPathComponent("creatures")
+        let models = try ["V1", "V2"].map {
+            try NSManagedObjectModel(reading: folder.appendingPathComponent($0 + ".contents.xml"))
+        }
+        let mapping = try NSMappingModel(
+            reading: folder.appendingPathComponent("V2.FromV1.xcmappingmodel"),
+            from: models[0],
+            to: models[1]
+        )
+        let compiled = try NSMappingModel(
+            reading: Self.folder.appendingPathComponent("constructed-cdm/creatures-V2.FromV1.cdm")
+        )
+        expectEqual(Self.text(mapping.entityMappings), Self.text(compiled.entityMappings))
+        expectEqual(mapping.mismatches(sourceModel: models[0], destinationModel: models[1]), [])
+    }
+
     @Test func `a mapping model is found in a bundle by the two models`() throws {
         let bundle = try require(Bundle(path: Self.folder.appendingPathComponent("notes-images").path))
         let versions = Self.folder.appendingPathComponent("notes-images/CoreDataMigration.xcdatamodeld")

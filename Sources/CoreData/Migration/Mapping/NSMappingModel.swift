@@ -89,11 +89,21 @@ open class NSMappingModel: NSObject {
     ///
     /// An addition to Apple's API.
     ///
-    /// - Parameter url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
+    /// - Parameters:
+    ///   - url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
+    ///   - source: The model that an `.xcmappingmodel` maps from. If this or the next one is `nil`, both are looked for at the paths in the file.
+    ///   - destination: The model that it maps to.
     /// - Throws: `fileReadNoSuchFile` (260), `fileReadTooLarge` (263), or `fileReadCorruptFile` (259) with what is wrong.
-    public convenience init(reading url: URL) throws {
+    public convenience init(
+        reading url: URL,
+        from source: NSManagedObjectModel? = nil,
+        to destination: NSManagedObjectModel? = nil
+    ) throws {
         self.init()
-        mappings = try MappingModelFile.mappings(at: url)
+        let models = source.flatMap { source in
+            destination.map { MappingModelFile.Models(source: source, destination: $0) }
+        }
+        mappings = try MappingModelFile.mappings(at: url, models: models)
     }
 
     /// What keeps the mapping model from being used between two models; empty if it fits.
