@@ -25,9 +25,13 @@ struct Arguments: Equatable {
     /// After `--`, everything is an operand. What is meant for the framework, `-com.apple.CoreData.SQLDebug 3`, is passed over.
     ///
     /// - Throws: ``UsageError`` for an option that is unknown, given twice, missing, or without its value, and for more or
-    ///   fewer than `operands` operands.
-    init(_ arguments: some Sequence<String>, options: [Option], operands operandCount: ClosedRange<Int> = 0...0) throws
-    {
+    ///   fewer than `operands` operands; `operandName` is what the help calls them.
+    init(
+        _ arguments: some Sequence<String>,
+        options: [Option],
+        operands operandCount: ClosedRange<Int> = 0...0,
+        named operandName: String? = nil
+    ) throws {
         var rest = Array(arguments)[...]
         while let argument = rest.popFirst() {
             if argument == "--" {
@@ -64,7 +68,7 @@ struct Arguments: Equatable {
         guard operandCount.contains(operands.count) else {
             throw UsageError(
                 operands.count < operandCount.lowerBound
-                    ? "the path of a model is missing"
+                    ? "\(operandName ?? "an operand") is missing"
                     : "“\(operands[operandCount.upperBound])” is one argument too many"
             )
         }

@@ -11,13 +11,22 @@ struct StorePlace {
 
     /// Takes what stands behind `--store`.
     ///
-    /// - Throws: `fileReadNoSuchFile` (260) for a file that is not there, a ``UsageError`` for a URL where libpq is not.
+    /// - Throws: `fileReadNoSuchFile` (260) for a file that is not there, `persistentStoreOpen` (134080) for a folder, a ``UsageError``
+    ///   for a URL where libpq is not.
     init(_ text: String) throws {
         (url, type) = try Self.place(text)
-        guard !isFile || FileManager.default.fileExists(atPath: url.path) else {
+        guard isFile else { return }
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
             throw CocoaError(
                 .fileReadNoSuchFile,
                 userInfo: [NSLocalizedDescriptionKey: "There is no store at \(url.path)."]
+            )
+        }
+        guard !isFolder.boolValue else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "\(url.path) is a folder, and no store."]
             )
         }
     }

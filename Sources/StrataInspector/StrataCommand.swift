@@ -27,7 +27,8 @@ package enum StrataCommand {
             let parsed = try Arguments(
                 arguments.dropFirst(),
                 options: command.options,
-                operands: command.operandCount
+                operands: command.operandCount,
+                named: command.operand
             )
             return try command.run(parsed, print: print)
         } catch let error as UsageError {

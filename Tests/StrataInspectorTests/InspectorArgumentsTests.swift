@@ -1,4 +1,6 @@
+import CoreData
 import Expectations
+import Foundation
 import TestSupport
 import Testing
 
@@ -70,9 +72,32 @@ struct InspectorArgumentsTests {
     }
 
     @Test func `an operand that is needed must be there`() {
-        #expect(throws: UsageError("the path of a model is missing")) {
-            try Arguments([], options: [], operands: 1...1)
+        #expect(throws: UsageError("NAME is missing")) {
+            try Arguments([], options: [], operands: 1...1, named: "NAME")
         }
+    }
+
+    @Test func `a folder is no store`() {
+        let folder = FileManager.default.temporaryDirectory
+
+        let error = expectThrows(CocoaError.self) { try StorePlace(folder.path) }
+
+        expectEqual(error?.code, .persistentStoreOpen)
+        expectEqual(error?.localizedDescription, "\(folder.path) is a folder, and no store.")
+    }
+
+    @Test func `the package is found from a program that was built outside of it`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let package = folder.appendingPathComponent("package")
+        try FileManager.default.createDirectory(at: package, withIntermediateDirectories: true)
+        try Data("let package = Package(name: \"Strata\")".utf8)
+            .write(to: package.appendingPathComponent("Package.swift"))
+        let program = folder.appendingPathComponent("scratch/debug/strata")
+        let source = package.appendingPathComponent("Sources/New.swift").path
+
+        expectEqual(NewCommand.ownPackage(of: program, builtFrom: source)?.path, package.path)
+        expectEqual(NewCommand.ownPackage(of: program, builtFrom: program.path)?.path, nil)
     }
 }
 

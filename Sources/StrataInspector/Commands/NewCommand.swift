@@ -41,11 +41,21 @@ enum NewCommand: Command {
         return .success
     }
 
-    /// The package that this program was built in, if it still lies there.
-    private static func ownPackage() -> URL? {
-        guard var folder = Bundle.main.executableURL?.resolvingSymlinksInPath().deletingLastPathComponent() else {
-            return nil
-        }
+    /// The package that this program was built from, if it still lies there.
+    ///
+    /// - Parameters:
+    ///   - program: Where the program lies: mostly inside of the package, but not if it was built with `--scratch-path`.
+    ///   - source: Where this file lay when it was compiled.
+    static func ownPackage(
+        of program: URL? = Bundle.main.executableURL,
+        builtFrom source: String = #filePath
+    ) -> URL? {
+        let places = [program?.resolvingSymlinksInPath(), URL(fileURLWithPath: source)]
+        return places.lazy.compactMap { $0 }.compactMap { package(around: $0) }.first
+    }
+
+    private static func package(around file: URL) -> URL? {
+        var folder = file.deletingLastPathComponent()
         while folder.path != "/" {
             let manifest = folder.appendingPathComponent("Package.swift")
             if let text = try? String(contentsOf: manifest, encoding: .utf8), text.contains("name: \"Strata\"") {
