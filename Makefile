@@ -39,7 +39,7 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) bench stress \
-	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers \
+	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
 	check-layers check-stores check-models check-without-postgresql docs docs-preview check-docs system-packages \
 	postgresql-packages
 
@@ -60,6 +60,7 @@ help:
 	@echo "make stress-postgresql  the same on a private PostgreSQL server, for SECONDS=5 each, from a seed that is printed"
 	@echo "make stress-red, stress-quick, stress-tsan, stress-asan, soak HOURS=n   see Docs/Reliability.md"
 	@echo "make mutants  break the library in 131 small ways, one at a time, and see which tests and scenarios notice; MUTANTS=3,7 picks"
+	@echo "make mutants-sample N=200 SEED=s  the same with faults that are drawn at random over the lines of code"
 	@echo "make tsan     run the tests under the thread sanitizer"
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
@@ -241,6 +242,12 @@ MUTANTS ?=
 MUTANTS_ARGS ?=
 mutants: system-packages postgresql-packages python
 	SWIFT='$(SWIFT)' python3 -B StressTests/mutants/run --only '$(MUTANTS)' $(MUTANTS_ARGS)
+
+# Faults that a program draws at random over the lines of code: N that compile, from SEED. Goes on where it was stopped.
+N ?= 200
+SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+mutants-sample: system-packages postgresql-packages python
+	SWIFT='$(SWIFT)' python3 -B StressTests/mutants/sample --seed $(SEED) --count $(N) $(MUTANTS_ARGS)
 
 # Whether each fault still fits the sources: a second.
 check-mutants: python
