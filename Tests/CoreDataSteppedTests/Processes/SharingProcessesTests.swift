@@ -65,7 +65,7 @@ struct SharingProcessesTests {
                 expectEqual(error?.code, .managedObjectMerge)
                 let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
                 let conflict = try require(conflicts?.first)
-                expect(conflict.sourceObject === city && conflict.newVersionNumber == 2)
+                expect(conflict.sourceObject === city && conflict.newCount == 2)
                 expect(city.population == 15 && city.hasChanges)
 
                 context.refresh(city, mergeChanges: false)

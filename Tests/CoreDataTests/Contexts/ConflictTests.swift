@@ -28,7 +28,7 @@ struct ConflictTests {
             expectEqual(conflicts.count, 1)
             let conflict = try require(conflicts.first)
             expect(conflict.sourceObject === venue)
-            expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            expect(conflict.oldCount == 1 && conflict.newCount == 2)
             expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
             expectEqual(conflict.cachedSnapshot?["name"] as? String, "theirs")
             expect(conflict.persistedSnapshot == nil)
@@ -52,7 +52,7 @@ struct ConflictTests {
             city.name = "mine"
             try second.change(id) { $0.name = "theirs" }
             let conflict = try require(try context.versionConflictsOfSave().first)
-            expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            expect(conflict.oldCount == 1 && conflict.newCount == 2)
             expectEqual(conflict.objectSnapshot?["name"] as? String, "old")
             expectEqual(conflict.cachedSnapshot?["name"] as? String, "old")
             expectEqual(conflict.persistedSnapshot?["name"] as? String, "theirs")
@@ -77,7 +77,7 @@ struct ConflictTests {
             try stack.delete(ids[3])
             let conflicts = try context.versionConflictsOfSave()
             expectEqual(Set(conflicts.map(\.sourceObject.objectID)), Set(ids.prefix(4)))
-            expectEqual(conflicts.filter { $0.newVersionNumber == 0 }.map(\.sourceObject), [cities[3]])
+            expectEqual(conflicts.filter { $0.newCount == 0 }.map(\.sourceObject), [cities[3]])
             let made = NSMergeConflict(
                 source: cities[4],
                 newVersion: 7,
@@ -85,7 +85,7 @@ struct ConflictTests {
                 cachedSnapshot: ["name": "x"],
                 persistedSnapshot: nil
             )
-            expect(made.sourceObject === cities[4] && made.newVersionNumber == 7 && made.oldVersionNumber == 6)
+            expect(made.sourceObject === cities[4] && made.newCount == 7 && made.oldCount == 6)
             expectEqual(made.cachedSnapshot?["name"] as? String, "x")
             expectEqual(made.objectSnapshot?["name"] as? String, "city 4")
         }

@@ -42,7 +42,7 @@ struct DeletedTargetTests {
             try stack.delete(cityID)
             let conflicts = try context.versionConflictsOfSave()
             expectEqual(conflicts.map(\.sourceObject), [city])
-            expect(conflicts.first?.newVersionNumber == 0 && conflicts.first?.oldVersionNumber == 1)
+            expect(conflicts.first?.newCount == 0 && conflicts.first?.oldCount == 1)
             expectEqual(conflicts.first?.objectSnapshot?["name"] as? String, "gone")
             expect(venue.city === city && venue.hasChanges)
             // The same save succeeds when the cause is gone.

@@ -332,7 +332,7 @@ struct MergePolicyTests {
             try stack.delete(id)
             guard policy != .error else {
                 let conflict = try require(try context.versionConflictsOfSave().first)
-                expect(conflict.newVersionNumber == 0 && conflict.oldVersionNumber == 1)
+                expect(conflict.newCount == 0 && conflict.oldCount == 1)
                 expect(conflict.sourceObject === venue && venue.isUpdated && venue.name == "mine")
                 return
             }
@@ -356,7 +356,7 @@ struct MergePolicyTests {
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             guard policy != .error else {
                 let conflict = try require(try context.versionConflictsOfSave().first)
-                expect(conflict.newVersionNumber == 2 && conflict.oldVersionNumber == 1)
+                expect(conflict.newCount == 2 && conflict.oldCount == 1)
                 expect(venue.isDeleted)
                 return
             }

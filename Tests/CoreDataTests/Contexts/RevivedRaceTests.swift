@@ -14,12 +14,12 @@ private final class InterruptedPolicy: NSMergePolicy {
         super.init(merge: policy.policy.mergeType)
     }
 
-    /// The versions of all conflicts that the policy was asked about.
+    /// The counts in the versions of all conflicts that the policy was asked about.
     var versions: [(old: Int, new: Int)] { seen.withLock { $0 } }
 
     override func resolve(mergeConflicts list: [Any]) throws {
         let conflicts = list.compactMap { $0 as? NSMergeConflict }
-        seen.withLock { $0 += conflicts.map { ($0.oldVersionNumber, $0.newVersionNumber) } }
+        seen.withLock { $0 += conflicts.map { (Int($0.oldCount), Int($0.newCount)) } }
         try super.resolve(mergeConflicts: list)
         let interrupt = interrupt.withLock { $0.take() }
         try interrupt?()

@@ -56,7 +56,7 @@ struct TreeConflictTests {
             let conflict = try require(conflicts?.first)
             expectEqual(conflicts?.count, 1)
             expectEqual(conflict.sourceObject.objectID, id)
-            expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            expect(conflict.oldCount == 1 && conflict.newCount == 2)
             expectEqual(conflict.objectSnapshot?["name"] as? String, "start")
             expectEqual(conflict.cachedSnapshot?["name"] as? String, "first")
             expectEqual((conflict.cachedSnapshot?["population"] as? NSNumber)?.int64Value, 10)

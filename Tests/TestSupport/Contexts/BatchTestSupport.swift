@@ -36,10 +36,10 @@ extension Stack {
         return try context.performAndWait { try context.all(Object.self).map(describe).sorted() }
     }
 
-    /// The version of a stored row.
+    /// How often a stored row was saved.
     package func version(of id: NSManagedObjectID) throws -> Int64 {
         let store = coordinator.openStores.first { $0.store === id.persistentStore }
-        return try store?.rows.row(forKey: id.key, in: id.entity.layout)?.version ?? 0
+        return try store?.rows.row(forKey: id.key, in: id.entity.layout)?.version.versionCount ?? 0
     }
 
     /// Executes a request in a context of its own.

@@ -1,5 +1,6 @@
 import CoreData
 import Expectations
+import StrataRows
 import Testing
 
 /// The five policies, as tests take them for arguments.
@@ -52,4 +53,16 @@ extension NSManagedObjectContext {
     package func constraintConflictsOfSave() throws -> [NSConstraintConflict] {
         try conflictsOfSave(.managedObjectConstraintMerge).map { try require($0 as? NSConstraintConflict) }
     }
+}
+
+extension Int64 {
+    /// The count in the version of a row: without the random bits that a version on a server has.
+    package var versionCount: Int64 { self >> RowVersion.markBits == 0 ? self : self >> RowVersion.markBits }
+}
+
+extension NSMergeConflict {
+    /// How often the row was saved that the object was read from.
+    package var oldCount: Int64 { Int64(oldVersionNumber).versionCount }
+    /// How often the stored row was saved; 0 for none.
+    package var newCount: Int64 { Int64(newVersionNumber).versionCount }
 }
