@@ -243,7 +243,7 @@ struct FaultTests {
         try expectEqual(count(stack), 2)
         try expectEqual(count(reader), 2)
         let error = expectThrows(CocoaError.self) { try reader.insert("Oslo") }
-        expectEqual(error?.code, .persistentStoreSave)
+        expectEqual(error?.code, .fileWriteNoPermission)
     }
 
     @Test func `a server that only follows can be opened to read, with its history`() throws {

@@ -46,6 +46,7 @@ enum NewCommand: Command {
     /// - Parameters:
     ///   - program: Where the program lies: mostly inside of the package, but not if it was built with `--scratch-path`.
     ///   - source: Where this file lay when it was compiled.
+    /// - Returns: The folder of the package.
     static func ownPackage(
         of program: URL? = Bundle.main.executableURL,
         builtFrom source: String = #filePath
