@@ -182,7 +182,7 @@ struct RoleTests {
         }
         // Refused by the option, or by the server.
         let bound = try store.open("reader", [NSReadOnlyPersistentStoreOption: true])
-        expectEqual(expectThrows(CocoaError.self) { try bound.insert("Bern") }?.code, .persistentStoreSave)
+        expectEqual(expectThrows(CocoaError.self) { try bound.insert("Bern") }?.code, .fileWriteNoPermission)
         let free = try store.open("reader")
         let refusals: [(NSManagedObjectContext) throws -> Void] = [
             { context in
