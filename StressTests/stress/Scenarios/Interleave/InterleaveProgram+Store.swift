@@ -62,5 +62,10 @@ extension InterleaveProgram {
     }
 
     /// The number of an object by its ID: 0 of none, -1 of one that is not known.
-    func serialNumber(_ id: NSManagedObjectID?) -> Int64 { id.map { serials[$0] ?? -1 } ?? 0 }
+    func serialNumber(_ id: NSManagedObjectID?) -> Int64 {
+        guard let id else { return 0 }
+        if let known = serials[id] { return known }
+        // An object gets another ID when it is saved.
+        return serials.first { $0.key.latest == id }?.value ?? -1
+    }
 }
