@@ -2,7 +2,7 @@
 // context.performAndWait`. A call with a closure takes the general forms.
 
 extension NSManagedObjectContext {
-    /// Runs `block` inside the context's scope and waits for it, as ``performAndWait(_:)-(()->T)``.
+    /// Runs `block` inside the context's scope and waits for it, as ``performAndWait(_:)->_``.
     ///
     /// - Parameter block: What to run. It is not kept.
     @_disfavoredOverload

@@ -43,7 +43,7 @@ open class NSEntityMapping: NSObject {
     /// How relationships get their members, in the second pass.
     open var relationshipMappings: [NSPropertyMapping]?
 
-    /// What gives the source objects: an ``NSFetchRequestExpression``, or anything with an array as its value.
+    /// What gives the source objects: an `NSFetchRequestExpression`, or anything with an array as its value.
     ///
     /// Default nil: all objects of exactly the source entity, without those of sub-entities. A fetch is carried out
     /// batch by batch, so it needs memory for keys only; the objects of an array are held.

@@ -76,7 +76,7 @@ open class NSMappingModel: NSObject {
 
     /// Reads a mapping model.
     ///
-    /// `nil` comes back if there is no file, or it is no mapping model; see ``init(reading:)`` for the form that tells why.
+    /// `nil` comes back if there is no file, or it is no mapping model; see ``init(reading:from:to:)`` for the form that tells why.
     ///
     /// - Parameter url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
     public convenience init?(contentsOf url: URL?) {
