@@ -187,7 +187,9 @@ struct PipeliningTests {
                 }
                 try context.save()
                 for city in cities { city.population = 7 }
-                try Server.connection().command("UPDATE \"\(schema)\".city SET strata_version = strata_version + (1 << 28), population = 5")
+                try Server.connection().command(
+                    "UPDATE \"\(schema)\".city SET strata_version = strata_version + (1 << 28), population = 5"
+                )
                 let before = proxy.trips.withLock { $0 }
                 let error = expectThrows(CocoaError.self) { try context.save() }
                 // The locks, the rows, and the end.

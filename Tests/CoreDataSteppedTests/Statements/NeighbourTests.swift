@@ -6,7 +6,7 @@ import Testing
 @Suite("Statements that hold while other contexts save, delete and merge the same rows")
 struct NeighbourTests {
     @Test(arguments: StoreKind.allCases)
-    func `there is one object for a row, and a new one gets another ID when it is permanent (CS-26, 29, 30, 33, 34, 35)`(
+    func `there is one object for a row, and its ID changes only when it is permanent (CS-26, 29, 30, 33, 34, 35)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in
