@@ -1,17 +1,19 @@
 import Foundation
 import StrataRows
 
-/// What a context could not read, and what depends on it.
+/// The reads of a context that have failed where nothing can throw, such as that of a property.
 ///
-/// A property access cannot throw. So a read that fails there leaves zero, nil or an empty collection, and is noted here: the block in which it
-/// happened throws it at its end, and the context saves nothing that may have been computed from such a value.
+/// The property shows zero, nil or an empty collection then. The block in which that happened throws the error at its end. The context
+/// saves nothing that may have been computed from such a value.
+///
+/// A part of its context: used inside the context's scope only.
 struct FailedReads {
-    /// What was to be read of an object.
+    /// A part of an object that is read by itself.
     private enum Part: Hashable {
         case row
         case members(index: Int)
-        /// A fetched property, which is computed anew at each access.
-        case computed
+        /// A fetched property, or an expression that fetches, by its name or text: it is computed anew each time.
+        case computed(String)
     }
 
     private struct Place: Hashable {
@@ -23,7 +25,7 @@ struct FailedReads {
         // Held, so that its identifier stands for no other object.
         let object: NSManagedObject
         let error: any Error
-        /// Whether the object was written to upon values that were not read.
+        /// Whether the object was changed while its row could not be read.
         var isWrittenTo = false
     }
 
@@ -44,8 +46,10 @@ struct FailedReads {
         note(object, .members(index: slot.index), error)
     }
 
-    /// A fetched property could not be fetched.
-    mutating func noteComputed(of object: NSManagedObject, _ error: any Error) { note(object, .computed, error) }
+    /// A fetched property, or an expression that fetches, could not be computed for an object.
+    mutating func noteComputed(_ name: String, of object: NSManagedObject, _ error: any Error) {
+        note(object, .computed(name), error)
+    }
 
     /// A read failed that leaves what was there before, such as a refresh: only the block fails.
     mutating func note(_ error: any Error) {
@@ -70,6 +74,11 @@ struct FailedReads {
         failures[Place(object: ObjectIdentifier(object), part: .members(index: slot.index))] = nil
     }
 
+    /// A fetched property was fetched.
+    mutating func noteComputedRead(_ name: String, of object: NSManagedObject) {
+        failures[Place(object: ObjectIdentifier(object), part: .computed(name))] = nil
+    }
+
     /// All changes are gone, and so is what was computed.
     mutating func removeAll() { failures = [:] }
 
@@ -92,6 +101,13 @@ struct FailedReads {
         return object.baseRow.map { $0.version >= 0 } ?? true
     }
 
+    /// Why the row of an object could not be read that was changed all the same, so that the rest of its values are made up; `nil` for any other
+    /// object.
+    func error(ofWrittenRowOf object: NSManagedObject) -> (any Error)? {
+        guard !failures.isEmpty, let row = object.current, row.version < 0 else { return nil }
+        return failures[Place(object: ObjectIdentifier(object), part: .row)]?.error
+    }
+
     // MARK: - Blocks
 
     /// Begins a block, which answers for its own reads only.
@@ -110,9 +126,6 @@ struct FailedReads {
         defer { pending = earlier }
         return pending
     }
-
-    /// Takes over a failed read of a block inside of this one that could not throw it.
-    mutating func inherit(_ error: any Error) { note(error) }
 }
 
 extension NSManagedObjectContext {
@@ -130,7 +143,8 @@ extension NSManagedObjectContext {
         }
         guard let error = failedReads.endBlock(earlier) else { return result }
         if let failure = error as? Failure { throw failure }
-        failedReads.inherit(error)
+        // The block around this one answers for it.
+        failedReads.note(error)
         return result
     }
 

@@ -64,7 +64,7 @@ open class NSFetchRequestExpression: NSExpression {
         do {
             return try results(of: requestExpression.expressionValue(with: object, context: context), in: owner)
         } catch {
-            owner?.report(error, of: self)
+            owner?.report(error, of: self, for: object)
             return nil
         }
     }
@@ -105,7 +105,12 @@ package protocol FetchExecuting {
     func results(ofFetchIn request: Any?, countOnly: Bool) throws -> Any
 
     /// Reports an error that the caller of an expression cannot be given.
-    func report(_ error: any Error, of expression: NSExpression)
+    ///
+    /// - Parameters:
+    ///   - error: The error.
+    ///   - expression: What was to be evaluated.
+    ///   - object: The object for which it was evaluated.
+    func report(_ error: any Error, of expression: NSExpression, for object: Any?)
 }
 
 /// The kind of an ``NSFetchRequestExpression``.

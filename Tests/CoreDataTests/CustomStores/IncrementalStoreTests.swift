@@ -318,6 +318,51 @@ struct IncrementalStoreTests {
         }
     }
 
+    @Test(arguments: [Server.Method.values, .toMany, .toOne])
+    func `a block in which the store cannot answer fails, and nothing computed from it is saved`(
+        _ method: Server.Method
+    )
+        throws
+    {
+        let stack = try CustomStack.server(server)
+        try stack.storeVenues(["a"])
+        try stack.inContext { context throws in
+            let venue = try context.fetch(venues())[0]
+            venue.city = City(context: context)
+            venue.city?.name = "Porto"
+            venue.tags = [Tag(context: context)]
+            try context.save()
+        }
+        server.change { $0.omitsToOne = method == .toOne }
+        let second = try CustomStack.server(server)
+        let context = second.context()
+        context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        expectThrows(ServerDown.self) {
+            try context.performAndWait { () throws in
+                let venue = try context.fetch(venues())[0]
+                if method == .toMany { expectEqual(venue.name, "a") }
+                server.change { $0.fails = [method] }
+                venue.price = Int16(10 + venue.tags.count) + (venue.city == nil ? 0 : 100)
+                venue.price += 1
+            }
+        }
+        server.change { $0.fails = [] }
+        try context.performAndWait { () throws in
+            let error = try require(expectThrows(CocoaError.self) { try context.save() })
+            expectEqual(CoreDataFailure(error), .environment)
+            expectEqual(error.userInfo[NSUnderlyingErrorKey] as? ServerDown, ServerDown(method: method))
+            context.rollback()
+            let venue = try context.fetch(venues())[0]
+            expect(venue.name == "a" && venue.price == 1)
+            venue.price = Int16(10 + venue.tags.count) + (venue.city == nil ? 0 : 100)
+            try context.save()
+        }
+        try stack.inContext { other throws in
+            other.stalenessInterval = 0
+            try expectEqual(other.fetch(venues())[0].price, 111)
+        }
+    }
+
     @Test(arguments: Server.Lie.allCases)
     func `an answer that makes no sense is an error that names the store`(_ lie: Server.Lie) throws {
         let stack = try CustomStack.server(server)

@@ -9,8 +9,9 @@ final class BreakableStack: Sendable {
     let stack: Stack
     private let reports = Shared<[String]>([])
 
-    init() throws {
-        stack = try Stack(.database)
+    /// Makes one; without a model, one of the guide.
+    init(model: NSManagedObjectModel? = nil) throws {
+        stack = try model.map { try Stack(.database, model: $0) } ?? Stack(.database)
         stack.coordinator.unreportableErrorHandler = { [reports] _, doing in reports.update { $0.append(doing) } }
     }
 

@@ -188,5 +188,6 @@ extension NSManagedObject {
         }
         state.lossCount = context?.identityMap.lossCount ?? 0
         extras.toMany[slot.index] = state
+        if let context, !context.failedReads.isEmpty { context.failedReads.noteRead(slot, of: self) }
     }
 }

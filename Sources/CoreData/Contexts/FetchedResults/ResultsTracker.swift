@@ -76,17 +76,14 @@ final class ResultsTracker {
         )
         var objects = try fetch(source)
         try check(objects)
-        var list = ResultList(hasSections: sectionNameKeyPath != nil)
-        let entries = objects.enumerated().map { ResultEntry($1, sequence: $0) }
-        var place = list.fill(try named(entries, source))
-        if place != nil {
-            // What the sort has looked at may have changed before the sections were named: an object behind a
-            // relationship went, or the context holds older values. What the objects show decides then.
+        var (list, torn) = try sectioned(objects, source)
+        if torn != nil {
+            // The sort may have looked at values that changed before the sections were named: an object behind a relationship
+            // went, or the context holds older values. Then the objects are sorted by what they show.
             objects = source.sortedInMemory(objects)
-            list = ResultList(hasSections: true)
-            place = list.fill(try named(objects.enumerated().map { ResultEntry($1, sequence: $0) }, source))
+            (list, torn) = try sectioned(objects, source)
         }
-        if let place {
+        if let place = torn {
             let name = try source.sectionName(of: objects[place])
             throw CocoaError(
                 .coreData,
@@ -110,6 +107,16 @@ final class ResultsTracker {
     private func fetch(_ source: ResultSource) throws -> [NSManagedObject] {
         work.fetches += 1
         return try source.fetch(in: context)
+    }
+
+    /// The list of fetched objects, and the index of the first one that tears a section apart.
+    private func sectioned(_ objects: [NSManagedObject], _ source: ResultSource) throws -> (ResultList, torn: Int?) {
+        try context.failingWithReads {
+            var list = ResultList(hasSections: sectionNameKeyPath != nil)
+            let entries = objects.enumerated().map { ResultEntry($1, sequence: $0) }
+            let torn = list.fill(try named(entries, source))
+            return (list, torn)
+        }
     }
 
     private func named(
@@ -236,7 +243,8 @@ final class ResultsTracker {
             if seen.insert(ObjectIdentifier(object)).inserted { objects.append(object) }
         }
         if try source.warmUp(objects, in: context) { work.fetches += 1 }
-        let delta = try delta(objects, source)
+        // Of a row that cannot be read nobody knows whether it belongs to the results.
+        let delta: Delta = try context.failingWithReads { try self.delta(objects, source) }
         guard !delta.isEmpty else { return }
         if source.plan.limit > 0, !delta.isOnlyUpdates { return try refetch(source, touched: objects) }
         let generation = generation
@@ -353,10 +361,11 @@ final class ResultsTracker {
         var reported = false
         var next: [(entry: ResultEntry, sectionName: String)] = []
         next.reserveCapacity(objects.count)
+        let names = try context.failingWithReads { try objects.map { try source.sectionName(of: $0) } }
         for (place, object) in objects.enumerated() {
             let row = RowName(object)
             let entry = known.removeValue(forKey: row) ?? ResultEntry(object, sequence: 0)
-            let name = try source.sectionName(of: object)
+            let name = names[place]
             if isSame, before[place] !== entry || (old.hasSections && entry.section?.name != name) { isSame = false }
             if touched.contains(row) { reported = true }
             next.append((entry, name))

@@ -18,7 +18,12 @@ extension NSManagedObjectContext: FetchExecuting {
         }
     }
 
-    package func report(_ error: any Error, of expression: NSExpression) {
+    package func report(_ error: any Error, of expression: NSExpression, for object: Any?) {
+        failedReads.note(error)
+        // The program may decide by the missing value what to store.
+        if let object = object as? NSManagedObject, object.context === self {
+            failedReads.noteComputed("\(expression)", of: object, error)
+        }
         coordinator?.report(error, "evaluating \(expression)")
     }
 }

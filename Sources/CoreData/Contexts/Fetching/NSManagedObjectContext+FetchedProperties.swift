@@ -14,9 +14,11 @@ extension NSManagedObjectContext {
             "FETCH_SOURCE": object, "FETCHED_PROPERTY": property,
         ])
         do {
-            return try fetch(request)
+            let objects = try fetch(request)
+            if !failedReads.isEmpty { failedReads.noteComputedRead(name, of: object) }
+            return objects
         } catch {
-            failedReads.noteComputed(of: object, error)
+            failedReads.noteComputed(name, of: object, error)
             coordinator?.report(error, "fetching \"\(name)\" of \(object.objectID)")
             return []
         }

@@ -56,11 +56,12 @@ extension NSManagedObjectContext {
         case .countResultType:
             return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
         case .managedObjectIDResultType:
-            let fetch = try ContextFetch(self, specification, stores, prepared)
-            return try cast(try fetch.ids(), specification)
+            // Rows that are judged in memory may have to be read first, and what cannot be read is no answer.
+            let ids = try failingWithReads { try ContextFetch(self, specification, stores, prepared).ids() }
+            return try cast(ids, specification)
         case .managedObjectResultType:
-            let fetch = try ContextFetch(self, specification, stores, prepared)
-            return try cast(try fetch.objects(), specification)
+            let objects = try failingWithReads { try ContextFetch(self, specification, stores, prepared).objects() }
+            return try cast(objects, specification)
         case .dictionaryResultType: return try dictionaries(specification, stores, prepared)
         default:
             throw FetchPlanner.refused(
@@ -97,7 +98,7 @@ extension NSManagedObjectContext {
         if DictionaryFetch.decidesCount(of: specification) {
             return try DictionaryFetch(self, specification, stores, prepared).count()
         }
-        return try ContextFetch(self, specification, stores, prepared).count()
+        return try failingWithReads { try ContextFetch(self, specification, stores, prepared).count() }
     }
 
     /// Gives results the type that the request promises.

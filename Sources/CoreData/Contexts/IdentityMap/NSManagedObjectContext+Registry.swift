@@ -419,6 +419,7 @@ extension NSManagedObjectContext {
         }
         let known = lookUp(objectID)
         if let known, !known.isFault {
+            if let error = failedReads.error(ofWrittenRowOf: known) { throw error }
             if known.flags.isDisjoint(with: [.inaccessible, .gone]) { return known }
             // The row may be back. Changes upon values that nobody could read go with a refresh only.
             if known.isUpdated || objectID.current.store?.isOpen == false { throw Self.missing(objectID) }

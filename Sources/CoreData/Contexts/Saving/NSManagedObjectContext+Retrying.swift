@@ -87,7 +87,7 @@ extension NSManagedObjectContext {
             )
         }
         do {
-            let value = try block()
+            let value = try failingWithReads(block)
             if hasChanges || changeTracker.checkedObjects.contains(where: { $0.context === self }) { try save() }
             return .success(value)
         } catch {

@@ -172,7 +172,8 @@ struct ContextSave {
         defer { context.undoManager?.enableUndoRegistration() }
         var event = context.changeTracker.setEventAside()
         defer { context.changeTracker.resumeEvent(with: event) }
-        try resolve()
+        // A resolution that could not read what is stored decides nothing.
+        try context.failingWithReads(resolve)
         var changed: [NSManagedObject] = []
         var rounds = 0
         while true {

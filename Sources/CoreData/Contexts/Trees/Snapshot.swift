@@ -21,7 +21,10 @@ extension NSManagedObjectContext {
     ///
     /// A fault stays one. What the object owns is shared from now on: it is copied before it is written to again.
     final func snapshot(of object: NSManagedObject) throws -> Snapshot? {
-        guard object.isFault else { return snapshot(ofLoaded: object) }
+        guard object.isFault else {
+            if let error = failedReads.error(ofWrittenRowOf: object) { throw error }
+            return snapshot(ofLoaded: object)
+        }
         guard object.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]),
             let row = try newestRow(ofFault: object)
         else { return nil }
