@@ -1,10 +1,10 @@
 import Foundation
 import StrataRows
 
-/// A save of a context of which nobody could tell whether it was committed, and that the context asks for before it saves again.
+/// A context's save that is in doubt: it is not known whether it was committed.
 ///
-/// It keeps what the save has handed to the store, as that was then: the objects may change until the store answers. Confined to the
-/// queue of the context.
+/// The context asks what has become of it before it saves again. The doubt keeps what the save has handed to the store,
+/// as that was then: the objects may change until the store answers. Confined to the queue of the context.
 final class SaveDoubt {
     /// An object that the save has written, as it was then.
     private struct Written {
@@ -23,8 +23,8 @@ final class SaveDoubt {
     /// With copies of the rows, which no object changes any more.
     private let changes: StoreChanges
     private var written: [Written] = []
-    /// What fetches have made of rows of new objects meanwhile, and those objects.
-    private var doubles: [(double: Double, object: NSManagedObject)] = []
+    /// The objects that fetches have made of the rows of new objects meanwhile, each with the new object.
+    private var duplicates: [(duplicate: Duplicate, object: NSManagedObject)] = []
 
     /// Notes a save in doubt, before anything in the context changes again.
     ///
@@ -73,7 +73,7 @@ final class SaveDoubt {
     /// Asks what has become of the save.
     ///
     /// - Returns: Whether it was committed.
-    /// - Throws: The error of a save in doubt, as long as nobody can tell.
+    /// - Throws: The error of a save in doubt, as long as that is not known.
     func ask() throws -> Bool {
         do {
             return try doubt.settling?() ?? false
@@ -82,13 +82,13 @@ final class SaveDoubt {
         }
     }
 
-    /// Takes what was committed for saved: what an object has changed since is a change upon that.
+    /// Takes the committed changes for saved: later changes of the objects stay unsaved.
     ///
     /// - Parameter saved: Gets the objects that were saved.
     /// - Returns: Whether a new object was saved that the context has dropped since.
     func takeOver(_ saved: SavedChanges) -> Bool {
         let context = plan.context
-        // Others may have written since; the rows are read again by who needs them.
+        // Others may have written since; the rows are read again when they are needed.
         store.cache.forget(changes)
         plan.didCommit(doubt.result, to: store, changes)
         let permanent = plan.permanentKeys
@@ -108,8 +108,8 @@ final class SaveDoubt {
             for object in context.changeTracker.objects { object.replaceReferences(permanent) }
         }
         // By now all go by the keys that a fetch goes by.
-        for (double, object) in doubles { double.move(to: object) }
-        doubles = []
+        for (duplicate, object) in duplicates { duplicate.move(to: object) }
+        duplicates = []
         for row in doubt.result.reread { saved.reread.append(context.takeReread(row, store)) }
         for object in context.changeTracker.objects where !object.hasChanges { object.flags.remove(.listed) }
         context.changeTracker.keepChanges(context.changeTracker.objects.filter { $0.hasChanges })
@@ -130,8 +130,8 @@ final class SaveDoubt {
         let isChanged = hasChanged(written)
         if written.wasInserted {
             if object.key < 0, let key = permanent[object.key] {
-                if let double = Double(of: object, key, written.storeIndex, context) {
-                    doubles.append((double, object))
+                if let duplicate = Duplicate(of: object, key, written.storeIndex, context) {
+                    duplicates.append((duplicate, object))
                 }
                 // Changes that are not saved yet may name it by the key that it had.
                 context.identityMap.note(permanentKey: key, for: object.key)
@@ -152,7 +152,7 @@ final class SaveDoubt {
         }
         guard let row = written.row else { return object.settleRelationships(written.toMany) }
         object.flags.remove(.inserted)
-        // Whoever has read the row since has it as it is.
+        // An object that has read the row since has it as it is.
         if !written.wasInserted, let known = object.baseRow, known.version >= row.version { return }
         if object.flags.contains(.ownsRow) || written.wasInserted {
             object.unshareRow()
@@ -162,7 +162,7 @@ final class SaveDoubt {
             object.writableExtras.base = row
             if object.flags.isDisjoint(with: .deleted) { object.flags.insert(.updated) }
         } else {
-            // What was changed was dropped, and is stored all the same.
+            // The changes were dropped here, and are stored all the same.
             object.rebase(onto: row)
         }
         object.settleRelationships(written.toMany)
@@ -170,7 +170,7 @@ final class SaveDoubt {
     }
 
     /// An object that a fetch has made of the row of a new object, before it was known that the two are one.
-    private struct Double {
+    private struct Duplicate {
         private let object: NSManagedObject
         private let flags: ObjectFlags
         private let row: Row?
@@ -192,7 +192,7 @@ final class SaveDoubt {
             object.flags.insert(.gone)
         }
 
-        /// Makes what was changed there a change of the object that stays.
+        /// Makes its changes those of the object that stays.
         func move(to new: NSManagedObject) {
             guard hasChanges else { return }
             if let row {
@@ -258,8 +258,9 @@ extension NSManagedObject {
 extension ContextSave {
     /// Asks what has become of a save that was in doubt, and takes it for saved if it was committed.
     ///
-    /// - Throws: The error of a save in doubt, as long as nobody can tell; `managedObjectMerge` (133020) if it was committed, and the context
-    ///   has dropped new objects of it meanwhile: what is to be saved now may be the same once more.
+    /// - Throws: The error of a save in doubt, as long as it is not known whether it was committed.
+    ///   `managedObjectMerge` (133020) if it was committed, and the context has dropped new objects of it meanwhile:
+    ///   the changes to be saved now may be the same once more.
     func settleDoubt() throws {
         guard let doubt = context.saving.doubt else { return }
         let isCommitted = try ConfinementScope.enter(context) { try doubt.ask() }
