@@ -69,7 +69,7 @@ struct FailedReads {
 
     /// The members of a relationship were read.
     ///
-    /// What was added and removed before then lies on top of them.
+    /// Members that were added and removed before then stay added and removed.
     mutating func noteRead(_ slot: ToManySlot, of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .members(index: slot.index))] = nil
     }
@@ -84,7 +84,8 @@ struct FailedReads {
 
     // MARK: - What follows
 
-    /// What has not been read yet of objects that the context still has, with the first error; `nil` if there is nothing.
+    /// The objects still in the context with parts that were not read yet, and the first error; `nil` if there are
+    /// none.
     mutating func unread() -> (objects: [NSManagedObject], error: any Error)? {
         if failures.isEmpty { return nil }
         failures = failures.filter { !Self.isMadeGood($0.key.part, $0.value) }
@@ -101,8 +102,9 @@ struct FailedReads {
         return object.baseRow.map { $0.version >= 0 } ?? true
     }
 
-    /// Why the row of an object could not be read that was changed all the same, so that the rest of its values are made up; `nil` for any other
-    /// object.
+    /// The error of reading the row of an object that was changed all the same; `nil` for any other object.
+    ///
+    /// The values of such an object that were not set are made up.
     func error(ofWrittenRowOf object: NSManagedObject) -> (any Error)? {
         guard !failures.isEmpty, let row = object.current, row.version < 0 else { return nil }
         return failures[Place(object: ObjectIdentifier(object), part: .row)]?.error
@@ -112,7 +114,7 @@ struct FailedReads {
 
     /// Begins a block, which answers for its own reads only.
     ///
-    /// - Returns: what ``endBlock(_:)`` is to be given.
+    /// - Returns: The argument for ``endBlock(_:)``.
     mutating func beginBlock() -> (any Error)? {
         defer { pending = nil }
         return pending
@@ -120,8 +122,8 @@ struct FailedReads {
 
     /// Ends a block.
     ///
-    /// - Parameter earlier: What ``beginBlock()`` has returned.
-    /// - Returns: the first of its reads that has failed.
+    /// - Parameter earlier: The result of ``beginBlock()``.
+    /// - Returns: The error of the first of its reads that has failed.
     mutating func endBlock(_ earlier: (any Error)?) -> (any Error)? {
         defer { pending = earlier }
         return pending

@@ -103,7 +103,7 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         let reachable = reachableObjects()
         for object in reachable where isStored(object) && object.hasLoadedValues { refresh(object, mergeChanges: true) }
-        // The others are as good as gone. What they hold would only be older than the rest.
+        // The others are as good as gone. Their values would only be older than the rest.
         var forgotten: [NSManagedObject] = []
         let isReachable = Set(reachable.map(ObjectIdentifier.init))
         forEachRegistered { object in
@@ -116,7 +116,7 @@ extension NSManagedObjectContext {
 
     /// Takes over a row that a store has changed on its own in a save of this context.
     ///
-    /// - Returns: The change, which others have to be told of.
+    /// - Returns: The change, which has to be reported to others.
     final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
         let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
         guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {
@@ -161,7 +161,7 @@ extension NSManagedObjectContext {
                 if wasAnnounced { noteEvent(object, .eventDeleted) }
                 unregister(object)
             } else {
-                // It was changed upon values that could not be read.
+                // It was changed although its values could not be read.
                 if let row = object.current, row.version < 0 { object.turnIntoFault() }
                 noteEvent(object, .eventRefreshed)
                 object.awake(fromSnapshotEvents: .rollback)

@@ -74,20 +74,20 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     // MARK: - Unsaved work
 
-    /// What is to be saved, and what the current event has changed.
+    /// The changes to be saved, and those of the current event.
     // Unchecked, for the reason of `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
-    /// What could not be read.
+    /// The reads that have failed.
     final var failedReads = FailedReads()
-    /// What the current event has done, for undo.
+    /// The changes of the current event, for undo.
     @exclusivity(unchecked) final var undoLog = UndoLog()
     /// How far a save has come.
     final var saving = SaveState()
     /// Stops the fetch that an asynchronous request makes in this very block, because others have kept overtaking it.
     final var fetchControl: FetchControl?
-    /// What others have changed and this context has not merged yet.
+    /// The changes of others that this context has not merged yet.
     final let inbox = MergeInbox()
-    /// Who follows the results of fetches in this context.
+    /// The observers of the results of fetches in this context.
     final let observers = ContextObservers()
 
     // MARK: - Settings
@@ -459,11 +459,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return result
     }
 
-    /// The objects of the context that somebody holds, those with changes, and those that the values of these, or of one another, lead to.
+    /// The objects of the context that are held, those with changes, and those that the values of these, or of one
+    /// another, lead to.
     ///
-    /// Objects whose loaded relationships lead to each other in a ring stay registered as long as nobody refreshes them or resets the context,
-    /// as in Apple's framework, with one limit: each time the context has twice as many objects as after it last looked, and 4,096 at
-    /// least, it lets go of all unchanged ones that no code holds, rings included. So an import of any size needs no refreshes.
+    /// Objects whose loaded relationships lead to each other in a ring stay registered until they are refreshed or the
+    /// context is reset, as in Apple's framework. There is one limit: each time the context has twice as many objects
+    /// as after it last looked, and 4,096 at least, it lets go of all unchanged ones that no code holds, rings
+    /// included. So an import of any size needs no refreshes.
     ///
     /// With ``retainsRegisteredObjects`` all objects stay. O(number of objects and of their loaded relationships).
     ///

@@ -46,8 +46,8 @@ struct ResultSource {
         // Every object is looked at, to be put in its place: batches and partial objects would only cost.
         specification.fetchBatchSize = 0
         specification.propertiesToFetch = nil
-        // The section of each object is read as well. What the fetch has read names it: a row that goes, or changes, in
-        // the meantime would tear the sections apart.
+        // The section of each object is read as well, and is named by what this fetch has read: a row that goes, or
+        // changes, in the meantime would tear the sections apart.
         if sectionNameKeyPath != nil { specification.returnsObjectsAsFaults = false }
         self.specification = specification
         affectedStores = request.affectedStores

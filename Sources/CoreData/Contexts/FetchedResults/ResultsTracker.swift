@@ -149,8 +149,8 @@ final class ResultsTracker {
 
     /// Takes the objects that stand for the results now that the context has forgotten all of them.
     ///
-    /// The delegate is not told, as on Apple's platforms: who resets a context fetches and shows everything anew. What it is told later counts
-    /// from the results that there are now.
+    /// The delegate is not notified, as on Apple's platforms: a program that resets a context fetches and shows
+    /// everything anew. Later notifications count from the results that there are now.
     func contextWasReset() {
         waiting = []
         // The objects may not be used any more.
@@ -160,12 +160,12 @@ final class ResultsTracker {
         catchingUp { try performFetch { _ in } }
     }
 
-    /// The stores have changed, and nobody knows in what.
+    /// The stores have changed in a way that is not known.
     func storesMayHaveChanged() {
         if delegate == nil { isStale = true } else { follow(.reset) }
     }
 
-    /// Follows what happened, in order: what a delegate does while it is told of one thing is told of after that.
+    /// Follows what happened, in order: changes that a delegate makes while it is notified are reported after that.
     private func follow(_ occurrence: Occurrence) {
         waiting.append(occurrence)
         guard !isFollowing else { return }
@@ -243,7 +243,7 @@ final class ResultsTracker {
             if seen.insert(ObjectIdentifier(object)).inserted { objects.append(object) }
         }
         if try source.warmUp(objects, in: context) { work.fetches += 1 }
-        // Of a row that cannot be read nobody knows whether it belongs to the results.
+        // It is unknown whether a row that cannot be read belongs to the results.
         let delta: Delta = try context.failingWithReads { try self.delta(objects, source) }
         guard !delta.isEmpty else { return }
         if source.plan.limit > 0, !delta.isOnlyUpdates { return try refetch(source, touched: objects) }

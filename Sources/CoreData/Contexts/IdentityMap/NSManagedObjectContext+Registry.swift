@@ -71,7 +71,7 @@ extension NSManagedObjectContext {
         identityMap.temporaryObjects.forEach(body)
     }
 
-    /// Calls `body` with the objects that somebody besides the map holds, those with changes included.
+    /// Calls `body` with the objects that the map is not alone in holding, those with changes included.
     ///
     /// The others are as good as gone: a sweep would take them.
     final func forEachHeld(_ body: (NSManagedObject) -> Void) {
@@ -80,15 +80,16 @@ extension NSManagedObjectContext {
         identityMap.temporaryObjects.forEachHeldElsewhere(body)
     }
 
-    /// The objects that reference counting would keep if objects held those that their loaded relationships lead to: what somebody holds,
-    /// or has changes, what that leads to, and rings, with all that these lead to.
+    /// The objects that reference counting would keep if objects held those that their loaded relationships lead to.
+    ///
+    /// These are the objects that are held elsewhere or have changes, the rings, and all objects that these lead to.
     ///
     /// - Complexity: O(number of objects and of their loaded relationships).
     final func reachableObjects() -> [NSManagedObject] {
         var held: [NSManagedObject] = []
         forEachHeld { held.append($0) }
         let isHeld = Set(held.map(ObjectIdentifier.init))
-        /// How many relationships lead to each object that nobody holds.
+        /// How many relationships lead to each object that only the map holds.
         var counts: [ObjectIdentifier: (object: NSManagedObject, count: Int)] = [:]
         forEachRegistered { object in
             if !isHeld.contains(ObjectIdentifier(object)), object.isDisposable {

@@ -19,8 +19,9 @@ extension NSManagedObjectContext {
     /// stores since (``NSPersistentStoreCoordinator/setMetadata(_:for:)``); that costs next to nothing. With changes it
     /// writes the metadata of the stores that have changes.
     ///
-    /// If the last save ended in doubt (134030 with `NSPersistentStoreSaveInDoubtKey`), the context first asks the store what has become of it.
-    /// What was committed counts as saved then, is announced as saved, and is not stored once more.
+    /// If the last save ended in doubt (134030 with `NSPersistentStoreSaveInDoubtKey`), the context first asks the
+    /// store what has become of it. If it was committed, its changes count as saved, are announced as saved, and are
+    /// not stored once more.
     ///
     /// See <doc:Saving>.
     ///
@@ -32,8 +33,9 @@ extension NSManagedObjectContext {
     /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
     ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
     ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long, and
-    ///   `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as nobody can tell whether the last save was committed.
-    ///   `managedObjectMerge` (133020), too, if that was committed although its new objects were dropped here since.
+    ///   `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not known whether the
+    ///   last save was committed. `managedObjectMerge` (133020), too, if that was committed although its new objects
+    ///   were dropped here since.
     public func save() throws {
         assertCurrent(#function)
         guard !saving.isSaving else {
@@ -43,7 +45,7 @@ extension NSManagedObjectContext {
         changeTracker.compact()
         checkInvariants()
         guard let coordinator else {
-            // Nobody can be told anything of a context that has no place to save to.
+            // Nothing is announced for a context that has no place to save to.
             guard hasSomethingToSave else { return }
             throw CocoaError(
                 .persistentStoreSave,

@@ -58,7 +58,8 @@ final class SavePlan {
 
     /// Runs `body`, which hands the plan to the stores, while the row caches know of it.
     ///
-    /// What conflicts bring to light is newer than what the caches may hold; so is what others commit meanwhile.
+    /// Rows that conflicts bring to light are newer than those that the caches may hold. So are rows that others commit
+    /// meanwhile.
     func whileUnderWay<R>(_ body: () throws -> R) rethrows -> R {
         underWay = stores.map { ($0.store, $0.store.cache.beginRead()) }
         defer {
@@ -82,7 +83,7 @@ final class SavePlan {
     private(set) var historyNumbers: [String: Int64] = [:]
     /// The indexes of the stores that have committed.
     private(set) var committed: Set<Int> = []
-    /// What one of the stores could not tell whether it has committed it.
+    /// The changes of the store that could not tell whether it has committed them; `nil` if there is none.
     private(set) var doubt: SaveDoubt?
 
     /// Notes that a store cannot tell whether it has committed its changes.

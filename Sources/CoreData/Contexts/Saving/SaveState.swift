@@ -11,14 +11,16 @@ struct SaveState {
     private(set) var isSaving = false
     /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
     private(set) var count = 0
-    /// A save of which nobody could tell whether it was committed; the next one asks for it first.
+    /// A save that may or may not have been committed; the next one first asks what has become of it.
     var doubt: SaveDoubt?
     /// Gathers what is saved, for a save that lets other contexts merge it.
     var collector: SaveCollector?
     /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
     var survivors: [ObjectReference: NSManagedObject] = [:]
 
-    /// While a context saves: the rows upon which objects were changed that a policy brings back, as others may bring them back first.
+    /// While a context saves: the base rows of changed objects that a policy brings back.
+    ///
+    /// They are needed if others bring the rows back first.
     var revivedBases: [RowName: Row] = [:]
 
     init() {}

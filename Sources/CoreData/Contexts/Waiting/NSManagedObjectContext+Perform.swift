@@ -32,7 +32,7 @@ extension NSManagedObjectContext {
     }
 
     private func submit(as entry: ConfinementScope.Entry, _ block: sending @escaping () -> Void) {
-        // Sent, so that nobody else uses it.
+        // Sent, so that no other code uses it.
         let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
             block.value()
@@ -60,17 +60,18 @@ extension NSManagedObjectContext {
     /// that parent: a ring of contexts that wait for each other stops the program, with the chain spelled out. If the
     /// main queue lets a caller wait for long, ``SlowOperationLog`` tells of it (``SlowOperationLog/waitThreshold``).
     ///
-    /// If a read inside the block has failed where nothing can throw, such as that of a property, and the block throws nothing, then this throws the
-    /// error of that read. A block that cannot throw leaves it to the block around it: see <doc:Concurrency>.
+    /// If a read inside the block has failed where nothing can throw, such as that of a property, and the block throws
+    /// nothing, then this throws the error of that read. A block that cannot throw leaves it to the block around it:
+    /// see <doc:Concurrency>.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
     /// let count = try worker.performAndWait { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
     /// ```
     ///
-    /// - Parameter block: What to run. It is not kept.
-    /// - Returns: What the block returns.
-    /// - Throws: What the block throws; the context's pending changes stay as they are then.
+    /// - Parameter block: The code to run. It is not kept.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block; the context's pending changes stay as they are then.
     public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
         let result: Result<T, Failure> = wait(as: .call) {
             do throws(Failure) { return .success(try failingWithReads(block)) } catch { return .failure(error) }
@@ -100,13 +101,13 @@ extension NSManagedObjectContext {
     /// Runs a block whose turn has come, inside the scope.
     ///
     /// - Parameters:
-    ///   - kind: What the slow-operation log calls the block.
+    ///   - kind: The kind of the block, for the slow-operation log.
     ///   - submitted: When the block was submitted, if the slow-operation log wants to know.
     ///   - stack: The scopes that the block is in besides.
     ///   - entry: How the scope comes to be entered.
-    ///   - block: What to run.
-    /// - Returns: What the block returns.
-    /// - Throws: What the block throws.
+    ///   - block: The code to run.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block.
     final func runTurn<T>(
         _ kind: SlowOperation.Kind,
         _ submitted: ContinuousClock.Instant?,
@@ -133,10 +134,10 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
-    ///   - block: What to run. It is sent to the context, as the block of ``perform(_:)`` is.
-    /// - Returns: What the block returns.
-    /// - Throws: What the block throws. If it may throw and does not, but a read inside it has failed where nothing can throw, such as that of a
-    ///   property, the error of that read.
+    ///   - block: The code to run. It is sent to the context, as the block of ``perform(_:)`` is.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block. If the block may throw and does not, but a read inside it has failed where
+    ///   nothing can throw, such as that of a property, then the error of that read.
     nonisolated(nonsending) public func perform<T, Failure: Error>(
         schedule: ScheduledTaskType = .immediate,
         _ block: sending @escaping () throws(Failure) -> sending T
@@ -156,7 +157,7 @@ extension NSManagedObjectContext {
         as entry: ConfinementScope.Entry,
         _ block: sending @escaping () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
-        // Sent, so that nobody else uses it.
+        // Sent, so that no other code uses it.
         let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
             do throws(Failure) {

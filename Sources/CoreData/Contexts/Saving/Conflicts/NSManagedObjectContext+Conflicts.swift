@@ -27,7 +27,7 @@ extension NSManagedObjectContext {
         case .mergeByPropertyStoreTrumpMergePolicyType:
             object.rebase(onto: newer, storeWins: true)
             yieldOrders(of: object)
-            // What has given way altogether is not saved, and nobody is told that it was.
+            // An object that has given way altogether is not saved, and is not reported as saved.
             if !object.hasPersistentChangedValues { object.discardChanges() }
         case .overwriteMergePolicyType:
             object.overwrite(newer)
@@ -40,10 +40,10 @@ extension NSManagedObjectContext {
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
-    /// Somebody has deleted the row of an object that is changed, deleted or related to here.
+    /// Others have deleted the row of an object that is changed, deleted or related to here.
     final func resolveDeletedInStore(_ object: NSManagedObject, _ type: NSMergePolicyType) {
         let storeWins = type == .mergeByPropertyStoreTrumpMergePolicyType || type == .rollbackMergePolicyType
-        // What was never read cannot be brought back.
+        // An object that was never read cannot be brought back.
         let isUnknown = object.isFault || object.flags.contains(.inaccessible)
         if storeWins || isUnknown || object.flags.contains(.deleted) {
             object.discardChanges()
@@ -51,7 +51,8 @@ extension NSManagedObjectContext {
             identityMap.noteLoss()
             noteEvent(object, .eventDeleted)
         } else {
-            // As in memory: the row comes back under the same key, which nobody else can have been given. Others may bring it back as well.
+            // As in memory: the row comes back under the same key, which no other row can have been given. Others may
+            // bring it back as well.
             if saving.isSaving, let base = object.baseRow { saving.revivedBases[RowName(object)] = base }
             if !object.flags.contains(.ownsRow), let row = object.current {
                 object.current = row.copy()
@@ -67,7 +68,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Somebody else has brought back the row that an object was to bring back: it is there, so the object changes it.
+    /// Others have brought back the row that an object was to bring back: it is there, so the object changes it.
     ///
     /// - Parameters:
     ///   - object: The object, inserted under the key of the row.
@@ -75,15 +76,16 @@ extension NSManagedObjectContext {
     final func takeForChange(_ object: NSManagedObject, of stored: Row) {
         object.flags.remove(.inserted)
         object.flags.insert(.updated)
-        // Whose changes nobody knows any more, as the object came back in an earlier save or in a child, has changed what differs.
+        // If the object came back in an earlier save or in a child, its changes are not known any more: then it has
+        // changed all that differs.
         object.writableExtras.base = saving.revivedBases[RowName(object)] ?? stored
         changeTracker.noteChange(of: object)
     }
 
-    /// The version upon which a row comes back.
+    /// The version from which a row that comes back goes on.
     ///
     /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came
-    /// again would pass for theirs. As nobody knows any more how many there were, they go on from the clock, in
+    /// again would pass for theirs. As it is not known any more how many there were, they go on from the clock, in
     /// microseconds.
     private static func revivedVersion(after known: Int64) -> Int64 {
         max(known, Int64(Date().timeIntervalSince1970 * 1_000_000))
@@ -115,7 +117,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets loaded relationships be stored as they are in memory, whoever was added or removed elsewhere.
+    /// Lets loaded relationships be stored as they are in memory, whatever was added or removed elsewhere.
     private func overwriteMembers(of object: NSManagedObject) {
         guard let extras = object.extras else { return }
         for slot in object.layout.toMany where !slot.isTransient {
