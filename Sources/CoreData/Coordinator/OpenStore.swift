@@ -37,19 +37,18 @@ package final class OpenStore: Sendable {
     /// How often others were found to have committed when rows were last forgotten for it.
     private let seenCommitsOfOthers: Atomic<UInt64>
 
-    /// Forgets the cached rows if somebody else, another process above all, has written to the store since they were
-    /// cached.
+    /// Forgets the cached rows if others, another process above all, have written to the store since they were cached.
     ///
-    /// Called before rows are taken from the cache, before a read that offers it rows, and before it is offered them: the read itself may have
-    /// come to another server, which does not have what is cached. Without effect in a version of a store, whose
-    /// rows nobody changes. Costs some tens of nanoseconds.
+    /// Called before rows are taken from the cache, before a read that offers it rows, and before it is offered them:
+    /// the read itself may have come to another server, which does not have what is cached. Without effect in a version
+    /// of a store, whose rows never change. Costs some tens of nanoseconds.
     @inline(__always)
     func forgetRowsOverwrittenByOthers() {
         let commits = newest == nil ? rows.commitsOfOthers : 0
         let seen = seenCommitsOfOthers.load(ordering: .acquiring)
         guard commits != seen else { return }
         if let rows = rows.rowsChangedByOthers(since: seen) { cache.invalidate(rows) } else { cache.removeAll() }
-        // Only now, so that whoever finds the number finds no older row.
+        // Only now, so that a reader that finds the number finds no older row.
         seenCommitsOfOthers.store(commits, ordering: .releasing)
     }
 

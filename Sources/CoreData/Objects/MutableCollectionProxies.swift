@@ -68,7 +68,7 @@ extension NSManagedObject {
         }
     }
 
-    /// The set that shows an ordered relationship: the one that somebody holds, or a new one.
+    /// The set that shows an ordered relationship: the one that is still held, or a new one.
     final func orderedSet(_ slot: ToManySlot) -> NSMutableOrderedSet {
         let extras = writableExtras
         if let known = extras.orderedSet(slot.index) { return known }

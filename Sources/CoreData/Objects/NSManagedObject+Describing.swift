@@ -27,7 +27,8 @@ extension NSManagedObject {
 
     /// A value as text.
     ///
-    /// A date that no calendar reaches is told in seconds: its own description stops the program (Foundation on Linux).
+    /// A date that no calendar reaches is given in seconds: its own description stops the program (Foundation on
+    /// Linux).
     private static func described(_ value: Any) -> String {
         if let date = value as? Date, !(abs(date.timeIntervalSinceReferenceDate) < 1e12) {
             return "\(date.timeIntervalSinceReferenceDate) seconds since the reference date"

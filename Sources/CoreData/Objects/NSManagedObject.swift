@@ -149,8 +149,8 @@ open class NSManagedObject: NSObject {
 
     /// A request for the objects of this class, in any form.
     ///
-    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request unless the class declares such a
-    /// method of its own, as Xcode's do, or a typed request is asked for.
+    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request
+    /// unless the class itself declares such a method, as Xcode's do, or a typed request is asked for.
     ///
     /// ```swift
     /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()

@@ -31,9 +31,11 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     private let ownStore: OpenStore?
     /// The ID that the object has got after this one.
     ///
-    /// Held by the ID that leads there, and by nothing else: it costs nothing once nobody holds that ID.
+    /// Held by the ID that leads there, and by nothing else: it costs nothing once that ID is no longer held.
     private let successor = AtomicLazyReference<NSManagedObjectID>()
-    /// The negative number by which the tree of contexts knew the object before it was saved; 0 if nobody asked for its temporary ID.
+    /// The negative number by which the tree of contexts knew the object before it was saved.
+    ///
+    /// It is 0 if the temporary ID of the object was never asked for.
     private let formerKey: Atomic<Int64>
 
     /// Makes the ID of a stored row.
@@ -82,7 +84,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// ```
     public var entity: NSEntityDescription { layout.entity }
 
-    /// Whether the ID is that of an object that was unsaved when somebody asked for it.
+    /// Whether the ID is that of an object that was unsaved when the ID was asked for.
     ///
     /// Never changes: the object gets another ID when it is saved.
     ///

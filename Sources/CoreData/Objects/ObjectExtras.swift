@@ -29,12 +29,12 @@ final class ObjectExtras {
     @exclusivity(unchecked) var refused: [Int: Any] = [:]
     /// Values of transformable attributes, decoded from `decodedRow`, by slot.
     private var decoded: [Int: Any] = [:]
-    /// What a fetch of some properties has brought of an object that is a fault.
+    /// The values that a fetch of some properties has brought of an object that is a fault.
     var partial: PartialRow?
-    /// The row that `decoded` belongs to: whoever gives the object another row need not know of it.
+    /// The row that `decoded` belongs to: code that gives the object another row need not know of it.
     private var decodedRow: RowBuffer?
 
-    /// The sets that show ordered relationships, as long as somebody holds them.
+    /// The sets that show ordered relationships, as long as they are held elsewhere.
     private var orderedSets: [ShownOrderedSet] = []
 
     init(layout: EntityLayout) {
@@ -75,7 +75,7 @@ final class ObjectExtras {
     func endEventToMany() {
         guard !eventToMany.isEmpty else { return }
         for place in eventToMany.indices {
-            // First, so that nobody shares the members any more.
+            // First, so that the members are not shared any more.
             eventToMany[place].state = nil
             toMany[eventToMany[place].index]?.gather()
         }
@@ -93,7 +93,7 @@ final class ObjectExtras {
         for index in toMany.indices { toMany[index]?.turnIntoFault() }
     }
 
-    /// The set that shows an ordered relationship, if somebody holds it.
+    /// The set that shows an ordered relationship, if it is held elsewhere.
     func orderedSet(_ index: Int) -> RelationshipOrderedSet? { orderedSets.first { $0.index == index }?.set }
 
     /// Remembers the set that shows an ordered relationship.

@@ -5,13 +5,14 @@ import StrataRows
 ///
 /// Confined to the owner's context.
 ///
-/// Foundation's class answers some calls from storage of its own, and these cannot be overridden: `firstObject`, `array`, loops. So the
-/// storage shows the members as well. It is brought up to date at each change that is made to the relationship in this context, and before
-/// each call that can be overridden. All changes are made to the relationship, and the storage follows.
+/// Foundation's class answers some calls from its storage, and these cannot be overridden: `firstObject`, `array`,
+/// loops. So the storage shows the members as well. It is brought up to date at each change that is made to the
+/// relationship in this context, and before each call that can be overridden. All changes are made to the relationship,
+/// and the storage follows.
 final class RelationshipOrderedSet: NSMutableOrderedSet {
     private let owner: NSManagedObject?
     private let slot: ToManySlot?
-    /// What the storage shows.
+    /// The members that the storage shows.
     private var shown: [ObjectReference] = []
     /// Whether the storage is being filled, which Foundation does by way of members that are overridden here, or waits for the end of a
     /// change.
@@ -24,7 +25,7 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
         refresh()
     }
 
-    // What copying and bridging make of the proxy is a plain collection.
+    // Copying and bridging make a plain collection of the proxy.
     override init(capacity numItems: Int) {
         (owner, slot) = (nil, nil)
         super.init(capacity: numItems)
@@ -45,7 +46,7 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
         guard members != shown else { return }
         isFilling = true
         defer { isFilling = false }
-        // What is equal at both ends stays, as mostly one member has come or gone.
+        // The members that are equal at both ends stay, as mostly one member has come or gone.
         let shorter = Swift.min(members.count, shown.count)
         var start = 0
         while start < shorter, members[start] == shown[start] { start += 1 }

@@ -223,17 +223,19 @@ struct ToManyState {
         gather()
     }
 
-    /// Whether what is changed here is something else than another state of the same relationship has changed.
+    /// Whether the changes here differ from those of another state of the same relationship.
     func differs(from other: ToManyState?) -> Bool {
         guard let other else { return hasChanges }
         if Set(added) != Set(other.added) || Set(removed) != Set(other.removed) { return true }
         return isOrdered && (isReordered != other.isReordered || content != other.content)
     }
 
-    /// Takes the changes of an earlier state of the same relationship for stored: what is different here is a change upon them.
+    /// Takes the changes of an earlier state of the same relationship for stored: only the differences from it remain
+    /// as changes.
     mutating func settle(_ stored: ToManyState) {
         let (added, removed) = (added, removed)
-        // Of a fault nobody knows whether a member was taken out again here, or was found stored: it counts as found if anything was read since.
+        // If this is a fault, it is unknown whether a member was taken out again here, or was found stored: it counts
+        // as found if anything was read since.
         let members = content.map { Set($0) }
         let isUnread = !fields.hasYielded
         let hasLeft = stored.added.filter { member in

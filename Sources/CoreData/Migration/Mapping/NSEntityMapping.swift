@@ -20,7 +20,7 @@ open class NSEntityMapping: NSObject {
     /// Default nil. A migration takes `SourceToDestination` then, or the name of the one entity there is.
     open var name: String!
 
-    /// What is done; for people and tools.
+    /// The kind of the mapping; for people and tools.
     ///
     /// Default ``NSEntityMappingType/undefinedEntityMappingType``.
     open var mappingType: NSEntityMappingType = .undefinedEntityMappingType
@@ -43,7 +43,8 @@ open class NSEntityMapping: NSObject {
     /// How relationships get their members, in the second pass.
     open var relationshipMappings: [NSPropertyMapping]?
 
-    /// What gives the source objects: an `NSFetchRequestExpression`, or anything with an array as its value.
+    /// The expression that gives the source objects: an `NSFetchRequestExpression`, or anything with an array as its
+    /// value.
     ///
     /// Default nil: all objects of exactly the source entity, without those of sub-entities. A fetch is carried out
     /// batch by batch, so it needs memory for keys only; the objects of an array are held.
