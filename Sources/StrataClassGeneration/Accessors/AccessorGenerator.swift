@@ -157,7 +157,7 @@ package struct AccessorGenerator {
             """
     }
 
-    /// What a definition begins with, to be as visible as its declaration: the optimiser refuses another linkage.
+    /// The modifier that makes a definition as visible as its declaration: the optimiser refuses another linkage.
     private static func modifier(_ access: String?) -> String { access.map { $0 + " " } ?? "" }
 
     /// A class of the framework that an extension adds members to.

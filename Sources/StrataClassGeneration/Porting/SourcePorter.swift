@@ -27,7 +27,7 @@ package struct SourcePorter {
     private let objectiveC: ObjectiveC
     private var edits: [(range: Range<Int>, text: String)] = []
     private var remarks: [Remark] = []
-    /// What the braces around the place belong to, the outermost first.
+    /// The scopes of the braces around the place, the outermost first.
     private var scopes: [Scope] = []
     private var nextScope = Scope.other
 
@@ -271,7 +271,7 @@ package struct SourcePorter {
         var place = 0
         while place + opening.count <= bytes.count {
             guard bytes[place..<place + opening.count].elementsEqual(opening) else {
-                // What a backslash stands before is no interpolation of its own.
+                // A character behind a backslash begins no interpolation.
                 place += bytes[place] == UInt8(ascii: "\\") && pounds.isEmpty ? 2 : 1
                 continue
             }
@@ -297,7 +297,7 @@ package struct SourcePorter {
         }
     }
 
-    /// What a text says that is nothing but a string without escapes.
+    /// The content of a text that is nothing but a string literal without escapes; `nil` for any other text.
     private static func literal(_ text: String) -> String? {
         guard text.utf8.count > 1, text.hasPrefix("\""), text.hasSuffix("\"") else { return nil }
         let content = text.dropFirst().dropLast()
