@@ -227,7 +227,7 @@ package final class ConnectionPool: Sendable {
     /// For how many seconds a connection that was lent may take to end its transaction.
     private static let returnPatience = 5.0
 
-    /// How many nobody uses.
+    /// How many are not in use.
     package var idleCount: Int { idle.withLock { $0.count } }
 
     /// How many are in use, but for those that are lent.
@@ -240,8 +240,8 @@ package final class ConnectionPool: Sendable {
 
     /// A connection that does not belong to the pool, for those who listen or ask about another one.
     ///
-    /// Once somebody was let in, a server that cannot be reached is waited for, or another one that takes its place. So is one that starts, or has
-    /// no room.
+    /// Once a server has accepted a connection, this waits for a server that cannot be reached, or for another one that
+    /// takes its place. It also waits for one that starts, or has no room.
     package func open(timeout: Double? = nil) throws -> Connection {
         let limit = min(timeout ?? self.timeout, openingTimeout)
         let end = ContinuousClock.now + .seconds(limit)
@@ -251,9 +251,10 @@ package final class ConnectionPool: Sendable {
         while true {
             do {
                 let rest = max((end - .now) / .seconds(1), 0.1)
-                // Of connections that are opened side by side none comes to a log that has gone back for the others.
+                // Read first, so that no log seems to have gone back because of connections that are opened side by
+                // side.
                 let logEnd = logEnd.withLock { $0 }
-                // One that is silent must not keep anybody from another one that is just taking its place.
+                // A silent server must not keep this from another one that is just taking its place.
                 let mayTurn = hasConnected.load(ordering: .relaxed)
                 let connection = try Connection.open(
                     target,
@@ -307,7 +308,7 @@ package final class ConnectionPool: Sendable {
 
     /// Whether no statement has an outdated plan; takes a round trip if plans have to be dropped.
     ///
-    /// If the server is silent so long, it is not asked by way of the other connections that nobody uses.
+    /// If the server is silent so long, it is not asked by way of the other connections that are not in use.
     private func hasCurrentPlans(_ connection: Connection, until end: ContinuousClock.Instant) -> Bool {
         let age = planAge.load(ordering: .relaxed)
         guard connection.planAge != age, !connection.isPooled else { return true }
@@ -369,15 +370,16 @@ package final class ConnectionPool: Sendable {
             )
         }
         guard new > known else { return }
-        // Sessions of the old server may still be there, and write what nobody will ever see.
+        // Sessions of the old server may still be there, and all that they write is lost.
         closeIdle()
         failedOver.withLock { $0 }?()
     }
 
-    /// Notes how far the log of the server is that a new connection has come to.
+    /// Notes how far the log of the server of a new connection is.
     ///
-    /// A log that is shorter than one of an earlier connection was is one of a server that has lost its last moments, or that was put back
-    /// from a copy. What was written after that connection was opened is not counted, so not every such server is noticed.
+    /// If the log is shorter than it was for an earlier connection, the server has lost its last moments, or was put
+    /// back from a copy. The log that was written after that connection was opened is not counted, so not every such
+    /// server is noticed.
     private func note(_ connection: Connection, since known: (timeline: Int64, position: Int64)?) {
         guard let timeline = connection.timeline, let position = connection.logPosition else { return }
         let hasGoneBack = known.map { $0.timeline == timeline && position < $0.position } ?? false
@@ -390,7 +392,7 @@ package final class ConnectionPool: Sendable {
         failedOver.withLock { $0 }?()
     }
 
-    /// Closes the connections that nobody uses: the server has ended one, and probably others.
+    /// Closes the connections that are not in use: the server has ended one, and probably others.
     package func closeIdle() { idle.withLock { $0.removeAll() } }
 
     /// Lets go of all connections; those in use are closed when they come back.

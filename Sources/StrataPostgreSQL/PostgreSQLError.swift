@@ -43,27 +43,30 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the server does not know itself how the transaction has ended.
     package var leavesDoubt: Bool { sqlState == "40003" }
 
-    /// Whether the server lets nobody in for now: it starts, recovers, stops, or has no room for one more.
+    /// Whether the server accepts no connection for now: it starts, recovers, stops, or has no room for one more.
     package var isBusy: Bool { kind == .connection && ["57P03", "53300"].contains(sqlState) }
 
-    /// Whether the server will not let in who asks like this, however often: a password that is wrong, or a database that is not there.
+    /// Whether the server refuses such a connection however often it is asked: the password is wrong, or there is no
+    /// such database.
     var isRefusal: Bool { kind == .connection && (sqlState.hasPrefix("28") || sqlState.hasPrefix("3D")) }
 
     /// The SQLSTATE of a connection that was closed before the server has said anything.
     static let cutOff = "08006"
-    /// The SQLSTATE of a connection that nobody has taken.
+    /// The SQLSTATE of a connection that no server has accepted.
     static let unreached = "08001"
 
-    /// Whether nobody has let in, and somebody may soon: the server starts again, or another one takes its place.
+    /// Whether no server has accepted the connection, and one may soon: the server starts again, or another takes its
+    /// place.
     var isUnreached: Bool { kind == .connection && (sqlState == Self.cutOff || sqlState == Self.unreached) }
 
     /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
     package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" || isNameTaken }
 
-    /// Whether the session has a statement of that name: a pooler has left what somebody else has prepared.
+    /// Whether the session has a statement of that name: a pooler has left what another client has prepared.
     var isNameTaken: Bool { sqlState == "42P05" }
 
-    /// Whether the server does not know what it was asked for, or does not let the role, or a server that only follows, do it.
+    /// Whether the server does not know what it was asked for, or does not let the role do it, or only follows another
+    /// server.
     package var isUnavailable: Bool { ["0A000", "25006", "42501", "42601", "42883"].contains(sqlState) }
 
     /// Whether a unique index has refused a row.

@@ -29,19 +29,19 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     /// How often the history went back.
     let setBacks = Atomic<UInt64>(0)
     let watcher = Mutex<ChangeWatcher?>(nil)
-    /// Whom the watcher tells of changes, which may begin later than the store is opened.
+    /// The function that the watcher calls after changes; the watcher may begin later than the store is opened.
     let toldOfChanges = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Opens a store, or makes it if there is none.
     ///
-    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     package init(_ request: PostgreSQLStoreRequest) throws {
         let opened = try OpenDatabase.open(request)
         database = Mutex(opened)
         place = opened.place
         metadataState = Mutex(Metadata(current: opened.metadata))
         readOnly = Atomic(request.isReadOnly)
-        // With a history or without: nobody else tells that cached rows are not there any more.
+        // With a history or without: nothing else reports that cached rows are not there any more.
         opened.onSetBack.withLock { $0 = { [weak self] in self?.noteChangesOfOthers() } }
     }
 

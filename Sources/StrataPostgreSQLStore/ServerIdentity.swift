@@ -1,6 +1,7 @@
 import StrataPostgreSQL
 
-/// Which server a session has come to: its cluster, its timeline, how far its log is, and since when it runs.
+/// The identity of the server that a session has come to: its cluster, its timeline, how far its log is, and since when
+/// it runs.
 enum ServerIdentity {
     /// The timeline of a server that is written to; null for a replica.
     ///

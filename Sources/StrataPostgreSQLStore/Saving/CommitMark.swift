@@ -76,7 +76,7 @@ struct CommitMark {
 
     /// Asks once more, as long as ``settle(_:_:)`` does.
     ///
-    /// - Throws: ``SaveInDoubt`` if nobody can tell.
+    /// - Throws: ``SaveInDoubt`` if that cannot be found out.
     private func isCommitted(_ database: OpenDatabase, _ reason: any Error) throws -> Bool {
         do {
             try settle(database, reason as? PostgreSQLError ?? PostgreSQLError(.connection, "the connection was lost"))
@@ -107,7 +107,7 @@ struct CommitMark {
     private func look(_ database: OpenDatabase, _ connection: Connection, _ ending: inout LostSession.State?) throws
         -> Bool?
     {
-        // Another server has given the transaction's number to somebody else, or will.
+        // Another server has given the transaction's number to another transaction, or will.
         let isSameServer = connection.timeline == timeline
         let status = isSameServer ? try status(connection) : nil
         let isSameRun = serverRun.map { connection.serverRun?.isSame(as: $0) ?? false } ?? false
@@ -129,7 +129,7 @@ struct CommitMark {
             return false
         }
         guard isSameServer else {
-            // Who comes late may find what others have made of the row since.
+            // By now others may have changed the row.
             if let answer = try witness?.tells(connection, isLost: true) { return answer }
             throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
         }
@@ -149,10 +149,11 @@ struct CommitMark {
         }
     }
 
-    /// Whether a transaction was committed whose number was, by a server that may have crashed since.
+    /// Whether the transaction was committed, if a server that may have crashed since has committed one with its
+    /// number.
     ///
-    /// A transaction whose commit did not reach the disk is gone, and its number may be somebody else's by now. So the number proves nothing,
-    /// only a row that has the version which the transaction has written.
+    /// A transaction whose commit did not reach the disk is gone, and its number may be that of another one by now. So
+    /// the number proves nothing. Only a row proves it that has the version which the transaction has written.
     private func isWitnessed(_ connection: Connection) throws -> Bool {
         if try witness?.tells(connection, isLost: false) == true { return true }
         throw PostgreSQLError(
@@ -161,10 +162,10 @@ struct CommitMark {
         )
     }
 
-    /// What stands for the status of a transaction whose number the server has not given yet.
+    /// Stands for the status of a transaction whose number the server has not given yet.
     private static let yetToCome = "yet to come"
 
-    /// What the server says of the transaction; `nil` if it has forgotten it.
+    /// The status of the transaction on the server; `nil` if the server has forgotten it.
     private func status(_ connection: Connection) throws -> String? {
         do {
             let result = try connection.query(
@@ -180,7 +181,7 @@ struct CommitMark {
 
 /// A row that a transaction has written, which tells afterwards whether it was committed.
 struct WrittenRow {
-    /// What became of it.
+    /// The change that the transaction has made to the row.
     enum Deed { case inserted, updated, deleted }
 
     let table: SQLName

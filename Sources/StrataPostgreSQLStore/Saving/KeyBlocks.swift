@@ -16,7 +16,7 @@ enum KeyTimeline {
     /// How many bits the numbers of sequences have.
     static let numberBits = 40
 
-    /// What is added to the numbers that a sequence gives on a timeline.
+    /// The number that is added to those that a sequence gives on a timeline.
     static func first(_ timeline: Int64) -> Int64 { max(timeline - 1, 0) % (1 << 22) << numberBits }
 
     static func key(_ number: Int64, _ timeline: Int64) -> Int64 { first(timeline) + number }
@@ -37,7 +37,7 @@ final class KeyBlocks: Sendable {
     /// The most digits that the first key of a block had, by the number of the root entity in the model.
     private let digits = Mutex<[Int: Int]>([:])
 
-    /// What was drawn, and for whom.
+    /// The keys that were drawn, and by which process.
     private struct Drawn {
         /// Only the process that has drawn keys may hand them out: the child of a fork inherits them as well.
         let process: pid_t
@@ -45,7 +45,7 @@ final class KeyBlocks: Sendable {
         ///
         /// A crash can set a sequence back (`synchronous_commit=off`): then the next run gives the same keys to others.
         var run: ServerRun?
-        /// What is left of the blocks, by the number of the root entity in the model.
+        /// The rest of the blocks, by the number of the root entity in the model.
         var stocks: [Int: Stock] = [:]
     }
 

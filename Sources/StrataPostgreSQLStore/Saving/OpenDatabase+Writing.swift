@@ -193,7 +193,7 @@ extension OpenDatabase {
                             do {
                                 try mark.settle(self, error)
                             } catch var doubt as SaveInDoubt {
-                                // For whoever asks later.
+                                // For the context, which asks later.
                                 if let result = result as? StoreSaveResult { doubt.result = result }
                                 throw doubt
                             }

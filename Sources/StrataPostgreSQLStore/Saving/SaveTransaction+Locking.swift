@@ -92,7 +92,7 @@ extension SaveTransaction {
             }
         }
         for row in changes.inserted where StoreChanges.isRevived(row) {
-            // Somebody else has brought the row back first.
+            // Others have brought the row back first.
             guard versions[row.layout.rootNumber]?[row.key] != nil else { continue }
             outdated.append(RowDeletion(layout: row.layout, key: row.key, baseVersion: row.version))
         }

@@ -176,9 +176,9 @@ extension SaveTransaction {
         )
     }
 
-    /// Locks members that get new positions, none of which anybody else may have: out of their turn nobody waits.
+    /// Locks members that get new positions, if no other transaction has one: out of its turn a save does not wait.
     ///
-    /// The statement fails with 22012, a division by zero, if somebody has one; then the save is made again.
+    /// The statement fails with 22012, a division by zero, if another transaction has one; then the save is made again.
     private func lockUnlessHeld(_ members: [Int64], _ table: SQLName) throws {
         try connection.post(
             """

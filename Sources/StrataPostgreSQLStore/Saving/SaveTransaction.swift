@@ -6,14 +6,16 @@ import StrataSQL
 
 /// One save, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
 ///
-/// First the rows that the save changes, deletes or relies on are locked, table by table and in the order of their keys, so that no two
-/// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is committed. Then come
-/// deletions, updates, insertions, relationships that no row holds, and the history, each in a statement for all rows of one shape.
+/// First the rows that the save changes, deletes or relies on are locked, table by table and in the order of their
+/// keys, so that no two saves wait for each other. Locked rows cannot change any more, so all conflicts are found
+/// before anything is committed. Then come deletions, updates, insertions, relationships that no row holds, and the
+/// history, each in a statement for all rows of one shape.
 ///
-/// Some rows are found only on the way, and are locked behind the others: rows that compute something of changed ones, and rows that lead to
-/// deleted ones without having been loaded. There two saves can still wait for each other; the server ends one, which is made again. Which
-/// members of an ordered relationship get new positions is found on the way, too. There nobody waits: if somebody else has one, the save is made
-/// again, with all of the members locked in their turn.
+/// Some rows are found only on the way, and are locked behind the others: rows that compute something of changed ones,
+/// and rows that lead to deleted ones without having been loaded. There two saves can still wait for each other; the
+/// server ends one, which is made again. It also turns out on the way which members of an ordered relationship get
+/// new positions. There the save does not wait: if another transaction has one, the save is made again, with all of the
+/// members locked in their turn.
 ///
 /// The locks are one round trip, and what is written is another one, with the COMMIT. New rows that depend on nothing else are sent behind the
 /// locks, so that the server inserts them while their answers are read: if these tell a conflict, they are rolled back. Only what has to look at
@@ -30,7 +32,7 @@ final class SaveTransaction {
 
     private(set) var conflicts: [StoreConflict] = []
     var result = StoreSaveResult()
-    /// What the versions that are written have in their lower bits.
+    /// The mark in the lower bits of the versions that are written.
     let mark: Int64
     /// The permanent keys of rows that had temporary ones; few saves lead to rows that are as new.
     private lazy var permanentKeys: KeyMap<Int64> = {
@@ -139,8 +141,9 @@ final class SaveTransaction {
 
     /// Whether the new rows can be sent with what is asked before anything is written, so that the server need not wait for them.
     ///
-    /// If there is a conflict after all, the transaction is rolled back with them. So they must not depend on the other changes, nor break a
-    /// constraint, nor come back under keys that they had before. Behind a pooler nothing may be written before somebody has looked at the session.
+    /// If there is a conflict after all, the transaction is rolled back with them. So they must not depend on the other
+    /// changes, nor break a constraint, nor come back under keys that they had before. Behind a pooler nothing may be
+    /// written before the session was looked at.
     private func mayInsertAhead(_ look: Look) -> Bool {
         (1...Self.mostAhead).contains(changes.inserted.count) && changes.deleted.isEmpty && changes.updated.isEmpty
             && derived == nil && look.findsNoHolders && !connection.isPooled

@@ -2,8 +2,9 @@ import Foundation
 import StrataRows
 import StrataSQL
 
-// A server may lose saves that it has acknowledged: an asynchronous replica takes its place, or it is restored from a backup. Others then save
-// upon what is left. So the version that a save gives to a row has the mark of that save, and nobody takes one history for the other.
+// A server may lose saves that it has acknowledged: an asynchronous replica takes its place, or it is restored from a
+// backup. Others then change what is left. So the version that a save gives to a row has the mark of that save, and the
+// two histories are never mistaken for each other.
 
 extension RowVersion {
     /// The mark of a transaction: random bits of its identifier.

@@ -233,11 +233,11 @@ final class WriteShape: Sendable {
 
     /// Rows of which some slots change.
     ///
-    /// Who leaves an ordered relationship leaves its position too, and gets another in the next one.
+    /// A row that leaves an ordered relationship leaves its position too, and gets another in the next one.
     ///
-    /// The last parameter is the mark of the new versions. The statement fails with 22012, a division by zero, if it finds fewer rows than the
-    /// parameter before it says: they are locked, so none can
-    /// have changed, unless a program of somebody else's keeps them from being written.
+    /// The last parameter is the mark of the new versions. If the statement finds fewer rows than the parameter before
+    /// it says, then it fails with 22012, a division by zero. The rows are locked, so none can have changed. Only code
+    /// of others in the database, such as a trigger, can keep them from being written.
     init(updating entity: EntityMapping, _ key: UpdateKey, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { key.changed.contains($0) }
         let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
