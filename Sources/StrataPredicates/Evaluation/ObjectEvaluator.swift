@@ -80,7 +80,7 @@ struct ObjectEvaluator {
         }
     }
 
-    /// What ANY and ALL go through: the members of a collection, or the one value at a key path.
+    /// The values that ANY and ALL go through: the members of a collection, or the one value at a key path.
     private func members(_ any: Any?, _ comparison: NSComparisonPredicate) throws -> [Any?] {
         guard let any else { return [] }
         guard collectionMembers(of: any) != nil else {

@@ -1,4 +1,4 @@
-/// What gives `NSExpression` its format initialisers, which may return a subclass of it.
+/// Gives `NSExpression` its format initialisers, which may return a subclass of it.
 ///
 /// ```swift
 /// let expression = NSExpression(format: "price * 1.2")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// An expression whose value is what a fetch gives: an array of results, or their number.
+/// An expression whose value is the result of a fetch: an array of results, or their number.
 ///
 /// Use it as a collection in a predicate, to fetch by the results of another fetch:
 ///
@@ -19,10 +19,10 @@ import Foundation
 ///
 /// Immutable. It can be evaluated wherever its context can be used.
 open class NSFetchRequestExpression: NSExpression {
-    /// What gives the fetch request.
+    /// The expression that gives the fetch request.
     public let requestExpression: NSExpression
 
-    /// What gives the context.
+    /// The expression that gives the context.
     public let contextExpression: NSExpression
 
     /// Whether the value is the number of the results.
@@ -38,8 +38,8 @@ open class NSFetchRequestExpression: NSExpression {
     /// Makes an expression that runs a fetch when it is evaluated.
     ///
     /// - Parameters:
-    ///   - fetch: What gives the `NSFetchRequest`; mostly a constant.
-    ///   - context: What gives the `NSManagedObjectContext`; mostly a constant.
+    ///   - fetch: The expression that gives the `NSFetchRequest`; mostly a constant.
+    ///   - context: The expression that gives the `NSManagedObjectContext`; mostly a constant.
     ///   - countOnly: Whether the value is the number of the results, an `NSNumber`.
     /// - Returns: An ``NSFetchRequestExpression``.
     open class func expression(
@@ -93,7 +93,7 @@ extension NSFetchRequestExpression: StoreEvaluatedExpression {
     }
 }
 
-/// What runs the fetch of an ``NSFetchRequestExpression``: a context.
+/// Runs the fetch of an ``NSFetchRequestExpression``: a context.
 package protocol FetchExecuting {
     /// Runs a fetch.
     ///
@@ -101,14 +101,14 @@ package protocol FetchExecuting {
     ///   - request: The value of the request expression, which ought to be an `NSFetchRequest`.
     ///   - countOnly: Whether the number of the results is wanted, an `NSNumber`.
     /// - Returns: The results, or their number.
-    /// - Throws: What the fetch throws, and an error if there is no request.
+    /// - Throws: The error of the fetch, or another one if there is no request.
     func results(ofFetchIn request: Any?, countOnly: Bool) throws -> Any
 
     /// Reports an error that the caller of an expression cannot be given.
     ///
     /// - Parameters:
     ///   - error: The error.
-    ///   - expression: What was to be evaluated.
+    ///   - expression: The expression that was to be evaluated.
     ///   - object: The object for which it was evaluated.
     func report(_ error: any Error, of expression: NSExpression, for object: Any?)
 }
