@@ -82,7 +82,7 @@ package struct BatchInsertion {
     package let upsert: Upsert
     /// Stops the insertion, and follows its writing; `nil` if nobody can.
     package var control: FetchControl?
-    /// Follows how rows are made, before they are written; `nil` if nobody does.
+    /// Follows how rows are made, before they are written; `nil` if that is not followed.
     package var making: FetchControl?
 
     package init(
@@ -102,7 +102,7 @@ package struct BatchInsertion {
     /// The next row; `nil` after the last one.
     ///
     /// - Returns: A row whose numbers are numbers.
-    /// - Throws: What is wrong with the row.
+    /// - Throws: An error that says what is wrong with the row.
     package func nextRow() throws -> GivenRow? {
         guard let given = try rows.next() else { return nil }
         if let slot = given.row.slotWithoutNumber {
@@ -113,10 +113,10 @@ package struct BatchInsertion {
         return given
     }
 
-    /// Makes all rows, which may run the user's code, and tells whoever follows that.
+    /// Makes all rows, which may run the user's code, and reports the progress to `making`.
     ///
     /// - Parameter body: Called with each row.
-    /// - Throws: What is wrong with a row, `CancellationError`, and what `body` throws.
+    /// - Throws: An error that says what is wrong with a row, `CancellationError`, and the errors of `body`.
     package func makeRows(_ body: (GivenRow) throws -> Void) throws {
         if let count = rows.count { making?.expect(count) }
         var counter = RowCounter(making)

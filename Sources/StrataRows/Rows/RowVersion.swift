@@ -1,9 +1,10 @@
-/// The versions of rows, which tell whether a row is still the one that somebody has read.
+/// The versions of rows, which show whether a row has changed since it was read.
 ///
-/// An engine whose store nobody can set back counts: 1, 2, 3. An engine of servers that can lose what they have acknowledged gives each
-/// save a *mark*, a random number of ``markBits`` bits, and has it in the lower bits of all versions that the save writes. The count is in the
-/// bits above. So two saves of different histories never give one version to two rows, and within one history a later version is the higher
-/// number. Versions that were counted without marks are lower than all that have one.
+/// An engine whose store cannot be set back counts: 1, 2, 3. An engine of servers that can lose what they have
+/// acknowledged gives each save a *mark*, a random number of ``markBits`` bits, and has it in the lower bits of all
+/// versions that the save writes. The count is in the bits above. So two saves of different histories never give one
+/// version to two rows, and within one history a later version is the higher number. Versions that were counted without
+/// marks are lower than all that have one.
 package enum RowVersion {
     /// How many bits a mark has: there are 34 billion versions of a row, and one in 268 million is taken for another.
     package static let markBits = 28
@@ -23,7 +24,7 @@ package enum RowVersion {
     /// The mark of a save with random bits; never 0.
     package static func mark(_ random: UInt64) -> Int64 { max(Int64(random & (1 << UInt64(markBits) - 1)), 1) }
 
-    /// Whether a row was changed by others between two versions that somebody has met.
+    /// Whether a row was changed by others between two versions that were met.
     ///
     /// Versions with one count and two marks are of two histories, neither of which comes after the other.
     ///

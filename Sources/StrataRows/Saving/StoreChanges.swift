@@ -40,8 +40,9 @@ package struct StoreChanges {
 
     /// Whether a new row is one that was stored before, and comes back under its key.
     ///
-    /// Nobody else is given that key, but others may bring the same row back. That is a conflict: the row is there, in a version that the save
-    /// has not seen. A key that was reserved for a row that was never stored is nobody else's.
+    /// No other row is given that key, but others may bring the same row back. That is a conflict: the row is there, in
+    /// a version that the save has not seen. If a key was reserved for a row that was never stored, no other row has
+    /// it.
     package static func isRevived(_ row: Row) -> Bool { row.key > 0 && row.version > 0 }
 
     package var isEmpty: Bool {
@@ -55,7 +56,7 @@ package struct RowUpdate {
     ///
     /// References may hold negative keys of rows inserted by the same save.
     package let row: Row
-    /// The version that the change was made upon.
+    /// The version that the change is based on.
     package let baseVersion: Int64
     /// The slots that differ from the base row; empty when only the version has to advance.
     package let changed: SlotSet

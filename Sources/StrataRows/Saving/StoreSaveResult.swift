@@ -1,4 +1,4 @@
-/// What a store reports after it has committed.
+/// The report of a store after it has committed.
 package struct StoreSaveResult: Sendable {
     /// The permanent key of each inserted row, in the order of `inserted`.
     package var insertedKeys: [Int64] = []
@@ -7,7 +7,8 @@ package struct StoreSaveResult: Sendable {
     package var reread: [Row] = []
     /// The number of the transaction that the history has recorded; `nil` if none was.
     package var historyNumber: Int64?
-    /// What the versions that the save has written have in their lower bits, see ``RowVersion``; `nil` if they are counted.
+    /// The mark in the lower bits of the versions that the save has written, see ``RowVersion``; `nil` if they are
+    /// counted.
     package var versionMark: Int64?
 
     package init(insertedKeys: [Int64] = [], reread: [Row] = []) {
@@ -26,6 +27,6 @@ package enum StoreConflict {
     /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
     /// that they collide with, if the collision is not among themselves only.
     case constraint(entity: EntityLayout, attributes: [String], keys: [Int64], persisted: Row?)
-    /// A changed relationship leads to a row that somebody else has deleted. `root`: The number of its root entity.
+    /// A changed relationship leads to a row that others have deleted. `root`: The number of its root entity.
     case missing(ObjectReference, root: Int)
 }

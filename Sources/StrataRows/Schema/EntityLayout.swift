@@ -73,14 +73,13 @@ public final class EntityLayout: Sendable {
     public let nullWords: Int
     /// The number of words behind the row's header.
     public let wordCount: Int
-    /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
+    /// The slots whose words are counted references, in separate memory: each row that goes asks for it.
     // Written by the initialiser alone.
-    /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
     nonisolated(unsafe) public let countedPlaces: UnsafeBufferPointer<CountedPlace>
-    /// What validation has to look at, in memory of its own.
+    /// The rules that validation has to look at, in separate memory.
     // As above.
     nonisolated(unsafe) package let rules: UnsafeBufferPointer<SlotRule>
-    /// The slots whose value may be no number, in memory of its own: each object that is saved asks for it.
+    /// The slots whose value may be no number, in separate memory: each object that is saved asks for it.
     // As above.
     nonisolated(unsafe) package let numberPlaces: UnsafeBufferPointer<NumberPlace>
     /// The to-many relationships whose number of members has limits.

@@ -1,7 +1,8 @@
 import Foundation
 
-/// What happens when somebody touches a context or its objects outside of the context's scope, by a switch with the name that it
-/// has on Apple's platforms.
+/// The reaction to the use of a context or its objects outside of the context's scope.
+///
+/// A switch selects it, with the name that it has on Apple's platforms.
 package enum ConcurrencyDebug: Sendable {
     /// Nothing: accesses are not checked.
     case off
@@ -13,14 +14,14 @@ package enum ConcurrencyDebug: Sendable {
     /// The name of the variable, and, behind a minus sign, of the argument.
     package static let name = "com.apple.CoreData.ConcurrencyDebug"
 
-    /// What this process does: what the environment or an argument asks for, or else the default.
+    /// The reaction in this process: the one that the environment or an argument asks for, or else the default.
     package static let current: ConcurrencyDebug = {
         let arguments = ProcessInfo.processInfo.arguments
         return asked(environment: ProcessInfo.processInfo.environment, arguments: arguments)
             ?? byDefault(isTestProcess: isTestProcess(arguments: arguments))
     }()
 
-    /// What a process does if nothing is asked for.
+    /// The reaction in a process for which none is asked for.
     ///
     /// A release build checks nothing. In a debug build, a test process warns, as a trap would end all tests with the first one that is at
     /// fault. Any other process traps.
@@ -40,7 +41,7 @@ package enum ConcurrencyDebug: Sendable {
         arguments.first?.hasSuffix(".xctest") ?? false
     }
 
-    /// What somebody asks for, in the environment or, if it is not there, as the argument that follows the name.
+    /// The reaction that the environment asks for, or, if the variable is not there, the argument behind the name.
     ///
     /// - Returns: `off` for a number that is not above zero, `trap` for one that is, `warn` for that word, and `nil` for
     ///   anything else.

@@ -21,7 +21,7 @@ package protocol RowStore: RowSource {
     ///
     /// - Parameter mayBeReplica: Whether it may be the version of a server that follows the one which is written to. Everything that
     ///   was saved through this store is in it all the same.
-    /// - Returns: What reads that version until nobody holds it; `nil` if the store keeps none.
+    /// - Returns: A source that reads that version until it is no longer held; `nil` if the store keeps none.
     /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the store.
     func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)?
 
@@ -36,15 +36,15 @@ package protocol RowStore: RowSource {
     ///
     /// The store checks each base version in the very statement that writes, so no other writer can slip between. A row
     /// is written with the version after its base version; a new row with the version after its own, which is 0 unless
-    /// the row was there before. What the next version is the engine decides, see ``RowVersion``.
+    /// the row was there before. The engine decides what the next version is, see ``RowVersion``.
     ///
     /// - Parameters:
-    ///   - changes: What to write.
+    ///   - changes: The changes to write.
     ///   - didCommit: Called once the transaction is durable; it enters keys and versions into the rows
     ///     (``StoreChanges/settle(_:)``). Saves that an engine commits side by side may call it in another order than they
     ///     committed in. Runs no user code.
-    /// - Returns: What was refused; nothing was written then. Empty when all is saved.
-    /// - Throws: ``SaveInDoubt`` if nobody can tell whether the transaction was committed.
+    /// - Returns: The conflicts; nothing was written then. Empty when all is saved.
+    /// - Throws: ``SaveInDoubt`` if it is not known whether the transaction was committed.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
 
     /// Whether batches are carried out at all; an incremental store is asked, and may refuse each.
@@ -53,7 +53,7 @@ package protocol RowStore: RowSource {
     /// Carries out a batch in one transaction, or nothing of it.
     ///
     /// - Parameters:
-    ///   - batch: What to carry out.
+    ///   - batch: The batch to carry out.
     ///   - didCommit: Called with what has changed, once the transaction is durable. Runs no user code.
     /// - Throws: ``BatchClashes``; `CancellationError`.
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
