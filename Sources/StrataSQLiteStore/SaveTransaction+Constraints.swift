@@ -14,7 +14,7 @@ struct PutOffWrite {
     let entity: EntityMapping
     /// The key as it is, or will be, stored.
     let key: Int64
-    /// What SQLite said; `nil` for a write that met another version of its row.
+    /// The error of SQLite; `nil` for a write that met another version of its row.
     var error: SQLiteError?
 
     var row: Row {

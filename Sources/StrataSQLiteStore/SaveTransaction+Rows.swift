@@ -94,7 +94,7 @@ extension SaveTransaction {
             } catch let error as SQLiteError
                 where error.extendedCode == .constraintPrimaryKey && StoreChanges.isRevived(row)
             {
-                // Somebody else has brought the row back first.
+                // Others have brought the row back first.
                 statement.reset()
                 try reportVersion(entity, key, row.version)
                 outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
