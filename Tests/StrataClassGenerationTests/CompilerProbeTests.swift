@@ -85,7 +85,7 @@ struct CompilerProbeTests {
         if !isLibrary { try Compiler.run(program, []) }
     }
 
-    /// What generated accessors call.
+    /// The part of the framework that generated accessors call.
     private static let framework = """
         import Foundation
         public struct ManagedProperty<Value>: Sendable {

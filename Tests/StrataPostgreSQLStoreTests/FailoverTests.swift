@@ -127,7 +127,7 @@ struct FailoverTests {
         try expectEqual(stack.cities(), ["Oslo", "Rome"])
     }
 
-    /// What a save does whose end nobody has told.
+    /// The change of a save whose outcome was not reported.
     enum Deed: CaseIterable { case insert, update, delete }
 
     @Test(arguments: Deed.allCases, Fate.allCases)
@@ -164,7 +164,7 @@ struct FailoverTests {
         let session = try replica.connection()
         for _ in 0..<20 { try session.command("SELECT pg_current_xact_id()") }
         if deed == .delete, fate == .committed {
-            // Somebody else may have deleted it as well.
+            // Others may have deleted it as well.
             let error = expectThrows(CocoaError.self) { try save.wait() }
             expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
         } else {
@@ -237,7 +237,7 @@ struct FailoverTests {
         let start = ContinuousClock.now
         expectEqual(expectThrows(CocoaError.self) { try stack.insert("Oslo") }?.code, .persistentStoreSave)
         expect(.now - start > .seconds(0.5) && .now - start < .seconds(60))
-        // Who has not seen it before learns at once that it is not there.
+        // A store that has not seen the server before learns at once that it is not there.
         let error = expectThrows(CocoaError.self) { _ = try ServerStack(server.url) }
         expectEqual(error?.code, .persistentStoreOpen)
         try server.resume()

@@ -6,7 +6,7 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-/// What becomes of objects whose rows an asynchronous failover has lost, in a process that goes on.
+/// Objects whose rows an asynchronous failover has lost, in a process that goes on.
 @Suite("PostgreSQL stores that have lost acknowledged saves", .enabled(if: Server.isThere))
 struct LostSavesTests {
     /// A process that has saved what its replica never heard of, and goes on with that replica.
@@ -24,7 +24,7 @@ struct LostSavesTests {
             context = stack.context()
         }
 
-        /// What the primary does from now on the replica never hears of.
+        /// The replica never hears of what the primary does from now on.
         func part() throws {
             try replica.catchUp(with: primary)
             try replica.halt()
@@ -103,7 +103,7 @@ struct LostSavesTests {
         try expectEqual(time.replica.text("SELECT name || coalesce(population, 0) FROM city"), "Roma0")
     }
 
-    /// What a process does to an object whose row is lost.
+    /// The change that a process makes to an object whose row is lost.
     enum Deed: CaseIterable { case change, delete }
 
     @Test(arguments: Deed.allCases, [true, false])
@@ -157,7 +157,7 @@ struct LostSavesTests {
                 expectEqual(city.value(forKey: "name") as? String, "Rome")
             }
         }
-        // Whoever had read what is lost reads anew.
+        // A context that had read lost rows reads anew.
         try time.context.performAndWait {
             time.context.refreshAllObjects()
             try expectEqual(

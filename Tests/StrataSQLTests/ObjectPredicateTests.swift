@@ -24,7 +24,7 @@ struct ObjectPredicateTests {
         }
     }
 
-    /// What a fetch gives, where `evaluate(with:)` means something else: it compares values by their types.
+    /// The results of a fetch, where `evaluate(with:)` means something else: it compares values by their types.
     private func fetched(_ context: NSManagedObjectContext, _ text: String, _ arguments: Any...) throws -> [Int16] {
         let request = NSFetchRequest<Venue>(entityName: "Venue")
         request.predicate = NSPredicate(format: text, argumentArray: arguments)

@@ -158,7 +158,7 @@ struct SaveInDoubtTests {
         }
     }
 
-    /// What a program does between a save in doubt and the next one.
+    /// The actions of a program between a save in doubt and the next one.
     enum Meanwhile: CaseIterable {
         case nothing, newValues, formerValues, deletions, otherTags, formerTags, newRelations, photos, child, refresh
 
@@ -377,13 +377,13 @@ private final class DoubtfulStore: NSPersistentStore, EngineStore, @unchecked Se
     }
 }
 
-/// Rows in memory, and saves that end in doubt when somebody asks for it.
+/// Rows in memory, and saves that end in doubt when a test asks for it.
 private final class DoubtfulEngine: InMemoryRows {
     static let identifier = UUID()
 
     private struct LostAnswer: Error {}
 
-    /// What becomes of the next save.
+    /// The outcome of the next save.
     private struct Doubt {
         let isCommitted: Bool
         /// Whether the store can tell later.
@@ -395,13 +395,13 @@ private final class DoubtfulEngine: InMemoryRows {
     private let silent = Atomic(false)
     private let asked = Atomic(0)
 
-    /// Whether nobody can tell for now what has become of a save.
+    /// Whether the store cannot tell for now what has become of a save.
     var isSilent: Bool {
         get { silent.load(ordering: .acquiring) }
         set { silent.store(newValue, ordering: .releasing) }
     }
 
-    /// How often somebody has asked.
+    /// How often the store was asked.
     var askedCount: Int { asked.load(ordering: .acquiring) }
 
     init(_ schema: Schema) { inner = MemoryEngine(schema, timeout: 10) }

@@ -153,7 +153,8 @@ struct FollowerPlaceTests {
 
         func restore() throws {
             guard stack.kind == .sqlite else {
-                // As who restores the rows of a dump. Nobody gives numbers to transactions meanwhile: they would be taken twice.
+                // As a program does that restores the rows of a dump. Transactions get no numbers meanwhile: these
+                // would be taken twice.
                 let tables = try tables()
                 let locks = [
                     "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 7275))",

@@ -155,7 +155,7 @@ struct FailedReadTests {
                     expectEqual(context.performAndWait { city.name }, "")
                 }
             }
-            // Nobody can be told: as before, the error is reported only.
+            // Nothing around it can throw: as before, the error is reported only.
             _ = broken.reported()
             let population = context.performAndWait { (context.object(with: cityID) as? City)?.population }
             expectEqual(population, 0)

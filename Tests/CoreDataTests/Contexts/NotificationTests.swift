@@ -98,7 +98,7 @@ struct NotificationTests {
             expectEqual(log.entries.count, 1)
             expectEqual(entry.objects(NSInsertedObjectsKey), [new])
             expectEqual(entry.objects(NSUpdatedObjectsKey), [cities[0]])
-            // What was inserted and deleted in one event is told as deleted alone.
+            // An object that was inserted and deleted in one event is reported as deleted alone.
             expectEqual(entry.objects(NSDeletedObjectsKey), [cities[1], passing])
             expectEqual(entry.objects(NSRefreshedObjectsKey), [cities[2]])
             log.clear()

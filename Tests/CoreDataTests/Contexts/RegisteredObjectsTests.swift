@@ -248,7 +248,7 @@ struct RegisteredObjectsTests {
     }
 }
 
-/// The kinds of changes that a delegate is told of.
+/// The kinds of changes that a delegate is notified of.
 private final class ToldKinds: NSObject, NSFetchedResultsControllerDelegate {
     var kinds: [NSFetchedResultsChangeType] = []
 
@@ -275,7 +275,7 @@ private final class NoteLog: @unchecked Sendable {
 
     /// Stops to listen.
     ///
-    /// - Returns: What the notifications told.
+    /// - Returns: The user info of each notification.
     func end() -> [[AnyHashable: Any]] {
         if let token { NotificationCenter.default.removeObserver(token) }
         token = nil

@@ -47,7 +47,7 @@ struct RevivedRaceTests {
         }
     }
 
-    /// Changes the row in a context that has read it, and lets somebody delete it.
+    /// Changes the row in two contexts, and lets a third one delete it.
     private func scene(
         _ stack: Stack,
         _ policy: Policy

@@ -15,7 +15,7 @@ final class BreakableStack: Sendable {
         stack.coordinator.unreportableErrorHandler = { [reports] _, doing in reports.update { $0.append(doing) } }
     }
 
-    /// What was reported so far, which is forgotten.
+    /// The reports so far, which are forgotten.
     func reported() -> [String] {
         let texts = reports.current
         reports.update { $0 = [] }

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a program notices of the IDs that it captured before a save: they stay as they were, and lead to the object.
+/// The IDs that a program captured before a save: they stay as they were, and lead to the object.
 @Suite("IDs captured before a save")
 struct CapturedIDTests {
     /// How an object gets its permanent ID.
@@ -96,7 +96,7 @@ struct CapturedIDTests {
             expect(early.objectID === permanent)
             expectEqual((early as? City)?.name, "Porto")
         }
-        // Somebody who has never met the object.
+        // A context that has never met the object.
         try stack.context().look(captured, City.self) { found in
             expect(found.name == "Porto" && found.objectID === permanent)
         }

@@ -298,7 +298,7 @@ struct MutableCollectionTests {
         }
     }
 
-    /// Tries each change on an owner of its own, and reads all of them once they are saved.
+    /// Tries each change on a separate owner, and reads all of them once they are saved.
     private func tryChanges(
         _ kind: StoreKind,
         _ relationship: Ordered,

@@ -52,7 +52,7 @@ package final class ResultsRecorder: NSObject, NSFetchedResultsControllerDelegat
         }
         guard controller.sectionNameKeyPath == nil else { return }
         let current = (controller.fetchedObjects ?? []).compactMap(Self.id)
-        // What was shown before a save is still named by its temporary ID.
+        // An object that was shown before a save is still named by its temporary ID.
         #expect(ids.map(\.latest) == current, sourceLocation: location)
     }
 

@@ -11,7 +11,7 @@ package enum RandomData {
     // A text with U+0000 cannot be kept there.
     .filter { !StoreKind.isPostgreSQL || !$0.utf8.contains(0) }
     package static let doubles: [Double] = [0, -0.5, 0.5, 1, 2, 2.5, -3, 1e300, .infinity, 3]
-    /// What predicates are given; no store keeps the last one.
+    /// The values that predicates are given; no store keeps the last one.
     package static let comparedDoubles: [Double] = Array(doubles.dropLast()) + [.nan]
     package static let decimals = ["0", "1", "2", "-1", "0.5", "2.5", "10.11", "3.03", "-0.1"].compactMap {
         Decimal(string: $0)
