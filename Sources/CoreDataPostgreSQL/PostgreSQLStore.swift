@@ -194,6 +194,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
                 migration: migration.migration,
                 versionIdentifiers: migration.versionIdentifiers,
                 modelCache: migration.modelCache,
+                mayDropValues: migration.mayDropValues,
                 timeout: StoreOption.timeout(options),
                 advance: migration.advance
             )

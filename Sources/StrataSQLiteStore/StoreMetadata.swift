@@ -19,7 +19,7 @@ package struct StoreMetadata: @unchecked Sendable {
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
         "NSPersistenceFrameworkVersion", "NSPersistenceMaximumFrameworkVersion", "_NSAutoVacuumLevel",
-        historyBaselineKey, NSPersistentStoreDeferredLightweightMigrationOptionKey,
+        historyBaselineKey, NSPersistentStoreDeferredLightweightMigrationOptionKey, EarlierModels.key,
     ]
 
     /// The last keys from before the history, by the name of the root entity: see ``HistoryBaseline``.
@@ -51,6 +51,7 @@ package struct StoreMetadata: @unchecked Sendable {
     ///   - hashes: The version hashes of the entities that the store holds, by name.
     ///   - identifiers: The labels of the model's version.
     mutating func setModel(_ hashes: [String: Data], _ identifiers: [String]) {
+        EarlierModels.note(from: versionHashes, to: hashes, in: &values)
         values[NSStoreModelVersionHashesKey] = hashes
         values["NSStoreModelVersionHashesVersion"] = 3
         values["NSStoreModelVersionHashesDigest"] = SchemaHashes.digest(of: hashes)

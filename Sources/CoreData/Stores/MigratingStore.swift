@@ -53,6 +53,8 @@ package struct InPlaceMigration {
     package let versionIdentifiers: [String]
     /// The copy of the new model for the store; `nil` for none.
     package let modelCache: Data?
+    /// Whether rows and values may be dropped that have no place in the new version.
+    package let mayDropValues: Bool
     /// Told how much of the work is done, from 0 to 1; what it throws ends the migration.
     package let advance: (Double) throws -> Void
 }

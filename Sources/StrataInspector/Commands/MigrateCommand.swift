@@ -10,6 +10,7 @@ enum MigrateCommand: Command {
         Option("--from", "MODEL", help: "the version that it has (default: the one cached in the store)"),
         Option("--mapping", "FILE", help: "an .xcmappingmodel or a .cdm (default: the mapping is inferred)"),
         Option("--backup", "FILE", help: "a copy of the store, made before"),
+        Option("--allow-loss", help: "drop values that the new version has no place for, and go back to an earlier version"),
         Option("--dry-run", help: "migrate a copy and throw it away"),
     ]
 
@@ -25,6 +26,7 @@ enum MigrateCommand: Command {
         let mapping = try arguments["--mapping"].map {
             try NSMappingModel(reading: URL(fileURLWithPath: $0), from: source, to: destination)
         }
+        let mayDropValues = arguments.has("--allow-loss")
         let plan = try NSMigrationPlan(forStoreAt: url, from: source, to: destination)
         print(plan.description)
         if let backup = arguments["--backup"] {
@@ -36,7 +38,7 @@ enum MigrateCommand: Command {
             print("\(copy.path) is a copy of the store as it was.")
         }
         guard arguments.has("--dry-run") else {
-            try StoreMigration.run(at: url, from: source, to: destination, by: mapping)
+            try StoreMigration.run(at: url, from: source, to: destination, by: mapping, mayDropValues: mayDropValues)
             print("\(url.path) is migrated.")
             return .success
         }
@@ -45,7 +47,7 @@ enum MigrateCommand: Command {
         defer { try? FileManager.default.removeItem(at: folder) }
         let copy = folder.appendingPathComponent(url.lastPathComponent)
         try NSPersistentStoreCoordinator.backUpPersistentStore(at: url, type: .sqlite, to: copy)
-        try StoreMigration.run(at: copy, from: source, to: destination, by: mapping)
+        try StoreMigration.run(at: copy, from: source, to: destination, by: mapping, mayDropValues: mayDropValues)
         print("\(url.path) can be migrated; it was not changed.")
         return .success
     }

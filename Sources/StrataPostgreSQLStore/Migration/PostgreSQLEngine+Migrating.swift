@@ -13,6 +13,8 @@ package struct PostgreSQLMigrationRequest {
     package let versionIdentifiers: [String]
     /// The copy of the new model for the store; `nil` for none.
     package let modelCache: Data?
+    /// Whether rows and values may be dropped that have no place in the new version.
+    package let mayDropValues: Bool
     /// For how many seconds others may keep the store locked.
     package let timeout: Double
     /// Told how much of the work is done, from 0 to 1; what it throws ends the migration.
@@ -23,6 +25,7 @@ package struct PostgreSQLMigrationRequest {
         migration: SchemaMigration,
         versionIdentifiers: [String],
         modelCache: Data?,
+        mayDropValues: Bool,
         timeout: Double,
         advance: @escaping (Double) throws -> Void
     ) {
@@ -30,6 +33,7 @@ package struct PostgreSQLMigrationRequest {
         self.migration = migration
         self.versionIdentifiers = versionIdentifiers
         self.modelCache = modelCache
+        self.mayDropValues = mayDropValues
         self.timeout = timeout
         self.advance = advance
     }

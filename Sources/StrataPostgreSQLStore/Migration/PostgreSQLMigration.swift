@@ -165,12 +165,17 @@ final class PostgreSQLMigration {
     }
 
     private func checkRows() throws {
-        var problems: [(entity: String, property: String?, reason: String)] = []
-        for check in layout.checks {
-            guard let count = try connection.query(check.sql).firstInt64, count > 0 else { continue }
-            problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
-        }
+        let problems = try findings(layout.checks)
         if !problems.isEmpty { throw MigrationErrors.rows(request.url, problems, place: place) }
+        guard !request.mayDropValues else { return }
+        let losses = try findings(layout.losses)
+        if !losses.isEmpty { throw MigrationErrors.losses(request.url, losses, place: place) }
+    }
+
+    private func findings(_ checks: [RowCheck]) throws -> [RowFinding] {
+        try checks.compactMap { check in
+            try connection.query(check.sql).firstInt64.flatMap { check.finding($0) }
+        }
     }
 
     // MARK: - Tables

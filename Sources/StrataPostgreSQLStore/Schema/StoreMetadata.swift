@@ -21,7 +21,7 @@ package struct StoreMetadata: @unchecked Sendable {
     private static let ownKeys: Set<String> = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
-        tablesKey,
+        tablesKey, EarlierModels.key,
     ]
 
     /// Under which key metadata has the digest of the tables: see ``tables``.
@@ -54,6 +54,7 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// Notes which version of a model the rows fit.
     mutating func setModel(_ hashes: [String: Data], _ identifiers: [String]) {
+        EarlierModels.note(from: versionHashes, to: hashes, in: &values)
         values[NSStoreModelVersionHashesKey] = hashes
         values["NSStoreModelVersionHashesVersion"] = 3
         values["NSStoreModelVersionHashesDigest"] = SchemaHashes.digest(of: hashes)

@@ -33,29 +33,53 @@ package enum MigrationErrors {
     ///   - problems: One at least.
     ///   - place: What messages call the store; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
-    package static func rows(
-        _ url: URL,
-        _ problems: [(entity: String, property: String?, reason: String)],
-        place: String? = nil
-    ) -> CocoaError {
-        let errors = problems.map { problem in
+    package static func rows(_ url: URL, _ problems: [RowFinding], place: String? = nil) -> CocoaError {
+        found(
+            problems,
+            url,
+            "The store \(place ?? url.path) was not migrated, and is as it was: objects do not fit the new model.",
+            "Change them with the old model, or in a custom stage, first."
+        )
+    }
+
+    /// Values that the migration would drop, and may not.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - losses: One at least.
+    ///   - place: What messages call the store; `nil` for the path of the URL.
+    /// - Returns: The error, `migration` (134110).
+    package static func losses(_ url: URL, _ losses: [RowFinding], place: String? = nil) -> CocoaError {
+        found(
+            losses,
+            url,
+            "The store \(place ?? url.path) was not migrated, and is as it was: the program's model has no place for what is in it, as if the program were older than the store.",
+            lossAdvice
+        )
+    }
+
+    /// How to let a migration drop values.
+    package static let lossAdvice =
+        "If these values may go, then set NSPersistentStoreAllowsLossyMigrationOption for the store, start the program with -com.apple.CoreData.AllowsLossyMigration 1, or run \"strata migrate\" with --allow-loss."
+
+    private static func found(_ findings: [RowFinding], _ url: URL, _ text: String, _ advice: String) -> CocoaError {
+        let errors = findings.map { finding in
             var userInfo: [String: Any] = [
                 NSLocalizedDescriptionKey:
-                    "\(problem.entity)\(problem.property.map { ".\($0)" } ?? ""): \(problem.reason).",
-                "entity": problem.entity,
-                "reason": problem.reason,
-                NSModelEntityNameErrorKey: problem.entity,
+                    "\(finding.entity)\(finding.property.map { ".\($0)" } ?? ""): \(finding.reason).",
+                "entity": finding.entity,
+                "reason": finding.reason,
+                NSModelEntityNameErrorKey: finding.entity,
             ]
-            userInfo["attribute"] = problem.property
-            userInfo[NSModelPropertyNameErrorKey] = problem.property
+            userInfo["attribute"] = finding.property
+            userInfo[NSModelPropertyNameErrorKey] = finding.property
             return CocoaError(.migration, userInfo: userInfo)
         }
         let list = errors.map(\.localizedDescription).joined(separator: " ")
         return CocoaError(
             .migration,
             userInfo: [
-                NSLocalizedDescriptionKey:
-                    "The store \(place ?? url.path) was not migrated, and is as it was: objects do not fit the new model. \(list) Change them with the old model, or in a custom stage, first.",
+                NSLocalizedDescriptionKey: "\(text) \(list) \(advice)",
                 NSFilePathErrorKey: url.path,
                 "sourceURL": url,
                 "destinationURL": url,

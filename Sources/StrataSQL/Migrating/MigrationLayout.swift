@@ -7,6 +7,8 @@ package struct MigrationLayout: Sendable {
     package let joins: [JoinMigration]
     /// What rows must fulfil.
     package let checks: [RowCheck]
+    /// What would be dropped, where there is any: rows and values that have no place in the destination.
+    package let losses: [RowCheck]
 
     /// Works out a migration.
     ///
@@ -20,6 +22,7 @@ package struct MigrationLayout: Sendable {
         joins = destination.joinTables.map { mapper.migrate($0) }
         mapper.checkRows()
         checks = mapper.checks
+        losses = mapper.losses()
     }
 }
 

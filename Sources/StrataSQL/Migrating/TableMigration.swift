@@ -190,4 +190,29 @@ package struct RowCheck: Sendable {
     package let property: String?
     /// What is the matter, with `%d` for the count.
     package let reason: String
+
+    /// What the check has found.
+    ///
+    /// - Parameter count: What the statement has counted.
+    /// - Returns: `nil` if it has found nothing.
+    package func finding(_ count: Int64) -> RowFinding? {
+        guard count > 0 else { return nil }
+        return RowFinding(entity: entity, property: property, reason: reason.replacing("%d", with: "\(count)"))
+    }
+}
+
+/// Rows of one entity that do not fit a new version of a model, or have values that do not.
+package struct RowFinding: Sendable {
+    package let entity: String
+    /// `nil` if the entity as a whole, or several properties together, are the matter.
+    package let property: String?
+    /// What is the matter, with the number of rows.
+    package let reason: String
+
+    package init(entity: String, property: String?, reason: String) {
+        self.entity = entity
+        self.property = property
+        self.reason = reason
+    }
+
 }

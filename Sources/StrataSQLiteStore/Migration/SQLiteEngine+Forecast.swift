@@ -9,7 +9,9 @@ package struct SQLiteMigrationForecast: Sendable {
     /// Rows by the name of their entity in the source.
     package let rows: [String: Int]
     /// What would keep the migration from being done.
-    package let problems: [(entity: String, property: String?, reason: String)]
+    package let problems: [RowFinding]
+    /// What would be dropped.
+    package let losses: [RowFinding]
     /// The entities of the source whose rows would be written again, since their table is copied.
     package let copied: Set<String>
 }
@@ -56,11 +58,7 @@ extension SQLiteMigrationForecast {
                 rows[entity.layout.name] = Int(statement[1].int64)
             }
         }
-        var problems: [(entity: String, property: String?, reason: String)] = []
-        for check in layout.checks {
-            guard let count = try connection.firstInt64(SQL(check.sql)), count > 0 else { continue }
-            problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
-        }
+        var problems = try connection.findings(layout.checks)
         var copied: Set<String> = []
         for table in layout.tables {
             guard let from = table.source else { continue }
@@ -72,7 +70,7 @@ extension SQLiteMigrationForecast {
             if alteration == nil { copied.formUnion(from.entities.map(\.layout.name)) }
             problems += try Self.duplicates(table, destination, connection)
         }
-        self.init(rows: rows, problems: problems, copied: copied)
+        self.init(rows: rows, problems: problems, losses: try connection.findings(layout.losses), copied: copied)
     }
 
     /// The constraints that rows would break.
@@ -80,7 +78,7 @@ extension SQLiteMigrationForecast {
         _ table: TableMigration,
         _ destination: SQLMapping,
         _ connection: Connection
-    ) throws -> [(entity: String, property: String?, reason: String)] {
+    ) throws -> [RowFinding] {
         guard let from = table.source else { return [] }
         let values = Dictionary(zip(table.destination.columns.map(\.name), table.values)) { first, _ in first }
         return try SQLiteSchema.indexes(destination).compactMap { index in
@@ -100,10 +98,21 @@ extension SQLiteMigrationForecast {
             )
             try statement.bind(parts.flatMap(\.bindings))
             guard try statement.step(), statement[0].int64 > 0 else { return nil }
-            return (
-                constraint.layout.name, constraint.attributes.count == 1 ? constraint.attributes[0] : nil,
-                "\(statement[1].int64) objects share \(statement[0].int64) values of \(constraint.attributes.joined(separator: ", ")), which must be unique"
+            return RowFinding(
+                entity: constraint.layout.name,
+                property: constraint.attributes.count == 1 ? constraint.attributes[0] : nil,
+                reason:
+                    "\(statement[1].int64) objects share \(statement[0].int64) values of \(constraint.attributes.joined(separator: ", ")), which must be unique"
             )
+        }
+    }
+}
+
+extension Connection {
+    /// What checks of rows find.
+    func findings(_ checks: [RowCheck]) throws -> [RowFinding] {
+        try checks.compactMap { check in
+            try firstInt64(SQL(check.sql)).flatMap { check.finding($0) }
         }
     }
 }

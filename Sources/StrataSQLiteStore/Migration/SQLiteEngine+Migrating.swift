@@ -18,6 +18,8 @@ package struct SQLiteMigrationRequest {
     package let versionIdentifiers: [String]
     /// The copy of the new model for the file; `nil` for none.
     package let modelCache: Data?
+    /// Whether rows and values may be dropped that have no place in the new version.
+    package let mayDropValues: Bool
     /// Told how much of the work is done, from 0 to 1, by the thread that migrates; what it throws ends the migration.
     package var advance: (Double) throws -> Void = { _ in }
 
@@ -26,13 +28,15 @@ package struct SQLiteMigrationRequest {
         options: SQLiteOptions,
         migration: SchemaMigration,
         versionIdentifiers: [String],
-        modelCache: Data?
+        modelCache: Data?,
+        mayDropValues: Bool
     ) {
         self.url = url
         self.options = options
         self.migration = migration
         self.versionIdentifiers = versionIdentifiers
         self.modelCache = modelCache
+        self.mayDropValues = mayDropValues
     }
 }
 

@@ -134,12 +134,11 @@ final class SQLiteMigration {
     // MARK: - Rows
 
     private func checkRows() throws {
-        var problems: [(entity: String, property: String?, reason: String)] = []
-        for check in layout.checks {
-            guard let count = try connection.firstInt64(SQL(check.sql)), count > 0 else { continue }
-            problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
-        }
+        let problems = try connection.findings(layout.checks)
         if !problems.isEmpty { throw MigrationErrors.rows(url, problems) }
+        guard !request.mayDropValues else { return }
+        let losses = try connection.findings(layout.losses)
+        if !losses.isEmpty { throw MigrationErrors.losses(url, losses) }
     }
 
     /// Refuses to begin where the tables that are copied cannot fit: into the log first, and then into the file.

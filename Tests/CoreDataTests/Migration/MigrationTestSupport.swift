@@ -24,8 +24,12 @@ final class AgingStore: Sendable {
         if kind == .postgreSQL { DatabaseTexts.drop(url) }
     }
 
+    /// Values that go may be dropped: what becomes of the others is looked at.
     static var migrating: [AnyHashable: Any] {
-        [NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true]
+        [
+            NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
+            NSPersistentStoreAllowsLossyMigrationOption: true,
+        ]
     }
 
     /// Opens the file with a version of the model, migrated if need be, for one piece of work.

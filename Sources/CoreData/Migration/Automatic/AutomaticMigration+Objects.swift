@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataSQL
 import StrataSQLiteStore
 
 // The way of objects: for mapping models, and for stores that cannot be changed in place. The migration manager goes it.
@@ -14,10 +15,20 @@ extension AutomaticMigration {
         let mapping = NSMappingModel()
         mapping.entityMappings = found.mappings
         try backUpBefore(metadata)
-        MigrationLog.note(url, "by the mapping model \(found.url.lastPathComponent)")
+        let log = MigrationLog(url, from: source, to: model, by: "the mapping model \(found.url.lastPathComponent)")
         // A store that others have written to meanwhile is tried again by whoever adds it.
-        _ = try migrate(by: mapping, from: source)
+        if try migrate(by: mapping, from: source) { log.end() }
         return true
+    }
+
+    /// Refuses to drop what a store holds that is migrated object by object.
+    ///
+    /// - Throws: `migration` (134110) with all that would be lost.
+    func requireNoLoss(_ mapping: InferredMapping, from source: SourceModel) throws {
+        let stack = try MigrationStack.source(source.model, source.configuration, type, at: url, options)
+        defer { stack.close() }
+        let losses = try LossyMigration.losses(mapping, in: stack)
+        if !losses.isEmpty { throw MigrationErrors.losses(url, losses) }
     }
 
     /// Migrates a store whose class is not ours, object by object.
@@ -30,7 +41,8 @@ extension AutomaticMigration {
     /// - Throws: `migration` (134110) if others write to the store all the time.
     func run(_ metadata: [String: Any], by mapping: NSMappingModel) throws {
         let source = try source(metadata)
-        for _ in 0..<Self.mostAttempts where try migrate(by: mapping, from: source) { return }
+        let log = MigrationLog(url, from: source, to: model, by: "a mapping model that was named")
+        for _ in 0..<Self.mostAttempts where try migrate(by: mapping, from: source) { return log.end() }
         throw MigrationFailure.error(
             .migration,
             "The store \(url.path) was written to by others each time its migration was complete. Try again when they are done.",

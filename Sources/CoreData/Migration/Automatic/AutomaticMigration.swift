@@ -19,6 +19,9 @@ struct AutomaticMigration {
     /// The folder with mapping models that the whole migration knows, where this is a step of it.
     var mappingFolderOfWhole: URL?
 
+    /// Whether an order of the versions is known, so that what a step drops is meant to go.
+    var isPlanned = false
+
     private var infers: Bool { StoreOption.flag(options[NSInferMappingModelAutomaticallyOption]) }
 
     /// Whether stores are migrated on adding.
@@ -121,9 +124,12 @@ struct AutomaticMigration {
         } catch {
             throw missingMapping(source, error.localizedDescription, error)
         }
+        let mayDropValues = isPlanned || LossyMigration.isAllowed(options)
+        if !mayDropValues { try LossyMigration.requireNew(model, configuration, forStoreAt: url, metadata) }
         try backUpBefore(metadata)
-        let log = MigrationLog.begin(url, source, model, mapping)
+        let log = MigrationLog(url, from: source, to: model, by: "an inferred mapping", remarks: mapping.remarks)
         guard type == NSSQLiteStoreType || migratingClass != nil else {
+            if !mayDropValues { try requireNoLoss(mapping, from: source) }
             try migrateObjects(by: mapping, from: source, metadata)
             return log.end()
         }
@@ -141,6 +147,7 @@ struct AutomaticMigration {
                 migration: migration,
                 versionIdentifiers: identifiers,
                 modelCache: modelCache,
+                mayDropValues: mayDropValues,
                 advance: { try progress?.advance(to: $0) }
             )
             try migratingClass.migrateStore(at: url, options: options, inPlace)
@@ -151,7 +158,8 @@ struct AutomaticMigration {
             options: try SQLiteOptions(url: url, options),
             migration: migration,
             versionIdentifiers: identifiers,
-            modelCache: modelCache
+            modelCache: modelCache,
+            mayDropValues: mayDropValues
         )
         if let progress { request.advance = { try progress.advance(to: $0) } }
         log.end(try SQLiteEngine.migrate(request))
@@ -187,10 +195,18 @@ struct AutomaticMigration {
     ///   - source: The version that the store has.
     ///   - destination: The version that it shall have.
     ///   - url: The store, or a copy of it.
+    ///   - isPlanned: Whether stages say that the step is one forward.
     /// - Throws: As ``run(_:)``.
-    func step(from source: NSManagedObjectModel, to destination: NSManagedObjectModel, at url: URL) throws {
+    func step(
+        from source: NSManagedObjectModel,
+        to destination: NSManagedObjectModel,
+        at url: URL,
+        isPlanned: Bool
+    ) throws {
         try destination.tryFreeze()
+        let isLossAllowed = LossyMigration.isAllowed(options)
         var options = MigrationOptions.withoutMigration(options)
+        options[NSPersistentStoreAllowsLossyMigrationOption] = isLossAllowed
         options[NSMigratePersistentStoresAutomaticallyOption] = true
         options[NSInferMappingModelAutomaticallyOption] = true
         var step = AutomaticMigration(
@@ -203,6 +219,7 @@ struct AutomaticMigration {
             progress: progress
         )
         step.mappingFolderOfWhole = mappingFolder
+        step.isPlanned = isPlanned
         try step.goOneStep(try StoreTypes.required(type).metadata(at: url, options: options))
     }
 

@@ -1,57 +1,76 @@
 import StrataPredicates
 import StrataSQLiteStore
 
-/// Tells what a migration does, for `-com.apple.CoreData.MigrationDebug 1`.
+/// Reports what a migration does: a line for each one that is done, and more with `-com.apple.CoreData.MigrationDebug 1`.
 ///
 /// Names of entities and properties are in it, and never a value.
 struct MigrationLog {
     private let url: URL
+    /// From which version to which, and how.
+    private let way: String
+    /// What goes, and what else the author of the model may not expect.
+    private let remarks: [String]
     private let start = ContinuousClock.now
 
-    private init(_ url: URL) { self.url = url }
+    /// Whether the process was started so that each piece of work is reported.
+    private static let isOn = isSet("com.apple.CoreData.MigrationDebug")
 
-    private static let key = "com.apple.CoreData.MigrationDebug"
-
-    /// Whether the process was started so.
-    private static let isOn: Bool = {
+    /// Whether the process was started with an argument, or an environment variable, that is a number above 0.
+    ///
+    /// - Parameter key: The name of both.
+    static func isSet(_ key: String) -> Bool {
         let process = ProcessInfo.processInfo
         var text = process.environment[key]
         if let position = process.arguments.lastIndex(of: "-" + key), process.arguments.indices.contains(position + 1) {
             text = process.arguments[position + 1]
         }
         return text.flatMap { Int($0) }.map { $0 > 0 } ?? false
-    }()
+    }
 
-    static func begin(
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - source: The version that it has.
+    ///   - destination: The version that it shall have.
+    ///   - means: What says what becomes of values.
+    ///   - remarks: What goes, and what else the author of the model may not expect.
+    init(
         _ url: URL,
-        _ source: SourceModel,
-        _ destination: NSManagedObjectModel,
-        _ mapping: InferredMapping
-    ) -> MigrationLog {
-        let log = MigrationLog(url)
-        log.write(
-            "from \(source.model.versionChecksum), found in \(source.origin.rawValue), to \(destination.versionChecksum)"
-        )
-        for remark in mapping.remarks { log.write(remark) }
-        return log
+        from source: SourceModel,
+        to destination: NSManagedObjectModel,
+        by means: String,
+        remarks: [String] = []
+    ) {
+        self.url = url
+        self.remarks = remarks
+        way = "from version \(source.model.versionChecksum) to \(destination.versionChecksum) by \(means)"
+        note("begins \(way), as found in \(source.origin.rawValue)")
     }
 
-    /// Tells something about the migration of a store.
-    static func note(_ url: URL, _ line: String) { MigrationLog(url).write(line) }
+    /// Reports something about the migration of a store, if that is wanted.
+    static func note(_ url: URL, _ line: String) {
+        if isOn { write(url, line) }
+    }
 
-    /// Tells that the migration is done, by a way that counts nothing.
-    func end() { write("done in \(ContinuousClock.now - start)") }
+    func note(_ line: String) { Self.note(url, line) }
 
-    /// Tells what was done; `nil` if somebody else was first.
+    /// Reports that the migration is done.
+    ///
+    /// - Parameter work: What was done, if that was counted.
+    func end(_ work: String? = nil) {
+        let time = ContinuousClock.now - start
+        let details = ([work].compactMap(\.self) + remarks).joined(separator: "; ")
+        Self.write(url, "done \(way) in \(time)\(details.isEmpty ? "" : ": \(details)")")
+    }
+
+    /// Reports what was done; `nil` if another connection was first.
     func end(_ report: SQLiteMigrationReport?) {
-        guard let report else { return write("another connection has migrated the store") }
-        write(
-            "done in \(ContinuousClock.now - start): \(report.copiedTables.count) tables copied with \(report.copiedRows) rows, \(report.changedTables.count) changed in place, \(report.untouchedTables.count) untouched"
+        guard let report else { return note("another connection has migrated the store") }
+        end(
+            "\(report.copiedTables.count) tables copied with \(report.copiedRows) rows, \(report.changedTables.count) changed in place, \(report.untouchedTables.count) untouched"
         )
     }
 
-    private func write(_ line: String) {
-        guard Self.isOn else { return }
+    private static func write(_ url: URL, _ line: String) {
         // One call, so that lines of several threads stay whole.
         try? FileHandle.standardError.write(contentsOf: Data("CoreData: migration: \(url.path): \(line)\n".utf8))
     }

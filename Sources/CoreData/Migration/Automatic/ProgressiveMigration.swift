@@ -54,7 +54,7 @@ struct ProgressiveMigration {
     /// Takes a step, again if others have written to the store while it was migrated object by object.
     private func step(from: NSManagedObjectModel, to: NSManagedObjectModel) throws {
         for _ in 0..<AutomaticMigration.mostAttempts {
-            try whole.step(from: from, to: to, at: whole.url)
+            try whole.step(from: from, to: to, at: whole.url, isPlanned: false)
             let metadata = try StoreTypes.required(whole.type).metadata(at: whole.url, options: whole.options)
             if to.isConfiguration(withName: whole.configuration, compatibleWithStoreMetadata: metadata) { return }
         }

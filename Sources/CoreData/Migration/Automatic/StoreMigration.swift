@@ -9,12 +9,14 @@ package enum StoreMigration {
     ///   - source: The version that it has; `nil` to look for it in the program's bundles and in the store itself.
     ///   - destination: The version that it shall have.
     ///   - mapping: What to do; `nil` to infer it.
+    ///   - mayDropValues: Whether an inferred mapping may drop values, or lead back to an earlier version.
     /// - Throws: As adding the store to a coordinator with the options that migrate and infer.
     package static func run(
         at url: URL,
         from source: NSManagedObjectModel?,
         to destination: NSManagedObjectModel,
-        by mapping: NSMappingModel?
+        by mapping: NSMappingModel?,
+        mayDropValues: Bool
     ) throws {
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
         guard !destination.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata) else { return }
@@ -26,6 +28,7 @@ package enum StoreMigration {
             url: url,
             options: [
                 NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
+                NSPersistentStoreAllowsLossyMigrationOption: mayDropValues,
             ]
         )
         if let source { migration.knownModels = [source] }

@@ -141,6 +141,7 @@ enum MigrationOptions {
             NSPersistentStoreStagedMigrationManagerOptionKey, "NSPersistentStoreDeferredLightweightMigrationOptionKey",
             NSPersistentStoreRemoteChangeNotificationPostOptionKey, NSPersistentStoreMigrationBackupFolderOption,
             NSPersistentStoreMigrationProgressOption, NSPersistentStoreAllowsProgressiveMigrationOption,
+            NSPersistentStoreAllowsLossyMigrationOption,
         ] {
             options[key] = nil
         }

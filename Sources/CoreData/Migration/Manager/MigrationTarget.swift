@@ -126,19 +126,25 @@ struct MigrationTarget {
     func adoptIdentity(of old: OpenStore) throws {
         let (source, store) = (old.store, stack.store.store)
         guard !isAddition, store is any EngineStore || store is NSAtomicStore else { return }
-        if store is SQLiteStore {
-            store.metadata = source.metadata ?? [:]
-        } else {
+        let own = store.metadata ?? [:]
+        var metadata = source.metadata ?? [:]
+        var earlier = metadata.filter { $0.key == EarlierModels.key }
+        EarlierModels.note(from: Self.hashes(metadata), to: Self.hashes(own), in: &earlier)
+        if !(store is SQLiteStore) {
             // Keys of the framework are those that the new store has of its own.
-            let own = store.metadata ?? [:]
-            var metadata = source.metadata ?? [:]
             for key in StoreMetadata.ownKeys { metadata[key] = nil }
-            store.metadata = metadata.merging(own) { _, own in own }
+            metadata.merge(own) { _, own in own }
         }
+        metadata[EarlierModels.key] = earlier[EarlierModels.key]
+        store.metadata = metadata
         store.identifier = source.identifier
         if let last = try (old.rows as? any HistoryStore)?.lastGivenHistoryNumber() {
             try (stack.store.rows as? any HistoryStore)?.beginHistory(after: last)
         }
+    }
+
+    private static func hashes(_ metadata: [String: Any]) -> [String: Data] {
+        metadata[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:]
     }
 
     /// Reserves the keys from 1 to the highest of the source's, so that objects can keep theirs.

@@ -48,7 +48,9 @@ struct StoreCopyMigration {
             options: try SQLiteOptions(url: working, MigrationOptions.withoutMigration(destination.options)),
             migration: SchemaMigration(mapping, from: old.frozen, nil, to: new.frozen, nil),
             versionIdentifiers: new.versionIdentifiers.compactMap { $0 as? String }.sorted(),
-            modelCache: new.frozen.copyForStores(of: new)
+            modelCache: new.frozen.copyForStores(of: new),
+            // The source stays as it is.
+            mayDropValues: true
         )
         guard try SQLiteEngine.migrate(request) != nil else {
             throw MigrationFailure.error(

@@ -1,5 +1,6 @@
 import StrataPredicates
 import StrataRows
+import StrataSQL
 import StrataSQLiteStore
 
 /// What a migration from one version of a model to another would do, without doing it.
@@ -80,6 +81,12 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         public let property: String?
         /// What is the matter, with the number of objects.
         public let reason: String
+
+        fileprivate init(_ finding: RowFinding) {
+            entity = finding.entity
+            property = finding.property
+            reason = finding.reason
+        }
     }
 
     /// The entities of the new version by name, and then those that are removed.
@@ -88,6 +95,11 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     public let obstacles: [String]
     /// What the author of the model may not expect, such as renaming identifiers that were changed.
     public let remarks: [String]
+
+    /// The objects and values that a store holds, and that would go; empty without a store.
+    ///
+    /// A migration that is inferred refuses to drop them, unless ``NSPersistentStoreAllowsLossyMigrationOption`` is set.
+    public private(set) var losses: [Problem] = []
 
     /// The objects that do not fit; empty without a store.
     public private(set) var problems: [Problem] = []
@@ -153,7 +165,8 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
             entities[index].objectCount = forecast.rows[name] ?? 0
             entities[index].isCopied = forecast.copied.contains(name)
         }
-        problems = forecast.problems.map { Problem(entity: $0.entity, property: $0.property, reason: $0.reason) }
+        problems = forecast.problems.map(Problem.init)
+        losses = forecast.losses.map(Problem.init)
     }
 
     /// A line for each change; what is kept is left out.
@@ -172,6 +185,9 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         lines += obstacles.map { "cannot be inferred: \($0)" }
         lines += problems.map { problem in
             "does not fit: \(problem.entity)\(problem.property.map { ".\($0)" } ?? ""): \(problem.reason)"
+        }
+        lines += losses.map { loss in
+            "would be lost: \(loss.entity)\(loss.property.map { ".\($0)" } ?? ""): \(loss.reason)"
         }
         return lines.joined(separator: "\n")
     }

@@ -75,7 +75,7 @@ struct StageWithHandlers {
 
     private func work(at url: URL) throws {
         if let handler = stage.willMigrateHandler { try call(handler, from, url) }
-        try whole.step(from: from, to: to, at: url)
+        try whole.step(from: from, to: to, at: url, isPlanned: true)
         if let handler = stage.didMigrateHandler { try call(handler, to, url) }
     }
 

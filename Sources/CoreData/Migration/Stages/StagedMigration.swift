@@ -200,7 +200,7 @@ struct StagedMigration {
         {
             try StageWithHandlers(stage, manager, whole, from: from, to: to).run()
         } else {
-            try whole.step(from: from, to: to, at: whole.url)
+            try whole.step(from: from, to: to, at: whole.url, isPlanned: true)
         }
         MigrationLog.note(whole.url, "\(describe(index)) reached in \(ContinuousClock.now - start)")
     }

@@ -34,7 +34,10 @@ enum NextModel {
 
     /// Options with which a store of either version is opened with the other.
     static var options: [AnyHashable: Any] {
-        [NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true]
+        [
+            NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
+            NSPersistentStoreAllowsLossyMigrationOption: true,
+        ]
     }
 
     /// Whether a store has this version.

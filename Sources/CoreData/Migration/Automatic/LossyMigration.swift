@@ -1,0 +1,111 @@
+import Foundation
+import StrataKeys
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+/// Option: a Boolean; an inferred migration of the store may drop rows and values that the new version of the model has no place for, and may lead
+/// back to a version that the store has left.
+///
+/// Default false: such a migration is refused with `migration` (134110), whose text lists what would be lost, and the store stays as it is. A program
+/// of an earlier version that opens the store would otherwise drop what later versions have added. With true the migration does what Apple's framework
+/// does. The process argument `-com.apple.CoreData.AllowsLossyMigration 1`, or the environment variable of that name, sets it for all stores.
+///
+/// Mapping models and stages say what becomes of values, so they are not asked. An addition to Apple's API.
+public let NSPersistentStoreAllowsLossyMigrationOption = "NSPersistentStoreAllowsLossyMigrationOption"
+
+extension NSPersistentStoreDescription {
+    /// Whether an inferred migration of the store may drop rows and values that the new version of the model has no place for.
+    ///
+    /// Default false. The option is ``NSPersistentStoreAllowsLossyMigrationOption``, where more is said. An addition to Apple's API.
+    public final var allowsLossyMigration: Bool {
+        get { StoreOption.flag(options[NSPersistentStoreAllowsLossyMigrationOption]) }
+        set { setOption(NSNumber(value: newValue), forKey: NSPersistentStoreAllowsLossyMigrationOption) }
+    }
+}
+
+/// Whether an inferred migration may drop what a store holds, and what that is.
+enum LossyMigration {
+    /// Whether values may be dropped: the options of the store say so, or the process was started so.
+    static func isAllowed(_ options: [AnyHashable: Any]) -> Bool {
+        isAllowedInProcess || StoreOption.flag(options[NSPersistentStoreAllowsLossyMigrationOption])
+    }
+
+    private static let isAllowedInProcess = MigrationLog.isSet("com.apple.CoreData.AllowsLossyMigration")
+
+    /// Refuses to bring a store back to a version that it has left.
+    ///
+    /// - Throws: `migration` (134110).
+    static func requireNew(
+        _ model: NSManagedObjectModel,
+        _ configuration: String?,
+        forStoreAt url: URL,
+        _ metadata: [String: Any]
+    ) throws {
+        let hashes = model.versionHashes(forConfigurationName: configuration)
+        guard EarlierModels.contain(hashes, in: metadata) else { return }
+        throw MigrationFailure.error(
+            .migration,
+            "The store \(url.path) was not migrated, and is as it was: a later version of the program has migrated it from version \(model.versionChecksum) of the model, which is this program's. Use the later version. \(MigrationErrors.lossAdvice)",
+            url: url
+        )
+    }
+
+    /// What an inferred mapping would drop of the objects of a store.
+    ///
+    /// - Parameters:
+    ///   - mapping: A mapping from the model of the store.
+    ///   - stack: The store.
+    static func losses(_ mapping: InferredMapping, in stack: MigrationStack) throws -> [RowFinding] {
+        try stack.context.performAndWait {
+            try mapping.entities.flatMap { entity -> [RowFinding] in
+                guard let source = entity.source, let name = source.name else { return [] }
+                guard entity.destination != nil else {
+                    let count = try count(name, nil, stack.context)
+                    return count == 0 ? [] : [finding(name, nil, "the entity goes, with \(count) objects")]
+                }
+                return try entity.lostProperties(mapping).compactMap { property in
+                    let isToMany = (property as? NSRelationshipDescription)?.isToMany == true
+                    let predicate = NSPredicate(format: isToMany ? "%K.@count > 0" : "%K != nil", property.name)
+                    let count = try count(name, predicate, stack.context)
+                    let kind = property is NSRelationshipDescription ? "relationship" : "attribute"
+                    return count == 0
+                        ? nil : finding(name, property.name, "the \(kind) goes, with the values of \(count) objects")
+                }
+            }
+        }
+    }
+
+    private static func count(
+        _ entity: String,
+        _ predicate: NSPredicate?,
+        _ context: NSManagedObjectContext
+    ) throws -> Int {
+        let request = NSFetchRequest<NSManagedObject>(entityName: entity)
+        request.includesSubentities = false
+        request.predicate = predicate
+        return try context.count(for: request)
+    }
+
+    private static func finding(_ entity: String, _ property: String?, _ reason: String) -> RowFinding {
+        RowFinding(entity: entity, property: property, reason: reason)
+    }
+}
+
+extension InferredEntity {
+    /// The stored properties of the source that go; without derived attributes, and relationships whose inverse goes on.
+    fileprivate func lostProperties(_ mapping: InferredMapping) -> [NSPropertyDescription] {
+        guard let source else { return [] }
+        let kept = Set(attributes.compactMap { $0.source?.name } + relationships.compactMap { $0.source?.name })
+        return source.properties.filter { property in
+            guard property.isPersistent, !kept.contains(property.name), !(property is NSDerivedAttributeDescription)
+            else { return false }
+            guard let inverse = (property as? NSRelationshipDescription)?.inverseRelationship else { return true }
+            return !mapping.entities.contains { entity in
+                entity.relationships.contains {
+                    $0.source?.name == inverse.name && $0.source?.entity.name == inverse.entity.name
+                }
+            }
+        }.sorted { $0.name < $1.name }
+    }
+}
