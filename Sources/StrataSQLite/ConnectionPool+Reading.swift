@@ -48,6 +48,7 @@ extension ConnectionPool {
         if let cancellation { connection.setCancellation(cancellation) }
         // From here on the lease gives the connection back, also when BEGIN fails.
         let lease = ReadLease(connection: connection, pool: self)
+        try lookForFiles()
         if isSnapshot { try connection.run(.begin) }
         return lease
     }

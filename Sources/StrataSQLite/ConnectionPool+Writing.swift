@@ -70,6 +70,8 @@ extension ConnectionPool {
             error.wait?.seconds += waited
             throw error
         }
+        // With the lock: nothing of what is written now may be in a file that nobody can open.
+        try opening.files?.require(.begin)
         others.beginWrite()
         return lease
     }
@@ -106,6 +108,7 @@ extension ConnectionPool {
         let timeout = timeout ?? options.timeout
         let waited = try turn.take(timeout: timeout, cancellation: nil)
         let lease = WriteLease(connection: try writerConnection(), pool: self)
+        try opening.files?.require(.begin)
         updateTrace(of: lease.connection)
         lease.connection.busyWait.timeout = max(timeout - waited, 0)
         return try body(lease.connection)
@@ -135,6 +138,7 @@ extension ConnectionPool {
     fileprivate func commit(_ connection: Connection, _ beforeNextWriter: () -> Void) throws(SQLiteError) {
         checkReturned(connection)
         do {
+            try opening.files?.require(.commit)
             try connection.run(.commit)
         } catch {
             endTransaction(connection)

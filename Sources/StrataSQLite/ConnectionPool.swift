@@ -48,6 +48,8 @@ package final class ConnectionPool: Sendable {
     let others = CommitsOfOthers()
     let traceGeneration = Atomic<Int>(0)
     let checkpointNanoseconds = Atomic<UInt64>(0)
+    /// When ``lookForFiles()`` has found all files in their places.
+    private let lastLookForFiles = Atomic<UInt64>(0)
     let state: Mutex<State>
 
     struct State {
@@ -101,12 +103,32 @@ package final class ConnectionPool: Sendable {
             sign = isReadOnly ? nil : WaitSign(database: opening.path)
         }
         self.isReadOnly = isReadOnly
-        self.opening = opening
         isWriteAheadLogged = opening.isWriteAheadLogged
         readers = ReaderShelf(limit: max(options.maximumReaders, 1))
         state = Mutex(State(writer: isReadOnly ? nil : first))
+        if case .file = location {
+            if opening.isWriteAheadLogged, !opening.isImmutable { try others.open(opening.openWatcher()) }
+            // The first read has made the files of the log.
+            opening.fixFiles()
+        }
+        self.opening = opening
         if isReadOnly { readers.adopt(first) }
-        if !isMemory, isWriteAheadLogged, !opening.isImmutable { try others.open(opening.openWatcher()) }
+    }
+
+    // MARK: - Files that were moved
+
+    /// Refuses to go on if the files of the database were removed or replaced since the pool was opened.
+    ///
+    /// - Throws: `readOnlyMoved`.
+    package func requireFilesInPlace() throws(SQLiteError) { try opening.files?.require(.waitForReader) }
+
+    /// As ``requireFilesInPlace()``, if it was not asked for the last fifty milliseconds: a read takes a few microseconds.
+    func lookForFiles() throws(SQLiteError) {
+        guard let files = opening.files else { return }
+        let now = BusyWait.now()
+        guard now &- lastLookForFiles.load(ordering: .relaxed) > 50_000_000 else { return }
+        try files.require(.waitForReader)
+        lastLookForFiles.store(now, ordering: .relaxed)
     }
 
     deinit {
@@ -158,8 +180,13 @@ package final class ConnectionPool: Sendable {
             defer { (state.writer, state.brokenWriter) = (nil, nil) }
             return (state.writer, state.brokenWriter)
         }
-        // In its place one that can empty the log, if the disk lets it.
         var opening = opening
+        // The log at the path may be that of another database by now.
+        if opening.files?.areThere == false {
+            writer?.leaveLogOnClose()
+            broken?.leaveLogOnClose()
+        }
+        // In its place one that can empty the log, if the disk lets it.
         let successor = broken == nil ? nil : try? opening.openWriter()
         broken?.close()
         successor?.close()

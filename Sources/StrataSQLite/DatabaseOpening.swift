@@ -20,6 +20,8 @@ struct DatabaseOpening: Sendable {
     private(set) var temporaryFolder: String?
     /// Whether readers see a snapshot beside a writer.
     private(set) var isWriteAheadLogged = false
+    /// The files of the database, once the first connection is open; `nil` where they are the pool's own, or there are none.
+    private(set) var files: FilesInPlace?
     /// Whether reading has made the files of a log, of which there were none.
     private var hasMadeLog = false
 
@@ -51,6 +53,12 @@ struct DatabaseOpening: Sendable {
     /// Pages in the log after which to checkpoint.
     var checkpointPages: Int32 {
         pragma("wal_autocheckpoint").flatMap { Int32($0) } ?? options.checkpointPages
+    }
+
+    /// Takes the files that are at the path for those of all connections from now on.
+    mutating func fixFiles() {
+        guard !isImmutable, temporaryFolder == nil else { return }
+        files = FilesInPlace(path, hasLog: isWriteAheadLogged)
     }
 
     // MARK: - Writers
@@ -100,6 +108,7 @@ struct DatabaseOpening: Sendable {
         settings.statementCacheLimit = 1
         let connection = try Connection(path: path, access: .readOnly, options: settings)
         connection.leaveLogOnClose()
+        try files?.require(.open)
         return connection
     }
 
@@ -211,6 +220,13 @@ struct DatabaseOpening: Sendable {
             }
         } catch {
             throw connection.openingError(error)
+        }
+        do throws(SQLiteError) {
+            try files?.require(.open)
+        } catch {
+            // It may be on another database, whose log is not this pool's.
+            connection.leaveLogOnClose()
+            throw error
         }
         return connection
     }

@@ -49,5 +49,6 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
     package static let constraintTrigger = ResultCode(rawValue: SQLITE_CONSTRAINT | (7 << 8))
     package static let constraintRowID = ResultCode(rawValue: SQLITE_CONSTRAINT | (10 << 8))
     package static let abortRollback = ResultCode(rawValue: SQLITE_ABORT | (2 << 8))
+    package static let readOnlyMoved = ResultCode(rawValue: SQLITE_READONLY | (4 << 8))
     package static let inputOutputSync = ResultCode(rawValue: SQLITE_IOERR | (4 << 8))
 }

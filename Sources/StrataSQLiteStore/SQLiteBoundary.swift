@@ -65,6 +65,11 @@ enum SQLiteBoundary {
         _ context: String?
     ) -> (CocoaError.Code, String) {
         switch error.code {
+        case .readOnly where error.extendedCode == .readOnlyMoved:
+            return (
+                .persistentStoreOperation,
+                "\(error.message). Nothing is read or saved any more. Put the file back, or remove the store from its coordinator and add it again."
+            )
         case .busy, .locked:
             if let wait = error.wait {
                 let seconds = (wait.seconds * 1000).rounded() / 1000
@@ -106,6 +111,18 @@ enum SQLiteBoundary {
         }
         if !files.isReadableFile(atPath: path) { return (.fileReadNoPermission, "the file may not be read.") }
         return (.persistentStoreOpen, "\(error.message).")
+    }
+
+    /// The error for a file whose contents are those of another store by now.
+    static func replaced(_ url: URL) -> CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) holds another store than the one that was opened: it has another UUID. Remove the store from its coordinator and add it again.",
+                NSFilePathErrorKey: url.path,
+            ]
+        ).marked(.environment)
     }
 
     /// The error for a row, or a file, that contradicts the model.

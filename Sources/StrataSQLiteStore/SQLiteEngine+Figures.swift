@@ -9,9 +9,11 @@ extension SQLiteEngine {
     package func check(timeout: Double) throws {
         let file = try openFile()
         try SQLiteBoundary.run(.reading, file.url) {
+            try file.pool.requireFilesInPlace()
             try file.pool.read(timeout: timeout) { connection in
                 try file.modelGuard.requireSame(connection)
-                _ = try connection.firstInt64("SELECT Z_VERSION FROM Z_METADATA")
+                let uuid = try connection.strings("SELECT Z_UUID FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1").first
+                guard uuid == file.metadata.uuid else { throw SQLiteBoundary.replaced(file.url) }
             }
         }
     }

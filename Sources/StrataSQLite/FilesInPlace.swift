@@ -1,0 +1,49 @@
+import Foundation
+
+/// Which files a database and its log are, so that it is noticed if they are removed or replaced while they are in use.
+///
+/// A connection keeps the file that it has opened, wherever the path leads by now. What it writes then is in no file that anybody can open, or in the
+/// log of another database. SQLite keeps the files of a log as long as a connection has them open, so they stay the same ones, too.
+struct FilesInPlace: Sendable {
+    /// A file, by its device and its number there.
+    private struct File: Equatable, Sendable {
+        let device: UInt64
+        let number: UInt64
+
+        /// `nil` if there is none at the path.
+        init?(_ path: String) {
+            var status = stat()
+            guard stat(path, &status) == 0 else { return nil }
+            device = UInt64(status.st_dev)
+            number = UInt64(status.st_ino)
+        }
+    }
+
+    private let files: [(path: String, file: File)]
+
+    /// Looks at the files of a database that is open.
+    ///
+    /// - Parameters:
+    ///   - path: The database.
+    ///   - hasLog: Whether it has a write-ahead log, which is open too.
+    init(_ path: String, hasLog: Bool) {
+        let paths = hasLog ? [path, path + "-wal", path + "-shm"] : [path]
+        files = paths.compactMap { path in File(path).map { (path, $0) } }
+    }
+
+    /// Refuses to go on if a file is not where it was.
+    ///
+    /// - Throws: `readOnlyMoved` with what was found.
+    func require(_ operation: SQLiteError.Operation) throws(SQLiteError) {
+        for (path, file) in files {
+            let found = File(path)
+            guard found != file else { continue }
+            let name = path == files[0].path ? "the file" : "\(path), which has the last commits,"
+            let what = found == nil ? "was removed" : "was replaced by another file"
+            throw SQLiteError(code: .readOnlyMoved, message: "\(name) \(what) while it was in use", operation: operation)
+        }
+    }
+
+    /// Whether all files are where they were.
+    var areThere: Bool { files.allSatisfy { File($0.path) == $0.file } }
+}
