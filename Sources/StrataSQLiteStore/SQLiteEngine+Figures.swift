@@ -13,7 +13,7 @@ extension SQLiteEngine {
             try file.pool.read(timeout: timeout) { connection in
                 try file.modelGuard.requireSame(connection)
                 let uuid = try connection.strings("SELECT Z_UUID FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1").first
-                guard uuid == file.metadata.uuid else { throw SQLiteBoundary.replaced(file.url) }
+                guard uuid == file.metadata.uuid || uuid == metadata.uuid else { throw SQLiteBoundary.replaced(file.url) }
             }
         }
     }
