@@ -45,6 +45,40 @@ struct HealthTests {
         expectEqual(error?.code, .persistentStoreOperation)
     }
 
+    @Test func `whoever has a store open whose schema was dropped and made anew saves nothing into the new one`()
+        async throws
+    {
+        let server = try PrivateServer()
+        let place = try require(URL(string: "\(server.url.absoluteString)&schema=shop"))
+        let stack = try ServerStack(place)
+        try stack.insert("Rome")
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try require(context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+            city.setValue("Roma", forKey: "name")
+            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Bari", forKey: "name")
+        }
+        try server.connection().command("DROP SCHEMA shop CASCADE")
+        let new = try ServerStack(place)
+        try new.insert("Kiel")
+
+        context.performAndWait {
+            let error = expectThrows(CocoaError.self) { try context.save() }
+            expectEqual(error?.code, .persistentStoreOperation)
+            expect(context.hasChanges)
+        }
+        let reader = stack.context()
+        reader.performAndWait {
+            let error = expectThrows(CocoaError.self) {
+                _ = try reader.count(for: NSFetchRequest<NSManagedObject>(entityName: "City"))
+            }
+            expectEqual(error?.code, .persistentStoreOperation)
+        }
+        let check = await expectThrows(CocoaError.self) { _ = try await stack.coordinator.check() }
+        expectEqual(check?.code, .persistentStoreOperation)
+        try expectEqual(new.cities(), ["Kiel"])
+    }
+
     @Test func `connections and pinned versions are counted`() throws {
         let pinned = try PinnedStack([NSPersistentStoreConnectionPoolMaxSizeKey: 3])
         try pinned.stack.insert("Rome")

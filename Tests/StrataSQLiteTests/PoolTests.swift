@@ -476,4 +476,20 @@ struct PoolTests {
         let heard = ["SELECT seven()", "BEGIN IMMEDIATE", "INSERT INTO number VALUES (seven())", "COMMIT"]
         expectEqual(statements.withLock { $0 }, heard)
     }
+
+    @Test(arguments: ["", "-wal", "-shm"])
+    func `a file that is removed during a transaction keeps it from being committed`(_ suffix: String) throws {
+        let pool = try ConnectionPool.withNumbers(at: folder.file(), [1])
+        let error = try failure {
+            try pool.write { connection in
+                try connection.insert([2])
+                try FileManager.default.removeItem(atPath: folder.file() + suffix)
+            }
+        }
+        expectEqual(error.extendedCode, .readOnlyMoved)
+        expectEqual(error.operation, .commit)
+        expect(error.message.contains("was removed"))
+        try expectEqual(failure { try pool.write { _ in } }.operation, .begin)
+        expectEqual(try failure { try pool.requireFilesInPlace() }.extendedCode, .readOnlyMoved)
+    }
 }

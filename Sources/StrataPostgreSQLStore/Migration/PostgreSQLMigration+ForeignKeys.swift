@@ -18,7 +18,9 @@ extension ForeignKeys {
     static func failure(_ url: URL, _ violations: [Violation], _ place: String) -> CocoaError {
         MigrationErrors.rows(
             url,
-            violations.map { ($0.key.entity, $0.key.relationship, reason($0.count)) },
+            violations.map {
+                RowFinding(entity: $0.key.entity, property: $0.key.relationship, reason: reason($0.count))
+            },
             place: place
         )
     }

@@ -43,7 +43,7 @@ enum LossyMigration {
         _ metadata: [String: Any]
     ) throws {
         let hashes = model.versionHashes(forConfigurationName: configuration)
-        guard EarlierModels.contain(hashes, in: metadata) else { return }
+        guard let hashes, EarlierModels.contain(hashes, in: metadata) else { return }
         throw MigrationFailure.error(
             .migration,
             "The store \(url.path) was not migrated, and is as it was: a later version of the program has migrated it from version \(model.versionChecksum) of the model, which is this program's. Use the later version. \(MigrationErrors.lossAdvice)",

@@ -237,6 +237,7 @@ final class MigrationRun {
     private var writesWholeFiles: Bool { destination.store.custom != nil }
 
     private func write() throws {
+        if let failure = (destination.context as? MigrationContext)?.listingFailure { throw failure }
         destination.context.processPendingChanges()
         keepKeys()
         do {

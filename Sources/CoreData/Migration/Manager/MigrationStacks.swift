@@ -15,8 +15,10 @@ struct MigrationStack {
         _ type: String,
         at url: URL,
         _ options: [AnyHashable: Any],
+        _ context: NSManagedObjectContext,
         name: String
     ) throws {
+        let model = try Self.plain(model)
         self.model = model
         try model.tryFreeze()
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
@@ -32,7 +34,7 @@ struct MigrationStack {
             throw MigrationFailure.error(.migration, "The store \(url.path) was removed while it was opened.", url: url)
         }
         store = entry
-        context = NSManagedObjectContext(.privateQueue)
+        self.context = context
         context.persistentStoreCoordinator = coordinator
         context.name = name
     }
@@ -82,8 +84,6 @@ struct MigrationStack {
 
     /// Opens the store to migrate from, for reading, as it is at this moment.
     ///
-    /// Objects are plain ones: the program's classes are for its present model, and do not fit an older one.
-    ///
     /// - Throws: `migrationManagerSourceStore` (134150) with the reason under it.
     static func source(
         _ model: NSManagedObjectModel,
@@ -102,7 +102,8 @@ struct MigrationStack {
             // A store may hold a part of the model only.
             let metadata = try? StoreTypes.required(type).metadataForPersistentStore(with: url)
             let part = configuration ?? metadata.flatMap { model.configuration(ofStoreMetadata: $0) }
-            return try MigrationStack(plain(model), part, type, at: url, options, name: "migration source")
+            let context = NSManagedObjectContext(.privateQueue)
+            return try MigrationStack(model, part, type, at: url, options, context, name: "migration source")
         } catch {
             throw MigrationFailure.error(
                 .migrationManagerSourceStore,
@@ -114,6 +115,9 @@ struct MigrationStack {
     }
 
     /// The model with `NSManagedObject` as the class of every entity; a copy, if it has others.
+    ///
+    /// As in Apple's framework: the program's classes are for its present model, and neither fit an older one nor expect to be
+    /// sent `awakeFromInsert()` for objects that are only copied.
     private static func plain(_ model: NSManagedObjectModel) throws -> NSManagedObjectModel {
         let base = "NSManagedObject"
         guard model.entities.contains(where: { $0.managedObjectClassName ?? base != base }),

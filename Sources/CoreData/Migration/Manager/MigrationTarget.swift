@@ -82,7 +82,8 @@ struct MigrationTarget {
                     try SQLiteEngine.copy(url, SQLiteOptions(url: url, options), to: working)
                 }
             }
-            stack = try MigrationStack(model, configuration, type, at: working, options, name: "migration")
+            let context = MigrationContext(concurrencyType: .privateQueueConcurrencyType)
+            stack = try MigrationStack(model, configuration, type, at: working, options, context, name: "migration")
         } catch {
             if isFile { SQLiteEngine.removeAll(of: working) }
             replacement?.abandon()

@@ -328,7 +328,9 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     /// The context of the destination objects; one without stores if no migration is under way.
     ///
-    /// The manager saves it, often and without validation: at the end all objects are validated.
+    /// The manager saves it, often and without validation: at the end all objects are validated. Its objects are plain
+    /// `NSManagedObject`s. Its `registeredObjects` are all objects of the store that is being written, as faults where the
+    /// manager has let go of them; so asking for them is O(number of objects).
     open var destinationContext: NSManagedObjectContext {
         run?.destination.context ?? NSManagedObjectContext(.privateQueue)
     }
@@ -347,7 +349,8 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     /// - Parameter mEntity: A mapping of the manager's mapping model.
     /// - Returns: An entity of the destination model, or `nil` if the mapping names none or the model lacks it.
     open func destinationEntity(for mEntity: NSEntityMapping) -> NSEntityDescription? {
-        mEntity.destinationEntityName.flatMap { destinationModel.entitiesByName[$0] }
+        let model = run?.destination.model ?? destinationModel
+        return mEntity.destinationEntityName.flatMap { model.entitiesByName[$0] }
     }
 
     /// The mapping as it is carried out.
