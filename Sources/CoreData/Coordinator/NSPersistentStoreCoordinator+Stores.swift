@@ -102,7 +102,7 @@ extension NSPersistentStoreCoordinator {
     ) throws -> OpenStore {
         if isClosed { throw closedError }
         let storeClass = try StoreTypes.required(type)
-        guard let entities = managedObjectModel.entities(forConfigurationName: configuration) else {
+        guard let entities = managedObjectModel.storedEntities(forConfigurationName: configuration) else {
             throw CocoaError(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The model has no configuration \"\(configuration ?? "")\"."]
