@@ -161,7 +161,8 @@ extension SQLiteEngine {
 
     /// Empties a store under its locks, so that others that have it open see that, and removes its external files.
     ///
-    /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal.
+    /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal. If there is
+    /// none, none is made, and what another one has left beside it goes: a later file would be damaged by it.
     ///
     /// - Parameters:
     ///   - url: The file.
@@ -178,6 +179,8 @@ extension SQLiteEngine {
                     database.pool.emptyLogIfNobodyReads()
                 }
             }
+        } else {
+            removeCompanions(of: url)
         }
         try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
     }
@@ -189,7 +192,13 @@ extension SQLiteEngine {
     }
 
     private static func removeFiles(of url: URL) {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
+        try? FileManager.default.removeItem(atPath: url.path)
+        removeCompanions(of: url)
+    }
+
+    /// Removes what SQLite keeps beside a file.
+    private static func removeCompanions(of url: URL) {
+        for suffix in ["-wal", "-shm", "-journal"] {
             try? FileManager.default.removeItem(atPath: url.path + suffix)
         }
     }

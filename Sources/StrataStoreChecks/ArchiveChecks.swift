@@ -18,7 +18,7 @@ package struct ArchiveChecks {
     package init(_ context: NSManagedObjectContext) throws {
         guard let coordinator = context.persistentStoreCoordinator else { return }
         let stored = coordinator.persistentStores.flatMap {
-            coordinator.managedObjectModel.entities(forConfigurationName: $0.configurationName) ?? []
+            coordinator.managedObjectModel.storedEntities(forConfigurationName: $0.configurationName) ?? []
         }
         let entities = Set(stored)
         for entity in entities.sorted(by: { ($0.name ?? "") < ($1.name ?? "") }) where !entity.isAbstract {

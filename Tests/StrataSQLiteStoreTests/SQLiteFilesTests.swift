@@ -186,6 +186,22 @@ struct SQLiteFilesTests {
         expect(again.store.identifier != harness.store.identifier)
     }
 
+    @Test func `a store without a file is destroyed with what is left of its log, and makes no file`() throws {
+        let folder = try StoreFolder()
+        let url = folder.file()
+        for suffix in ["-wal", "-shm"] { try Data("left".utf8).write(to: URL(fileURLWithPath: url.path + suffix)) }
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.photos())
+
+        try coordinator.destroyPersistentStore(at: url, type: .sqlite)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [])
+        try coordinator.destroyPersistentStore(at: url, type: .sqlite)
+        let force: [AnyHashable: Any] = [NSPersistentStoreForceDestroyOption: true]
+        try coordinator.destroyPersistentStore(at: url, type: .sqlite, options: force)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [])
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+        expect(store.identifier != nil)
+    }
+
     @Test func `what is no database is destroyed by force only`() throws {
         let folder = try StoreFolder()
         try Data(repeating: 65, count: 5000).write(to: folder.file())

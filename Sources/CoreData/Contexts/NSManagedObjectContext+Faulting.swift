@@ -21,7 +21,12 @@ extension NSManagedObjectContext {
     ///
     /// A store that was removed counts as one without rows.
     final func rowForFault(_ object: NSManagedObject) -> FaultResult {
-        if object.current == nil, let row = batchedRow(for: object) { return .found(row) }
+        let hadRow = object.current != nil
+        if !hadRow || object.flags.contains(.awaitsBatch) {
+            readBatches(for: object)
+            // What was there before may be old.
+            if !hadRow, let row = object.current { return .found(row) }
+        }
         do {
             return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {

@@ -102,7 +102,7 @@ extension NSPersistentStoreCoordinator {
     ) throws -> OpenStore {
         if isClosed { throw closedError }
         let storeClass = try StoreTypes.required(type)
-        guard let entities = managedObjectModel.entities(forConfigurationName: configuration) else {
+        guard let entities = managedObjectModel.storedEntities(forConfigurationName: configuration) else {
             throw CocoaError(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The model has no configuration \"\(configuration ?? "")\"."]
@@ -399,7 +399,8 @@ extension NSPersistentStoreCoordinator {
     /// Removes all that a store holds.
     ///
     /// If the store is open in this coordinator it is removed from it first, as by ``remove(_:)``, and stays removed if the rest
-    /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed.
+    /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed. A
+    /// file that is missing is no error: none is made, and the log of a SQLite file that is left (`-wal`, `-shm`) is removed.
     ///
     /// ```swift
     /// try coordinator.destroyPersistentStore(at: oldURL, type: .sqlite)

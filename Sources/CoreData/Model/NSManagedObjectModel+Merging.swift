@@ -55,8 +55,8 @@ extension NSManagedObjectModel {
     /// - Parameters:
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.
-    /// - Returns: Whether the store has the very entities of the configuration, with equal version hashes; `false` when
-    ///   there is no such configuration, and when the metadata has no hashes.
+    /// - Returns: Whether the store has the very entities of the configuration, and the sub-entities of these, with
+    ///   equal version hashes; `false` when there is no such configuration, and when the metadata has no hashes.
     /// - Complexity: O(number of properties): the hashes are made each time.
     public func isConfiguration(
         withName configuration: String?,
@@ -66,9 +66,9 @@ extension NSManagedObjectModel {
         return versionHashes(forConfigurationName: configuration) == stored
     }
 
-    /// The version hashes of a configuration's entities, or `nil` when there is no such configuration.
+    /// The version hashes of the entities in a store of a configuration, or `nil` when there is no such configuration.
     package func versionHashes(forConfigurationName configuration: String?) -> [String: Data]? {
-        guard let members = entities(forConfigurationName: configuration) else { return nil }
+        guard let members = storedEntities(forConfigurationName: configuration) else { return nil }
         var hashes = VersionHash.Entities()
         return EntityFacts.byName(members) { $0.name }.mapValues { hashes.hash(of: $0) }
     }

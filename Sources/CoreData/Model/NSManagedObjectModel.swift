@@ -102,13 +102,38 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// The entities of a configuration.
     ///
     /// - Parameter configuration: A name, or `nil` for the default configuration with all entities.
-    /// - Returns: The entities, or `nil` when there is no configuration with that name.
+    /// - Returns: The entities that it lists, or `nil` when there is no configuration with that name. A store of the
+    ///   configuration holds their sub-entities as well.
     open func entities(forConfigurationName configuration: String?) -> [NSEntityDescription]? {
         guard let configuration, configuration != Self.defaultConfigurationName else { return allEntities }
         return membersByConfiguration[configuration]
     }
 
+    /// The entities that a store of a configuration holds: those that it lists, and all their sub-entities.
+    ///
+    /// - Parameter configuration: A name, or `nil` for the default configuration with all entities.
+    /// - Returns: The entities, each once, or `nil` when there is no configuration with that name.
+    package func storedEntities(forConfigurationName configuration: String?) -> [NSEntityDescription]? {
+        guard let listed = entities(forConfigurationName: configuration) else { return nil }
+        guard let configuration, configuration != Self.defaultConfigurationName,
+            configuration != Self.exactConfigurationName
+        else { return listed }
+        var seen = Set(listed.map(ObjectIdentifier.init))
+        var all = listed
+        var next = 0
+        while next < all.count {
+            for child in all[next].subentities where seen.insert(ObjectIdentifier(child)).inserted { all.append(child) }
+            next += 1
+        }
+        return all
+    }
+
+    /// The name of a configuration that lists the very entities that a store has, and takes in no others.
+    static let exactConfigurationName = "Strata.StoreEntities"
+
     /// Makes or replaces a configuration.
+    ///
+    /// A store of the configuration holds the sub-entities of its members as well, listed or not.
     ///
     /// Stops the program when an entity is not in the model.
     ///
@@ -264,7 +289,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
         for (entity, facts) in zip(ordered, facts) {
             entity.freeze(facts)
         }
-        let schema = Schema(ordered, configurations: membersByConfiguration)
+        var stored: [String: [NSEntityDescription]] = [:]
+        for name in membersByConfiguration.keys { stored[name] = storedEntities(forConfigurationName: name) }
+        let schema = Schema(ordered, configurations: stored)
         for (entity, layout) in zip(ordered, schema.entities) { entity.adopt(layout) }
         for template in templates.values {
             template.freeze()

@@ -21,8 +21,8 @@ extension NSManagedObject {
     /// nothing is counted.
     @inline(never)
     final func slowlyReadableRow(_ slot: Int) -> Unmanaged<RowBuffer> {
-        if slot >= 0, heldRow == nil, flags.contains(.fault), let partial = extras?.partial,
-            partial.slots.contains(slot)
+        if slot >= 0, heldRow == nil, flags.contains(.fault), flags.isDisjoint(with: .awaitsBatch),
+            let partial = extras?.partial, partial.slots.contains(slot)
         {
             assertConfined(propertyName(slot))
             return Unmanaged.passUnretained(partial.row.buffer)
@@ -70,7 +70,9 @@ extension NSManagedObject {
     /// - Parameter slot: The slot whose value is wanted; -1 for none in particular.
     final func fireFault(triggeredBy slot: Int = -1) {
         guard flags.contains(.fault), let unmanagedContext else { return }
-        if let heldRow, unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeIndex: storeIndex) }) {
+        if flags.isDisjoint(with: .awaitsBatch), let heldRow,
+            unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeIndex: storeIndex) })
+        {
             return realise()
         }
         let context = unmanagedContext.takeUnretainedValue()
@@ -147,6 +149,17 @@ extension NSManagedObject {
         flags.remove([.ownsRow, .inaccessible, .writable])
         flags.insert(.fault)
         didTurnIntoFault()
+    }
+
+    /// Lets go of the values, as long as nothing is lost by it: they are read again at the next touch.
+    final func letGoOfValues() {
+        guard isDisposable, flags.isDisjoint(with: [.awaking, .inaccessible, .detached]),
+            extras?.holdsTransients != true
+        else { return }
+        guard flags.contains(.fault) else { return turnIntoFault() }
+        // What was read in advance.
+        current = nil
+        extras = nil
     }
 
     /// Leaves the context for good.

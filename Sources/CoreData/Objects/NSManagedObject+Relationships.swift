@@ -89,6 +89,11 @@ extension NSManagedObject {
         if let state = extras?.toMany[slot.index], let content = state.content, state.lossCount == lossCount {
             return content
         }
+        if flags.contains(.awaitsBatch), let context {
+            // Once: the flag is gone then.
+            context.readBatches(for: self)
+            return loadedMembers(slot)
+        }
         let isFault = extras?.toMany[slot.index]?.isFault ?? true
         var stored: [ObjectReference] = []
         if isFault, let context {
@@ -103,6 +108,7 @@ extension NSManagedObject {
     /// As ``loadedMembers(_:)``, for callers that can throw.
     final func readMembers(_ slot: ToManySlot) throws -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
+        if flags.contains(.awaitsBatch) { context?.readBatches(for: self) }
         guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
         return loadMembers(slot, try context.readMembers(of: slot, ownedBy: self), context.identityMap.lossCount)
     }

@@ -88,6 +88,9 @@ final class ObjectExtras {
         for index in eventToMany.indices { eventToMany[index].state?.replaceKeys(permanent) }
     }
 
+    /// Whether a transient property has a value, which no store could give back.
+    var holdsTransients: Bool { transients.contains { $0 != nil } }
+
     /// Turns all to-many relationships into faults; their changes stay.
     func reloadRelationships() {
         for index in toMany.indices { toMany[index]?.turnIntoFault() }

@@ -49,6 +49,9 @@ struct ObjectFlags: OptionSet {
     /// A merge has told of the object as refreshed, and it was a fault after that: until somebody reads it, it cannot be refreshed again.
     static let mergedFault = ObjectFlags(rawValue: 1 << 22)
 
+    /// A batched fetch prefetches for the object, and nothing has touched it since: the first touch reads the batch.
+    static let awaitsBatch = ObjectFlags(rawValue: 1 << 23)
+
     /// What a fault of a stored row starts with.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
 

@@ -211,9 +211,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// How many objects to read at a time.
     ///
     /// Default 0, for all at once. Otherwise the fetch finds identities only, and the rows of a whole batch come with one
-    /// query when the first of its objects is realised:
+    /// query, and with what the request prefetches, when the first of its objects is touched:
     ///
-    /// - ``NSManagedObjectContext/fetch(_:)`` gives an array, which has all objects from the start, as faults.
+    /// - ``NSManagedObjectContext/fetch(_:)`` gives an array, which has all objects from the start, as faults. Objects of
+    ///   batches that were passed by become faults again, unless other code holds them or they have changes.
     /// - ``NSManagedObjectContext/batchedResults(for:)`` gives a collection that makes objects as they are used.
     ///
     /// An array is read at once where batches would save nothing: if the limit is no larger than a batch, if the objects

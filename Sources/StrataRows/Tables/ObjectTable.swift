@@ -96,6 +96,14 @@ public final class ObjectTable<Element: AnyObject> {
         index(of: key).map { !isHeldHereOnly($0) } ?? false
     }
 
+    /// How often the element filed under `key` is held, by the table and by others; 0 if there is none.
+    ///
+    /// Other threads may take and release references meanwhile.
+    public func referenceCount(of key: Int64) -> Int {
+        guard let index = index(of: key), let element = entries[index].element else { return 0 }
+        return Int(bitPattern: retainCount(element.toOpaque()))
+    }
+
     /// Whether the table's is the only count of the element at `index`, which must be taken.
     @inlinable
     @inline(__always)
@@ -269,3 +277,7 @@ public final class ObjectTable<Element: AnyObject> {
         return disposable.count
     }
 }
+
+/// The count of strong references of an object, from the Swift runtime: it takes none itself.
+@_silgen_name("swift_retainCount")
+private func retainCount(_ object: UnsafeMutableRawPointer) -> UInt

@@ -65,6 +65,63 @@ struct SeveralStoresTests {
         return object
     }
 
+    /// A guide with a configuration that lists an entity without its sub-entity, which is Bar.
+    private static func guide() throws -> NSManagedObjectModel {
+        let model = GuideModel.make()
+        let names = ["City", "Venue", "Tag", "Photo", "Licence", "User"]
+        try model.setEntities(names.map { try require(model.entitiesByName[$0]) }, forConfigurationName: "Listed")
+        model.setEntities([try require(model.entitiesByName["User"])], forConfigurationName: "People")
+        return model
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a store of a configuration holds the sub-entities of what it lists`(kind: StoreKind) throws {
+        let folder = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try Self.guide())
+        let people = try coordinator.addPersistentStore(
+            type: kind.type,
+            configuration: "People",
+            at: folder.file("people.sqlite")
+        )
+        let store = try coordinator.addPersistentStore(
+            type: kind.type,
+            configuration: "Listed",
+            at: folder.file("guide.sqlite")
+        )
+        let hashes = store.metadata?[NSStoreModelVersionHashesKey] as? [String: Data]
+        expect(hashes?["Bar"] != nil && hashes?.count == coordinator.managedObjectModel.entities.count)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait { () throws -> Void in
+            let bar = Bar(context: context)
+            bar.name = "Aduela"
+            let other = Bar(context: context)
+            other.name = "Candelabro"
+            context.assign(other, to: store)
+            try context.save()
+            expect(bar.objectID.persistentStore === store && other.objectID.persistentStore === store)
+            expect(people.metadata?[NSStoreModelVersionHashesKey] as? [String: Data] != hashes)
+            context.reset()
+            expectEqual(try context.fetch(venues()).map(\.name), ["Aduela", "Candelabro"])
+            expect(try context.fetch(venues()).allSatisfy { $0 is Bar })
+        }
+    }
+
+    @Test func `a file of an entity and its sub-entity opens with a configuration that lists the entity`() throws {
+        let folder = try ScratchFolder()
+        let url = folder.file("guide.sqlite")
+        let first = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try first.remove(first.addPersistentStore(type: .sqlite, configuration: nil, at: url))
+        let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
+        let model = try Self.guide()
+        expect(model.isConfiguration(withName: "Listed", compatibleWithStoreMetadata: metadata))
+        expect(!model.isConfiguration(withName: "People", compatibleWithStoreMetadata: metadata))
+        expectEqual(model.entities(forConfigurationName: "Listed")?.contains { $0.name == "Bar" }, false)
+        let second = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let store = try second.addPersistentStore(type: .sqlite, configuration: "Listed", at: url)
+        expectEqual(store.configurationName, "Listed")
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a new object goes to the first store that holds its entity, or to the one it is assigned to`(
         kind: StoreKind

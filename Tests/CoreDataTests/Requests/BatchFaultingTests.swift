@@ -107,6 +107,110 @@ struct BatchFaultingTests {
         }
     }
 
+    /// Stores venues with a tag each, and returns a request that reads the tags along.
+    private func tagged(_ stack: Stack, _ count: Int) throws -> NSFetchRequest<Venue> {
+        let ids = try stack.storeVenues(count)
+        let context = stack.context("tagging")
+        try context.performAndWait { () throws -> Void in
+            for id in ids {
+                let tag = Tag(context: context)
+                tag.title = id.uriRepresentation().lastPathComponent
+                try context.get(id, Venue.self).tags = [tag]
+            }
+            try context.save()
+        }
+        let request = request(10)
+        request.relationshipKeyPathsForPrefetching = ["tags"]
+        return request
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a to-many relationship that is touched first reads the batch`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let request = try tagged(stack, 60)
+        let log = try QueryLog(stack)
+        for isCold in [true, false] {
+            if isCold { stack.coolDown() }
+            let context = stack.context()
+            try context.performAndWait { () throws -> Void in
+                log.clear()
+                let found = try context.fetch(request)
+                expectEqual(found.map(\.tags.count).reduce(0, +), 60)
+                // Six batches, with one query for the venues that are not cached, and one for the tags.
+                expect(log.queries.count <= 13, "cold: \(isCold)")
+                log.clear()
+                expect(found.allSatisfy { $0.tags.first?.title?.isEmpty == false && $0.name != nil })
+                expect(log.saw(0))
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `rows that the context has already do not keep a batch from prefetching`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let request = try tagged(stack, 60)
+        let log = try QueryLog(stack)
+        for isRealised in [true, false] {
+            stack.coolDown()
+            let context = stack.context()
+            try context.performAndWait { () throws -> Void in
+                let known = try context.fetch(venues())
+                if isRealised { expect(known.allSatisfy { $0.name != nil }) }
+                log.clear()
+                let found = try context.fetch(request)
+                expectEqual(found.map(\.tags.count).reduce(0, +), 60)
+                expect(log.queries.count <= 13, "realised: \(isRealised)")
+                expect(zip(known, found).allSatisfy { $0 === $1 })
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `walking over an array lets go of the values of batches that were passed by`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        for _ in 0..<5 { try stack.storeVenues(999) }
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let found = try context.fetch(request(500))
+            found[5].note = "changed"
+            let held = [found[3]]
+            let names = found.map(\.name)
+            // Ten batches were read; the latest eight keep their values.
+            expectEqual(found.filter { !$0.isFault }.count, 4995 - 1000 + 2)
+            expect(!held[0].isFault && found[3] === held[0])
+            expect(!found[5].isFault && found[5].note == "changed" && found[5].isUpdated)
+            expect(found[0].isFault && found[999].isFault && !found[1000].isFault)
+            stack.coolDown()
+            log.clear()
+            expectEqual(found[0].name, names[0])
+            expect(log.saw(1))
+            expectEqual(found[..<500].map(\.name), Array(names[..<500]))
+            expect(log.saw(0))
+            expectEqual(found.map(\.name), names)
+            try context.save()
+            expectEqual(found[5].note, "changed")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `objects outlive their array with the values that they have shown`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        for _ in 0..<5 { try stack.storeVenues(999) }
+        stack.coolDown()
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let picked: [Venue]
+            do {
+                let found = try context.fetch(request(500))
+                picked = stride(from: 0, to: found.count, by: 500).map { found[$0] }
+            }
+            for venue in picked { expect(venue.name != nil) }
+            expect(picked.count == 10 && picked.allSatisfy { !$0.isFault })
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `the context forgets a batched fetch that nobody holds`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

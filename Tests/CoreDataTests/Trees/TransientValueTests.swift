@@ -1,5 +1,6 @@
 import CoreData
 import Expectations
+import Foundation
 import TestSupport
 import Testing
 
@@ -91,5 +92,79 @@ struct TransientValueTests {
             try child.save()
         }
         try expectEqual(parent.look(id, DraftNote.self) { $0.draft }, nil)
+    }
+
+    /// Items with a constraint and a transient property of any type, and books, which are items with one more.
+    private static func items() -> NSManagedObjectModel {
+        let item = GuideModel.entity("Item", NSManagedObject.self)
+        item.properties = [GuideModel.attribute("code", .string), GuideModel.transient("scratch", .undefined)]
+        item.uniquenessConstraints = [["code"]]
+        let book = GuideModel.entity("Book", NSManagedObject.self)
+        book.properties = [GuideModel.attribute("title", .string), GuideModel.transient("mark", .integer64)]
+        item.subentities = [book]
+        let model = NSManagedObjectModel()
+        model.entities = [item, book]
+        return model
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `those of new objects go up the tree, of any type and of sub-entities, beside constraints`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind, model: Self.items())
+        let (root, middle, leaf) = stack.chain()
+        let ids = try leaf.performAndWait { () throws in
+            let item = NSEntityDescription.insertNewObject(forEntityName: "Item", into: leaf)
+            item.setValue("1", forKey: "code")
+            item.setValue([1, 2, 3], forKey: "scratch")
+            let book = NSEntityDescription.insertNewObject(forEntityName: "Book", into: leaf)
+            book.setValue("2", forKey: "code")
+            book.setValue("loose leaf", forKey: "scratch")
+            book.setValue(7, forKey: "mark")
+            return [item.objectID, book.objectID]
+        }
+        for (context, next) in [(leaf, middle), (middle, root)] {
+            try context.saveAndWait()
+            try next.look(ids[0], NSManagedObject.self) { item in
+                expectEqual(item.value(forKey: "scratch") as? [Int], [1, 2, 3])
+                expectEqual(item.value(forKey: "code") as? String, "1")
+            }
+            try next.look(ids[1], NSManagedObject.self) { book in
+                expectEqual(book.value(forKey: "scratch") as? String, "loose leaf")
+                expectEqual((book.value(forKey: "mark") as? NSNumber)?.intValue, 7)
+                expect(book.isInserted)
+            }
+        }
+        try root.saveAndWait()
+        try root.look(ids[1], NSManagedObject.self) { book in
+            expectEqual((book.value(forKey: "mark") as? NSNumber)?.intValue, 7)
+            expect(!book.hasChanges)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `those of a new object are in the parent although its save fails by a constraint`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: Self.items())
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let stored = NSEntityDescription.insertNewObject(forEntityName: "Item", into: context)
+            stored.setValue("1", forKey: "code")
+            try context.save()
+        }
+        let (parent, child) = stack.pair()
+        let id = try child.performAndWait { () throws in
+            let item = NSEntityDescription.insertNewObject(forEntityName: "Book", into: child)
+            item.setValue("1", forKey: "code")
+            item.setValue("kept", forKey: "scratch")
+            try child.save()
+            return item.objectID
+        }
+        expectThrows(CocoaError.self) { try parent.saveAndWait() }
+        try parent.look(id, NSManagedObject.self) { item in
+            expect(item.isInserted && item.value(forKey: "scratch") as? String == "kept")
+            item.setValue("3", forKey: "code")
+        }
+        try parent.saveAndWait()
+        try parent.look(id, NSManagedObject.self) { expectEqual($0.value(forKey: "scratch") as? String, "kept") }
     }
 }

@@ -25,6 +25,12 @@ final class BatchedFetch {
     /// The batches that were read.
     private var readBatches: [Bool]
     private var unreadCount: Int
+    /// The batches that the faults of an array have read and still have, in the order of reading.
+    private var recentBatches: [Int] = []
+
+    /// How many batches of an array keep their rows at least, and how many rows.
+    private static let keptBatches = 8
+    private static let keptRows = 4096
 
     /// What is done with the rows of a batch.
     struct Options {
@@ -168,6 +174,9 @@ final class BatchedFetch {
     /// Whether the objects of a batch are realised with the first of them.
     var realisesBatches: Bool { !options.asFaults }
 
+    /// Whether what relationships lead to is read with each batch.
+    var prefetches: Bool { !options.prefetches.isEmpty }
+
     // MARK: - Reading
 
     /// Reads the rows of a batch, with one query for each store, and what is to be prefetched for them.
@@ -240,6 +249,53 @@ final class BatchedFetch {
         guard let position = positions?[object.key] else { return nil }
         let batch = batch(of: position)
         return readBatches[batch] ? nil : batch
+    }
+
+    /// Notes that a fault of an array has read a batch, and lets go of the values of one that was passed by.
+    ///
+    /// That is the batch that was read longest ago, once enough others were read since. What other code holds keeps its
+    /// values, and so does what has changes.
+    ///
+    /// - Complexity: O(size of a batch).
+    func letGoOfOldBatches(since batch: Int, in context: NSManagedObjectContext) {
+        recentBatches.append(batch)
+        guard recentBatches.count > max(Self.keptBatches, Self.keptRows / batchSize) else { return }
+        let oldest = recentBatches.removeFirst()
+        guard !context.retainsRegisteredObjects, storeIndexes.isEmpty, isHeldByArray(oldest, in: context) else {
+            return
+        }
+        readBatches[oldest] = false
+        unreadCount += 1
+        let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
+        // A child may have been shown an older row than it is shown from now on.
+        context.downward.noteState()
+        for position in positions(ofBatch: oldest) {
+            let key = references[position].key
+            guard key > 0, table.referenceCount(of: key) == Self.countsOfMembers, let object = table[key] else {
+                continue
+            }
+            object.letGoOfValues()
+            if prefetches { object.flags.insert(.awaitsBatch) }
+        }
+    }
+
+    /// How often an object is counted that is held by an array and by its context only.
+    private static let countsOfMembers = 2
+
+    /// Whether an array still has a batch.
+    ///
+    /// If the array is gone, then most objects are held by the context alone, and the others by code that wants just
+    /// them.
+    private func isHeldByArray(_ batch: Int, in context: NSManagedObjectContext) -> Bool {
+        let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
+        let positions = positions(ofBatch: batch)
+        var heldCount = 0
+        for position in positions where references[position].key > 0 {
+            let count = table.referenceCount(of: references[position].key)
+            if count > 0, count < Self.countsOfMembers { return false }
+            if count > 0 { heldCount += 1 }
+        }
+        return heldCount * 2 > positions.count
     }
 
     /// Whether the context has an object of it.

@@ -67,20 +67,30 @@ extension NSManagedObjectContext {
 
     // MARK: - Batches
 
-    /// The row of a fault that a batched fetch has found, read together with the rest of its batch.
+    /// Reads the batch of a batched fetch that an object is in, if it was not read yet, with what the fetch prefetches.
     ///
-    /// - Returns: `nil` if no batch is waiting for it.
-    final func batchedRow(for object: NSManagedObject) -> Row? {
-        guard !rowsInAdvance.batchedFetches.isEmpty, let store = store(at: object.storeIndex) else { return nil }
+    /// A fault has its row afterwards, if there was a batch to read and the row is there.
+    ///
+    /// - Parameter object: An object that is touched, mostly a fault that is being realised.
+    final func readBatches(for object: NSManagedObject) {
+        let awaitsBatch = object.flags.contains(.awaitsBatch)
+        object.flags.remove(.awaitsBatch)
+        guard !rowsInAdvance.batchedFetches.isEmpty, let store = store(at: object.storeIndex) else { return }
         let isCached = upward == nil && store.cache.row(object.key, root: object.layout.rootNumber) != nil
-        // A row of the cache is no reason to read a batch, unless the whole batch is to be realised with it.
-        for fetch in rowsInAdvance.batchedFetches.reversed() where !isCached || fetch.realisesBatches {
-            guard let batch = fetch.unreadBatch(with: object) else { continue }
+        var hasRead = false
+        for fetch in rowsInAdvance.batchedFetches.reversed() {
+            // A row of the cache is no reason to read a batch, unless more than the row is to come with it.
+            let prefetches = awaitsBatch && fetch.prefetches
+            guard prefetches || !hasRead && (!isCached || fetch.realisesBatches),
+                let batch = fetch.unreadBatch(with: object)
+            else { continue }
+            hasRead = true
             fetch.read(batch, in: self, for: object)
+            fetch.letGoOfOldBatches(since: batch, in: self)
             if fetch.isRead { rowsInAdvance.forget(fetch) }
-            return object.current
         }
-        return nil
+        // What was prefetched for former batches goes as well, if nothing holds it.
+        if hasRead { sweepIfGrown() }
     }
 
     /// Forgets batched fetches of which no object is left.

@@ -57,12 +57,23 @@ struct ContextFetch {
         let prefetches = try self.prefetches
         let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
         if isReadInBatches {
-            let fetch = try batched(defaultSize: 0)
-            if !fetch.isRead { context.rowsInAdvance.remember(fetch) }
-            return fetch.objects(in: context)
+            return try objects(of: batched(defaultSize: 0), prefetches)
         }
         let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
         try context.prefetch(prefetches, of: found, PrefetchReads(prepared))
+        return found
+    }
+
+    /// The objects of a fetch whose faults get their rows batch by batch.
+    private func objects(of fetch: BatchedFetch, _ prefetches: [PrefetchStep]) throws -> [NSManagedObject] {
+        let found = fetch.objects(in: context)
+        if !prefetches.isEmpty {
+            // What has its values already reads no batch.
+            let realised = found.filter { !$0.flags.contains(.fault) }
+            try context.prefetch(prefetches, of: realised, PrefetchReads(prepared))
+            for object in found where object.key > 0 { object.flags.insert(.awaitsBatch) }
+        }
+        if !fetch.isRead { context.rowsInAdvance.remember(fetch) }
         return found
     }
 

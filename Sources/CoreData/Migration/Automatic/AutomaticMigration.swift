@@ -245,7 +245,9 @@ struct AutomaticMigration {
         if isMade { MigrationLog.note(url, "\(backup.path) is a copy of the store as it was") }
     }
 
-    private var destinationEntities: [NSEntityDescription] { model.entities(forConfigurationName: configuration) ?? [] }
+    private var destinationEntities: [NSEntityDescription] {
+        model.storedEntities(forConfigurationName: configuration) ?? []
+    }
 
     // MARK: - Errors
 

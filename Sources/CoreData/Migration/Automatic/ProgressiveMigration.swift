@@ -100,8 +100,8 @@ struct ProgressiveMigration {
 
     private func canStep(_ from: NSManagedObjectModel, _ to: NSManagedObjectModel) -> Bool {
         let isInferable = InferredMapping(
-            from: from.entities(forConfigurationName: whole.configuration) ?? from.entities,
-            to: to.entities(forConfigurationName: whole.configuration) ?? []
+            from: from.storedEntities(forConfigurationName: whole.configuration) ?? from.entities,
+            to: to.storedEntities(forConfigurationName: whole.configuration) ?? []
         ).obstacles.isEmpty
         return isInferable || !whole.search(from: from, to: to).fitting.isEmpty
     }

@@ -17,7 +17,7 @@ struct SourceModel {
     let configuration: String?
     let origin: Origin
 
-    var entities: [NSEntityDescription] { model.entities(forConfigurationName: configuration) ?? [] }
+    var entities: [NSEntityDescription] { model.storedEntities(forConfigurationName: configuration) ?? [] }
 
     /// Where a model is looked for first, after the versions that are named.
     enum Preference {
@@ -90,12 +90,11 @@ struct SourceModel {
     private static func use(_ model: NSManagedObjectModel, _ stored: [String: Data], _ origin: Origin) -> SourceModel? {
         let members = model.entities.filter { stored[$0.name ?? ""] != nil }
         let isPart = members.count < model.entities.count
-        if isPart { model.setEntities(members, forConfigurationName: partName) }
+        if isPart { model.setEntities(members, forConfigurationName: NSManagedObjectModel.exactConfigurationName) }
         do { try model.tryFreeze() } catch { return nil }
-        return SourceModel(model: model, configuration: isPart ? partName : nil, origin: origin)
+        let configuration = isPart ? NSManagedObjectModel.exactConfigurationName : nil
+        return SourceModel(model: model, configuration: configuration, origin: origin)
     }
-
-    private static let partName = "Strata.StoreEntities"
 
     private static func missing(
         _ models: [NSManagedObjectModel],

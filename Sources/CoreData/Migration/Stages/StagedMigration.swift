@@ -171,8 +171,8 @@ struct StagedMigration {
     /// - Throws: `migrationMissingMappingModel` (134140) if there is no way from one version to the next.
     private func require(_ from: NSManagedObjectModel, _ first: Int, _ to: NSManagedObjectModel, _ second: Int) throws {
         let mapping = InferredMapping(
-            from: from.entities(forConfigurationName: whole.configuration) ?? [],
-            to: to.entities(forConfigurationName: whole.configuration) ?? []
+            from: from.storedEntities(forConfigurationName: whole.configuration) ?? [],
+            to: to.storedEntities(forConfigurationName: whole.configuration) ?? []
         )
         guard !mapping.obstacles.isEmpty else { return }
         guard whole.search(from: from, to: to).fitting.isEmpty else { return }
