@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Files that are removed or replaced while a store is open")
 struct MovedFileTests {

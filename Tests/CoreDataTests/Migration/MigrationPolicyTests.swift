@@ -72,6 +72,37 @@ struct MigrationPolicyTests {
         expectEqual(move.manager.userInfo?["asked"] as? Int, 3)
     }
 
+    @Test func `all objects that were made are registered in the destination, so that policies can share them`() throws {
+        // More than are written at a time.
+        let move = try LibraryMove(books: 2100)
+        let mapping = LibraryVersions.mapping()
+        NSEntityMigrationPolicy.register(SharingPolicy.self)
+        for entry in mapping.entityMappings where entry.sourceEntityName != "Author" {
+            entry.entityMigrationPolicyClassName = "SharingPolicy"
+        }
+
+        try move.migrate(mapping)
+
+        expectEqual(move.manager.userInfo?["registered"] as? [Int] ?? [], [210 + 1400 + 2, 210 + 2100 + 2])
+        try expectEqual(move.count("Note"), 2)
+        expectEqual(try move.values("Note", "text"), ["even", "odd"])
+    }
+
+    @Test func `the classes of the new version neither awake nor refuse objects that are copied`() throws {
+        let move = try LibraryMove(books: 3)
+        let destination = LibraryVersions.second()
+        destination.entitiesByName["Book"]?.managedObjectClassName = NSStringFromClass(Awaking.self)
+        let manager = NSMigrationManager(sourceModel: LibraryVersions.first(), destinationModel: destination)
+        try manager.migrateStore(
+            from: move.source,
+            type: .sqlite,
+            mapping: LibraryVersions.mapping(),
+            to: move.destination,
+            type: .sqlite
+        )
+        try expectEqual(move.count("Book"), 3)
+    }
+
     @Test func `m105 a relationship leads to all that its members were split into`() throws {
         let move = try LibraryMove(books: 3)
         let mapping = LibraryVersions.mapping()
@@ -376,6 +407,34 @@ final class AskingPolicy: NSEntityMigrationPolicy {
         var info = manager.userInfo ?? [:]
         info["mistakes"] = (info["mistakes"] as? [String] ?? []) + mistakes
         info["asked"] = (info["asked"] as? Int ?? 0) + 1
+        manager.userInfo = info
+    }
+}
+
+/// Makes a note for odd and for even books, once, as it finds them among the registered objects.
+final class SharingPolicy: NSEntityMigrationPolicy {
+    private var seen = 0
+
+    override func createDestinationInstances(
+        forSource sInstance: NSManagedObject,
+        in mapping: NSEntityMapping,
+        manager: NSMigrationManager
+    ) throws {
+        try super.createDestinationInstances(forSource: sInstance, in: mapping, manager: manager)
+        seen += 1
+        guard seen % 100 == 0 || seen <= 2 else { return }
+        let text = seen % 2 == 0 ? "even" : "odd"
+        let context = manager.destinationContext
+        let known = context.registeredObjects.contains {
+            $0.entity.name == "Note" && $0.value(forKey: "text") as? String == text
+        }
+        if !known { LibraryMove.make("Note", ["text": text], context) }
+    }
+
+    override func endInstanceCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {
+        var info = manager.userInfo ?? [:]
+        let count = manager.destinationContext.registeredObjects.count
+        info["registered"] = (info["registered"] as? [Int] ?? []) + [count]
         manager.userInfo = info
     }
 }
