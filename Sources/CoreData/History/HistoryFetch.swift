@@ -200,7 +200,8 @@ struct HistoryFetch {
 
     /// Deletes the transactions before a bound that the request matches.
     ///
-    /// First they are found, which may run code of the application, and then each store deletes its own in one transaction.
+    /// First they are found, which may run code of the application, and then each store deletes its own in one
+    /// transaction.
     ///
     /// - Returns: How many were deleted; `nil` if the request matches all, so that a purge does the same.
     /// - Throws: `persistentStoreOperation` (134070) for a request for changes, and errors of the stores.

@@ -3,8 +3,8 @@ import StrataRows
 
 /// Reads the history of one store portion by portion, all of it as of the moment when the first one is read.
 ///
-/// Transactions never change, and new ones come at the end, behind those that the query is about. What can happen in between is that some are
-/// purged or picked out.
+/// Transactions never change, and new ones come at the end, behind those that the query is about. What can happen in
+/// between is that some are purged or picked out.
 struct HistoryPortions {
     let store: any HistoryStore
     let query: HistoryQuery

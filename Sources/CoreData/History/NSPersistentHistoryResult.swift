@@ -47,12 +47,14 @@ public final class NSPersistentHistoryResult: NSPersistentStoreResult, @unchecke
 
     /// The place up to which a fetch has looked, whether or not anything there matched; `nil` for a deletion.
     ///
-    /// An addition to Apple's API. The next request begins there: then a consumer whose predicate leaves transactions out gets past these as well, so
-    /// that they can be purged. The token names the stores that were asked, each with its last transaction at the time of the fetch; if a limit was
-    /// reached, with the last one that was looked at. Stores that were not looked at stay as the request's token has them.
+    /// An addition to Apple's API. The next request begins there: then a consumer whose predicate leaves transactions
+    /// out gets past these as well, so that they can be purged. The token names the stores that were asked, each with
+    /// its last transaction at the time of the fetch; if a limit was reached, with the last one that was looked at.
+    /// Stores that were not looked at stay as the request's token has them.
     ///
-    /// If the limit of a request for changes is reached within a transaction, then the place is the one before it, and the next request gives its
-    /// changes again. Such a limit has to be higher than the number of changes that any transaction has of those asked for.
+    /// If the limit of a request for changes is reached within a transaction, then the place is the one before it, and
+    /// the next request gives its changes again. Such a limit has to be higher than the number of changes that any
+    /// transaction has of those asked for.
     ///
     /// ```swift
     /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)

@@ -95,14 +95,17 @@ struct HistoryQueries {
 
     /// Where the history begins.
     ///
-    /// A purge takes all that is old, so the oldest transaction that is left says how far it went. Once transactions were picked out, which may be
-    /// the oldest, `purged` keeps the number from which on nothing was purged; it is 0 before.
+    /// A purge takes all that is old, so the oldest transaction that is left says how far it went. Once transactions
+    /// were picked out, which may be the oldest, `purged` keeps the number from which on nothing was purged; it is 0
+    /// before.
     ///
-    /// - Returns: The number from which on no transaction was purged, and that of the oldest one that is there, or of the next one if there is none.
+    /// - Returns: The number from which on no transaction was purged, and that of the oldest one that is there, or of
+    ///   the next one if there is none.
     func beginning() throws -> (number: Int64, oldest: Int64) {
         let found = try connection.query(
             """
-            SELECT COALESCE((SELECT pg_catalog.min(number) FROM strata_transaction), last + 1), purged FROM strata_history
+            SELECT COALESCE((SELECT pg_catalog.min(number) FROM strata_transaction), last + 1), purged
+            FROM strata_history
             """
         )
         guard found.rowCount > 0 else { return (1, 1) }

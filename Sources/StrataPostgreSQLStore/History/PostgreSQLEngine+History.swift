@@ -41,7 +41,8 @@ extension PostgreSQLEngine: HistoryStore {
             try database.pool.withConnection { connection in
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-                // The number in between stays without a transaction, so that the other history's last place is not just before this one.
+                // The number in between stays without a transaction, so that the other history's last place is not just
+                // before this one.
                 try connection.query(
                     """
                     INSERT INTO strata_history AS h (last, purged) VALUES ($1, 0)
@@ -89,7 +90,9 @@ extension PostgreSQLEngine: HistoryStore {
             var count = 0
             for start in stride(from: 0, to: identifiers.count, by: Self.picksPerStatement) {
                 var picked = PostgreSQLArray(.uuid)
-                for identifier in identifiers[start...].prefix(Self.picksPerStatement) { picked.append(.uuid(identifier)) }
+                for identifier in identifiers[start...].prefix(Self.picksPerStatement) {
+                    picked.append(.uuid(identifier))
+                }
                 try connection.query(
                     "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE id = ANY($1))",
                     [.array(picked)]
@@ -173,12 +176,12 @@ extension PostgreSQLEngine: HistoryStore {
                     "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE number < $1)",
                     [bound]
                 )
-                let count = try connection.query("DELETE FROM strata_transaction WHERE number < $1", [bound]).changeCount
+                let gone = try connection.query("DELETE FROM strata_transaction WHERE number < $1", [bound])
                 try connection.query(
                     "UPDATE strata_history SET purged = GREATEST(purged, $1) WHERE purged > 0",
                     [bound]
                 )
-                return count
+                return gone.changeCount
             }
             guard piece > 0 else { return count }
             count += piece

@@ -42,8 +42,8 @@ package protocol HistoryStore: RowStore {
 
     /// Lets the history of a new store, to which nobody has saved yet, begin behind the end of another one, whose place it takes.
     ///
-    /// The next number is left out, and the one after it is that of a transaction without changes. So whoever has read the other history to its
-    /// end learns that something is missing.
+    /// The next number is left out, and the one after it is that of a transaction without changes. So a reader
+    /// who has come to the end of the other history learns that something is missing.
     func beginHistory(after number: Int64) throws
 
     /// Removes transactions from the beginning on, with their changes.
@@ -55,7 +55,8 @@ package protocol HistoryStore: RowStore {
 
     /// Removes single transactions, with their changes, all in one transaction of the database.
     ///
-    /// What is left keeps its numbers, and no place expires by it. Transactions that are not there any more are passed over.
+    /// What is left keeps its numbers, and no place expires by it. Transactions that are not there any more are passed
+    /// over.
     ///
     /// - Parameter places: The places after the transactions, in their order.
     /// - Returns: How many.

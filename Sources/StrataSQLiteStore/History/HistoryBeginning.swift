@@ -2,9 +2,10 @@ import StrataSQLite
 
 /// Where the history of a file begins, also if its first transactions were picked out.
 ///
-/// A purge takes all that is old, so the oldest transaction that is left says how far it went. If older ones were picked out, a table of ours
-/// keeps the number from which on nothing was purged, beside that of the oldest transaction which was left. The note counts only as long as that
-/// one is the oldest: once it is purged, by Apple's framework for instance, which takes no notice of the table, the rows alone say it again.
+/// A purge takes all that is old, so the oldest transaction that is left says how far it went. If older ones were
+/// picked out, a table of ours keeps the number from which on nothing was purged, beside that of the oldest transaction
+/// which was left. The note counts only as long as that one is the oldest: once it is purged, by Apple's framework for
+/// instance, which takes no notice of the table, the rows alone say it again.
 struct HistoryBeginning {
     let connection: Connection
 

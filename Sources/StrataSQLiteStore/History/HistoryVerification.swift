@@ -5,8 +5,8 @@ import StrataSQLite
 
 /// Checks the history of a file by itself and against the rows: replayed, the changes must lead to the rows that exist.
 ///
-/// What the history does not cover is not checked: rows from before its beginning, and whatever depends on transactions that were purged or picked
-/// out.
+/// What the history does not cover is not checked: rows from before its beginning, and whatever depends on transactions
+/// that were purged or picked out.
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
@@ -100,7 +100,9 @@ struct HistoryVerification {
         )
     }
 
-    /// What was last inserted or changed is there, and what was last deleted is not, unless there is a hole behind that.
+    /// What was last inserted or changed is there, and what was last deleted is not.
+    ///
+    /// Behind a hole that is not known of changes before it.
     private func checkOutcome(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
         let changes = holes.stretches(changes(of: table))
         let last = """
@@ -180,9 +182,9 @@ private struct HistoryHoles {
         areThere = last - oldest + 1 != count
     }
 
-    /// The changes that a query gives, each with the number of its stretch: how many numbers are missing before its transaction.
+    /// The changes that a query gives, each with its stretch.
     ///
-    /// Between two changes of one stretch no transaction is missing.
+    /// That is how many numbers are missing before its transaction: between two changes of one stretch none is.
     func stretches(_ changes: String) -> String {
         guard areThere else { return "SELECT *, 0 AS stretch FROM (\(changes))" }
         return """

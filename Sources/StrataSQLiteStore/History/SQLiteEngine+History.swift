@@ -29,7 +29,8 @@ extension SQLiteEngine: HistoryStore {
         let file = try openFile()
         try SQLiteBoundary.run(.saving, file.url) {
             try file.pool.write { connection in
-                // The number in between stays without a transaction, so that the other history's last place is not just before this one.
+                // The number in between stays without a transaction, so that the other history's last place is not just
+                // before this one.
                 try HistoryCounters.advance(.transaction, to: number + 2, connection)
                 // Without the option there is the number only: tables would make the file read-only for those who do not record.
                 guard try HistorySchema.isPresent(in: SQLCatalog(connection)) else { return }

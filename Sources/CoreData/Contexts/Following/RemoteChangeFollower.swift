@@ -19,8 +19,8 @@ import Synchronization
 /// merge. Live results and fetched results controllers follow.
 ///
 /// What contexts of this coordinator write is not read again. If the history was purged further than the follower had
-/// come, or transactions that it had not read were picked out, or the store has been replaced by an older copy, then all
-/// cached rows are forgotten and all objects of the contexts brought up to date.
+/// come, or transactions that it had not read were picked out, or the store has been replaced by an older copy, then
+/// all cached rows are forgotten and all objects of the contexts brought up to date.
 ///
 /// An addition to Apple's API. It follows until ``stop()``, or until nobody holds it. Any thread may use it.
 public final class RemoteChangeFollower: @unchecked Sendable {
