@@ -9,6 +9,7 @@ struct HistoryFetch {
     private let isForChanges: Bool
     private let predicate: NSPredicate?
     private let limit: Int
+    private let reach = Reach()
 
     /// - Throws: `persistentStoreOperation` (134070) for a fetch request that history cannot be asked with.
     init(_ request: NSPersistentHistoryChangeRequest, from start: NSPersistentHistoryChangeRequest.Start) throws {
@@ -37,13 +38,24 @@ struct HistoryFetch {
         limit = fetch?.fetchLimit ?? 0
     }
 
-    /// The answer, in the form that the request asks for.
-    func result(from stores: [OpenStore]) throws -> Any? {
+    /// The answer, in the form that the request asks for, and the place up to which it was looked for.
+    func result(from stores: [OpenStore]) throws -> (value: Any?, end: NSPersistentHistoryToken) {
+        let value = try ofOneMoment { try result(from: stores, inPortions: $0) }
+        return (value, NSPersistentHistoryToken(reach.places))
+    }
+
+    /// Reads portion by portion, or all at once if that does not work.
+    private func ofOneMoment<R>(_ read: (_ inPortions: Bool) throws -> R) throws -> R {
+        // A store that is not looked at stays where the request's token has it.
+        var places: [String: HistoryPlace] = [:]
+        if case .token(let token) = start { places = token.places }
         do {
-            return try result(from: stores, inPortions: true)
+            reach.places = places
+            return try read(true)
         } catch is HistoryPortions.WasPurged {
             // What is left, or the reason why that will not do, is of one moment if it is read at once.
-            return try result(from: stores, inPortions: false)
+            reach.places = places
+            return try read(false)
         }
     }
 
@@ -111,18 +123,18 @@ struct HistoryFetch {
             var query = query
             query.wantsChanges = wantsChanges
             if limit > 0, predicate == nil { query.limit = limit - count }
-            try source.forEach(query, inPortions: inPortions && (predicate != nil || isAlone)) { record in
+            try source.forEach(query, inPortions: inPortions && (predicate != nil || isAlone), reach) { record in
                 let transaction = NSPersistentHistoryTransaction(
                     record.transaction,
                     wantsChanges ? record.changes : nil,
                     in: source.entry
                 )
-                guard try matches(transaction) else { return true }
+                guard try matches(transaction) else { return .goesOn }
                 try body(
                     isAlone ? NSPersistentHistoryTransaction(record.transaction, nil, in: source.entry) : transaction
                 )
                 count += 1
-                return count != limit
+                return count == limit ? .endsAfter : .goesOn
             }
             if count > 0, count == limit { return }
         }
@@ -153,16 +165,23 @@ struct HistoryFetch {
     ) throws {
         var count = 0
         for (source, query) in try queries(stores) {
-            try source.forEach(query, inPortions: inPortions) { record in
+            try source.forEach(query, inPortions: inPortions, reach) { record in
+                func isFound(_ change: HistoryChangeRecord) throws -> Bool {
+                    try matches(NSPersistentHistoryChange(change, of: record.transaction, in: source.entry))
+                }
                 var found: [HistoryChangeRecord] = []
-                for change in record.changes
-                where try matches(NSPersistentHistoryChange(change, of: record.transaction, in: source.entry)) {
+                var looked = 0
+                for change in record.changes {
+                    looked += 1
+                    guard try isFound(change) else { continue }
                     found.append(change)
                     count += 1
                     if count == limit { break }
                 }
                 if !found.isEmpty { try body(record.transaction, found, source.entry) }
-                return limit == 0 || count != limit
+                guard limit > 0, count == limit else { return .goesOn }
+                let isCut = try record.changes[looked...].contains { try isFound($0) }
+                return isCut ? .endsWithin : .endsAfter
             }
             if count > 0, count == limit { return }
         }
@@ -177,20 +196,110 @@ struct HistoryFetch {
         }
     }
 
+    // MARK: - Deleting
+
+    /// Deletes the transactions before a bound that the request matches.
+    ///
+    /// First they are found, which may run code of the application, and then each store deletes its own in one
+    /// transaction.
+    ///
+    /// - Returns: How many were deleted; `nil` if the request matches all, so that a purge does the same.
+    /// - Throws: `persistentStoreOperation` (134070) for a request for changes, and errors of the stores.
+    func deleteMatches(before bound: NSPersistentHistoryChangeRequest.Bound, from stores: [OpenStore]) throws -> Int? {
+        guard !isForChanges else {
+            throw FetchPlanner.refused(
+                """
+                History is deleted by whole transactions: use NSPersistentHistoryTransaction.fetchRequest, with a \
+                predicate such as "ANY changes.changedObjectID == %@" if it is about changes.
+                """
+            )
+        }
+        guard predicate != nil || limit > 0 else { return nil }
+        let found = try ofOneMoment { try findMatches(before: bound, in: stores, inPortions: $0) }
+        return try found.reduce(0) { count, match in try count + match.store.pickOutOfHistory(match.places) }
+    }
+
+    private func findMatches(
+        before bound: NSPersistentHistoryChangeRequest.Bound,
+        in stores: [OpenStore],
+        inPortions: Bool
+    ) throws -> [(store: any HistoryStore, places: [HistoryPlace])] {
+        let readsChanges = predicate.map(HistoryPredicate.mayReadChanges) ?? false
+        var found: [(store: any HistoryStore, places: [HistoryPlace])] = []
+        var count = 0
+        for (source, query) in try queries(stores) {
+            var query = query
+            query.wantsChanges = readsChanges
+            var end = Double.infinity
+            switch bound {
+            case .beginning: continue
+            case .date(let date): end = date.timeIntervalSinceReferenceDate
+            case .token(let token):
+                guard let place = token.places[source.entry.store.identifier ?? ""] else { continue }
+                query.until = max(place.number, 1) - 1
+            }
+            var places: [HistoryPlace] = []
+            try source.forEach(query, inPortions: inPortions, reach) { record in
+                guard record.transaction.time < end else { return .goesOn }
+                let changes = readsChanges ? record.changes : nil
+                guard try matches(NSPersistentHistoryTransaction(record.transaction, changes, in: source.entry)) else {
+                    return .goesOn
+                }
+                places.append(record.transaction.place)
+                count += 1
+                return count == limit ? .endsAfter : .goesOn
+            }
+            found.append((source.store, places))
+            if count > 0, count == limit { break }
+        }
+        return found
+    }
+
     // MARK: - Stores
+
+    /// How far the stores were looked through, by their UUIDs.
+    private final class Reach {
+        var places: [String: HistoryPlace] = [:]
+    }
+
+    /// Whether the reading goes on behind a transaction.
+    private enum Step {
+        case goesOn
+        case endsAfter
+        /// Some changes of the transaction have not been told.
+        case endsWithin
+    }
 
     /// A store, and the means to make IDs for it.
     private struct Source {
         let store: any HistoryStore
         let entry: OpenStore
 
-        /// Calls `body` with what is found until it gives false.
-        func forEach(_ query: HistoryQuery, inPortions: Bool, _ body: (HistoryRecord) throws -> Bool) throws {
-            // A limit of the query says more than that of a portion could.
-            guard query.limit > 0 || !inPortions else {
-                return try HistoryPortions(store: store, query: query).forEach(body)
+        /// Calls `body` with what is found as of now, until it says that the reading ends, and notes how far that is.
+        func forEach(
+            _ query: HistoryQuery,
+            inPortions: Bool,
+            _ reach: Reach,
+            _ body: (HistoryRecord) throws -> Step
+        ) throws {
+            let end = try store.lastHistoryPlace()
+            var query = query
+            query.until = min(query.until ?? end.number, end.number)
+            var last: HistoryPlace?
+            var isEnded = false
+            func look(_ record: HistoryRecord) throws -> Bool {
+                let step = try body(record)
+                isEnded = step != .goesOn
+                if step != .endsWithin { last = record.transaction.place }
+                return !isEnded
             }
-            for record in try store.history(query) { guard try body(record) else { return } }
+            // A limit of the query says more than that of a portion could.
+            if query.limit > 0 || !inPortions {
+                for record in try store.history(query) { guard try look(record) else { break } }
+            } else {
+                try HistoryPortions(store: store, query: query).forEach { try look($0) }
+            }
+            if let place = isEnded ? last : end { reach.places[entry.store.identifier ?? ""] = place }
         }
     }
 

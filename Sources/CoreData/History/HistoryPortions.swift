@@ -3,7 +3,8 @@ import StrataRows
 
 /// Reads the history of one store portion by portion, all of it as of the moment when the first one is read.
 ///
-/// Transactions never change, and new ones come at the end. What can happen in between is that some are purged.
+/// Transactions never change, and new ones come at the end, behind those that the query is about. What can happen in
+/// between is that some are purged or picked out.
 struct HistoryPortions {
     let store: any HistoryStore
     let query: HistoryQuery
@@ -11,31 +12,45 @@ struct HistoryPortions {
     /// Transactions of a portion: no more has to be kept at a time.
     static let size = 500
 
-    /// Somebody has purged transactions between two portions.
+    /// Transactions were purged or picked out between two portions.
     struct WasPurged: Error {}
 
     /// Calls `body` with one transaction after the other, until it gives false.
     ///
-    /// - Throws: What the store throws for the first portion, ``WasPurged`` for others of which something is gone, and what
+    /// - Throws: What the store throws for the first portion, ``WasPurged`` if something of others is gone, and what
     ///   `body` throws.
     func forEach(_ body: (HistoryRecord) throws -> Bool) throws {
         var portion = query
         portion.limit = Self.size
-        portion.until = try store.lastHistoryNumber()
-        var isFirst = true
+        var read = 0
+        // How many there are to be read; `nil` as long as one portion may do, which is of one moment.
+        var expected: Int?
         while true {
             let records: [HistoryRecord]
             do {
                 records = try store.history(portion)
             } catch let error as CocoaError
-                where !isFirst && error.code.rawValue == NSPersistentHistoryTokenExpiredError
+                where expected != nil && error.code.rawValue == NSPersistentHistoryTokenExpiredError
             {
                 throw WasPurged()
             }
-            for record in records { guard try body(record) else { return } }
-            guard records.count == Self.size, let last = records.last else { return }
+            if records.count == Self.size, expected == nil { expected = try store.historyCount(query) }
+            for record in records {
+                read += 1
+                guard try body(record) else {
+                    guard read > Self.size else { return }
+                    var rest = query
+                    rest.after = record.transaction.number
+                    return try require(read + store.historyCount(rest), expected)
+                }
+            }
+            guard records.count == Self.size, let last = records.last else { return try require(read, expected) }
             portion.begin(after: last.transaction.place)
-            isFirst = false
         }
+    }
+
+    /// Checks that no transaction was picked out before it could be read.
+    private func require(_ count: Int, _ expected: Int?) throws {
+        if let expected, count != expected { throw WasPurged() }
     }
 }

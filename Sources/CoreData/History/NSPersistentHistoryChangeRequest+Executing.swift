@@ -13,10 +13,9 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
         let stores = coordinator.openStores.filter { affectedStores?.contains($0.store) ?? true }
         switch kind {
         case .fetch(let start):
-            let result = try HistoryFetch(self, from: start).result(from: stores)
-            return NSPersistentHistoryResult(result, resultType)
+            let (value, end) = try HistoryFetch(self, from: start).result(from: stores)
+            return NSPersistentHistoryResult(value, resultType, endToken: end)
         case .delete(let bound):
-            try requireWholeHistory()
             let count = try delete(before: bound, from: stores)
             return NSPersistentHistoryResult(
                 resultType == .count ? count : true,
@@ -25,23 +24,13 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
         }
     }
 
-    /// Refuses a deletion that is to leave something out.
-    private func requireWholeHistory() throws {
-        guard fetchRequest != nil else { return }
-        throw CocoaError(
-            .persistentStoreUnsupportedRequestType,
-            userInfo: [
-                NSLocalizedDescriptionKey:
-                    """
-                A history is deleted from its beginning, all of it up to a bound: who reads on after a token would not \
-                notice a gap. The request has a fetchRequest, which is for fetching only.
-                """
-            ]
-        )
-    }
-
     private func delete(before bound: Bound, from stores: [OpenStore]) throws -> Int {
         if case .token(let token) = bound { try HistoryStores.requireKnown(token, among: stores) }
+        if fetchRequest != nil,
+            let count = try HistoryFetch(self, from: .beginning).deleteMatches(before: bound, from: stores)
+        {
+            return count
+        }
         var count = 0
         for (store, entry) in try HistoryStores.keeping(stores) {
             switch bound {

@@ -54,10 +54,12 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
 
     /// Asks for the transactions after a token.
     ///
-    /// Executing it throws 134301 (`NSPersistentHistoryTokenExpiredError`) if the token's transaction was purged; the error
-    /// has the number of the oldest one that is left under `NSPersistentHistoryOldestTransactionNumberKey`. It throws the same
-    /// if the token's transaction is yet to come, since the store was replaced by an older copy. A store that the token does
-    /// not name is read from its beginning; a token that names none of the stores makes it throw 134501.
+    /// Executing it throws 134301 (`NSPersistentHistoryTokenExpiredError`) if a transaction after the token's was
+    /// purged; the error has the number of the oldest one that is left under
+    /// `NSPersistentHistoryOldestTransactionNumberKey`. Those that a deletion with a ``fetchRequest`` has removed are
+    /// passed over without an error. It throws the same if the token's transaction is yet to come, since the store was
+    /// replaced by an older copy. A store that the token does not name is read from its beginning; a token that names
+    /// none of the stores makes it throw 134501.
     ///
     /// - Parameter token: A token; `nil` for all that is there.
     /// - Returns: The request.
@@ -86,17 +88,18 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
 
     // MARK: - Deleting
 
-    /// Removes the transactions before a date.
+    /// Removes the transactions before a date; with a ``fetchRequest``, those of them that it matches.
     ///
     /// ```swift
     /// try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: Date(timeIntervalSinceNow: -7 * 86_400)))
     /// ```
     ///
-    /// - Parameter date: Transactions of that very time stay, and so do all after one that stays.
+    /// - Parameter date: Transactions of that very time stay, and so do all after one that stays, unless there is a
+    ///   predicate.
     /// - Returns: The request.
     public class func deleteHistory(before date: Date) -> Self { make(.delete(.date(date))) }
 
-    /// Removes the transactions before a token.
+    /// Removes the transactions before a token; with a ``fetchRequest``, those of them that it matches.
     ///
     /// - Parameter token: Its own transaction stays, and so do those of stores that it does not name. `nil` removes nothing.
     /// - Returns: The request.
@@ -104,7 +107,8 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
         make(.delete(token.map { .token($0) } ?? .beginning))
     }
 
-    /// Removes the transactions before another one of its store, which stays.
+    /// Removes the transactions before another one of its store, which stays; with a ``fetchRequest``, those of them
+    /// that it matches.
     ///
     /// - Parameter transaction: A transaction; `nil` removes nothing.
     /// - Returns: The request.
@@ -152,8 +156,11 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// ``fetchHistory(after:)-(NSPersistentHistoryToken?)`` does, and `<`, `<=` and `>=` say what they say. What counts is the
     /// number that the other token has for the store of the transaction, or 0.
     ///
-    /// For fetching only: a request that deletes throws 134091 and deletes nothing if this is set, as a history with gaps
-    /// would be read as if it were whole.
+    /// A request that deletes with a predicate, or with a limit, removes what this finds before its bound, and nothing
+    /// else. What is left keeps its numbers, and all tokens stay good: a reader passes over what was removed.
+    /// So remove what no reader needs. In each store it is one transaction. History is deleted by whole transactions: a
+    /// deletion with a request for changes throws 134070 and deletes nothing. Without predicate and limit all before
+    /// the bound goes, as without a fetch request.
     ///
     /// ```swift
     /// let imports = NSPersistentHistoryTransaction.fetchRequest
@@ -162,6 +169,10 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// request.fetchRequest = imports
     /// let result = try context.execute(request) as? NSPersistentHistoryResult
     /// print((result?.result as? [NSPersistentHistoryTransaction])?.count ?? 0)
+    ///
+    /// let cleaning = NSPersistentHistoryChangeRequest.deleteHistory(before: Date(timeIntervalSinceNow: -7 * 86_400))
+    /// cleaning.fetchRequest = imports
+    /// try context.execute(cleaning)  // what else there is stays, however old
     /// ```
     public var fetchRequest: NSFetchRequest<any NSFetchRequestResult>?
 

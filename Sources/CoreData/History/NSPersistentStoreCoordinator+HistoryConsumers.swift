@@ -95,8 +95,7 @@ extension NSPersistentStoreCoordinator {
 
     /// Purges the transactions that all live consumers have read.
     ///
-    /// The last one that the slowest of them has read stays, so that its token is not expired. In a store that no consumer is
-    /// known to, nothing is purged.
+    /// The last one that the slowest of them has read stays. In a store that no consumer is known to, nothing is purged.
     ///
     /// ```swift
     /// try coordinator.setPersistentHistoryToken(token, forConsumer: "search index")

@@ -184,7 +184,7 @@ final class ChangeWatcher: @unchecked Sendable {
             "SELECT seq, id FROM strata_transaction WHERE number > $1 AND number <= $2 ORDER BY number",
             [.int8(last), .int8(newest)]
         )
-        // Each number was given once. So what is not there was purged before anybody has looked.
+        // Each number was given once. So what is not there was purged, or picked out, before this process has looked.
         let wasPurged = Int64(found.rowCount) < newest - last
         let transactions = found.rows.map { (place: $0.int64(0), identifier: $0.uuid(1)) }
         let others = engine.own.withLock { own in

@@ -93,9 +93,24 @@ struct HistoryQueries {
             ? HistoryPlace(number: found[0].int64(0), transaction: found[0].uuid(1)) : HistoryPlace(number: 0)
     }
 
-    /// The number of the oldest transaction that is still there; that of the next one if there is none.
-    func oldestNumber() throws -> Int64 {
-        try connection.query("SELECT pg_catalog.min(number) FROM strata_transaction").firstInt64 ?? lastNumber() + 1
+    /// Where the history begins.
+    ///
+    /// A purge takes all that is old, so the oldest transaction that is left says how far it went. Once transactions
+    /// were picked out, which may be the oldest, `purged` keeps the number from which on nothing was purged; it is 0
+    /// before.
+    ///
+    /// - Returns: The number from which on no transaction was purged, and that of the oldest one that is there, or of
+    ///   the next one if there is none.
+    func beginning() throws -> (number: Int64, oldest: Int64) {
+        let found = try connection.query(
+            """
+            SELECT COALESCE((SELECT pg_catalog.min(number) FROM strata_transaction), last + 1), purged
+            FROM strata_history
+            """
+        )
+        guard found.rowCount > 0 else { return (1, 1) }
+        let (oldest, kept) = (found[0].int64(0), found[0].int64(1))
+        return (kept > 0 ? min(kept, oldest) : oldest, oldest)
     }
 
     // MARK: - Transactions
@@ -107,15 +122,30 @@ struct HistoryQueries {
         return records
     }
 
-    /// Refuses a number that is too old: its transaction, or one after it, was purged.
+    /// How many transactions a query is about, its limit aside.
+    func count(_ query: HistoryQuery) throws -> Int {
+        let condition = Self.condition(of: query)
+        let found = try connection.query(
+            "SELECT pg_catalog.count(*) FROM strata_transaction WHERE \(condition.text)",
+            condition.values
+        )
+        return Int(found.firstInt64 ?? 0)
+    }
+
+    /// Refuses a number that is too old: a transaction after it was purged.
+    ///
+    /// That its own one was purged, or that later ones were picked out, makes no difference.
     ///
     /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
     /// numbers that were read; and one that has been given to another transaction meanwhile.
     func requireCovered(_ number: Int64, _ transaction: UUID? = nil) throws {
         guard try requireReached(number, transaction) > number else { return }
-        let oldest = try oldestNumber()
-        guard number < oldest, number != 0 || oldest != 1 else { return }
-        throw expired("transaction \(number) was purged, and the oldest one that is left is \(oldest)", oldest)
+        let left = try beginning()
+        guard number < left.number - 1 else { return }
+        throw expired(
+            "transactions after \(number) were purged, and the oldest one that is left is \(left.oldest)",
+            left.oldest
+        )
     }
 
     /// Refuses a number that is yet to come, or that another transaction has than the one that is meant, if that is known.
@@ -154,7 +184,8 @@ struct HistoryQueries {
         return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 
-    private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {
+    /// What transactions fulfil that a query is about, and the values in it.
+    private static func condition(of query: HistoryQuery) -> (text: String, values: [PostgreSQLValue]) {
         var conditions = ["number IS NOT NULL"]
         var values: [PostgreSQLValue] = []
         func add(_ condition: String, _ value: PostgreSQLValue) {
@@ -164,13 +195,19 @@ struct HistoryQueries {
         if let number = query.after { add("number >", .int8(number)) }
         if let number = query.until { add("number <=", .int8(number)) }
         if let time = query.since { add("time >", .float8(time)) }
+        return (conditions.joined(separator: " AND "), values)
+    }
+
+    private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {
+        let condition = Self.condition(of: query)
+        var values = condition.values
         var limit = ""
         if query.limit > 0 {
             values.append(.int8(Int64(query.limit)))
             limit = " LIMIT $\(values.count)"
         }
         let found = try connection.query(
-            "SELECT number, time, author, bundle, context, process, id FROM strata_transaction WHERE \(conditions.joined(separator: " AND ")) ORDER BY number\(limit)",
+            "SELECT number, time, author, bundle, context, process, id FROM strata_transaction WHERE \(condition.text) ORDER BY number\(limit)",
             values
         )
         return found.rows.map { row in

@@ -41,12 +41,14 @@ extension PostgreSQLEngine: HistoryStore {
             try database.pool.withConnection { connection in
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                // The number in between stays without a transaction, so that the other history's last place is not just
+                // before this one.
                 try connection.query(
                     """
                     INSERT INTO strata_history AS h (last, purged) VALUES ($1, 0)
                     ON CONFLICT (singleton) DO UPDATE SET last = GREATEST(h.last, excluded.last)
                     """,
-                    [.int8(number + 1)]
+                    [.int8(number + 2)]
                 )
                 try connection.query(
                     """
@@ -54,7 +56,7 @@ extension PostgreSQLEngine: HistoryStore {
                     VALUES ($1, $2, \(HistoryQueries.now), $3, $4)
                     """,
                     [
-                        .int8(number + 1), .uuid(UUID()), .text(HistoryAuthor.migrationByObjects),
+                        .int8(number + 2), .uuid(UUID()), .text(HistoryAuthor.migrationByObjects),
                         .text(ProcessInfo.processInfo.processName),
                     ]
                 )
@@ -77,6 +79,36 @@ extension PostgreSQLEngine: HistoryStore {
         }
         return records
     }
+
+    package func historyCount(_ query: HistoryQuery) throws -> Int { try readHistory { try $0.count(query) } }
+
+    package func pickOutOfHistory(_ places: [HistoryPlace]) throws -> Int {
+        // Their numbers may have been given to others by a server that has lost them.
+        let identifiers = places.compactMap(\.transaction)
+        return try writeHistory { connection, queries -> Int in
+            let beginning = try queries.beginning().number
+            var count = 0
+            for start in stride(from: 0, to: identifiers.count, by: Self.picksPerStatement) {
+                var picked = PostgreSQLArray(.uuid)
+                for identifier in identifiers[start...].prefix(Self.picksPerStatement) {
+                    picked.append(.uuid(identifier))
+                }
+                try connection.query(
+                    "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE id = ANY($1))",
+                    [.array(picked)]
+                )
+                count += try connection.query("DELETE FROM strata_transaction WHERE id = ANY($1)", [.array(picked)])
+                    .changeCount
+            }
+            if count > 0 {
+                try connection.query("UPDATE strata_history SET purged = $1 WHERE purged = 0", [.int8(beginning)])
+            }
+            return count
+        }
+    }
+
+    /// How many transactions one statement picks out, so that no message gets long.
+    private static let picksPerStatement = 10_000
 
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {
         let end = try writeHistory { connection, _ in try Self.end(of: bound, connection) }
@@ -144,7 +176,12 @@ extension PostgreSQLEngine: HistoryStore {
                     "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE number < $1)",
                     [bound]
                 )
-                return try connection.query("DELETE FROM strata_transaction WHERE number < $1", [bound]).changeCount
+                let gone = try connection.query("DELETE FROM strata_transaction WHERE number < $1", [bound])
+                try connection.query(
+                    "UPDATE strata_history SET purged = GREATEST(purged, $1) WHERE purged > 0",
+                    [bound]
+                )
+                return gone.changeCount
             }
             guard piece > 0 else { return count }
             count += piece

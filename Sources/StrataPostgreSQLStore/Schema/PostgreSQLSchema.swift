@@ -75,6 +75,7 @@ package struct PostgreSQLSchema {
             name: "strata_history",
             columns: [
                 ("singleton", "boolean", "DEFAULT true CHECK (singleton)"), ("last", "bigint", "NOT NULL"),
+                // The number from which on nothing was purged, once transactions were picked out; 0 before.
                 ("purged", "bigint", "NOT NULL"),
             ],
             key: ["singleton"]

@@ -34,19 +34,33 @@ package protocol HistoryStore: RowStore {
     /// - Throws: 134301 if the query has to be answered completely and cannot be any more.
     func history(_ query: HistoryQuery) throws -> [HistoryRecord]
 
+    /// How many of the transactions that a query is about are there now, its limit aside.
+    func historyCount(_ query: HistoryQuery) throws -> Int
+
     /// The highest number that a transaction ever had, also if the store keeps no history any more; `nil` if there never was one.
     func lastGivenHistoryNumber() throws -> Int64?
 
     /// Lets the history of a new store, to which nobody has saved yet, begin behind the end of another one, whose place it takes.
     ///
-    /// The next number is that of a transaction without changes. So whoever has read the other history to its end learns that something is
-    /// missing.
+    /// The next number is left out, and the one after it is that of a transaction without changes. So a reader
+    /// who has come to the end of the other history learns that something is missing.
     func beginHistory(after number: Int64) throws
 
-    /// Removes transactions, with their changes.
+    /// Removes transactions from the beginning on, with their changes.
+    ///
+    /// Places before what is left are expired then.
     ///
     /// - Returns: How many.
     func deleteHistory(_ bound: HistoryBound) throws -> Int
+
+    /// Removes single transactions, with their changes, all in one transaction of the database.
+    ///
+    /// What is left keeps its numbers, and no place expires by it. Transactions that are not there any more are passed
+    /// over.
+    ///
+    /// - Parameter places: The places after the transactions, in their order.
+    /// - Returns: How many.
+    func pickOutOfHistory(_ places: [HistoryPlace]) throws -> Int
 
     // MARK: - Consumers
 
@@ -116,7 +130,7 @@ package struct HistoryConsumerRecord: Sendable {
 package struct HistoryQuery: Sendable {
     /// Only transactions with higher numbers.
     ///
-    /// They must all be there still.
+    /// None of them may have been purged; some may have been picked out.
     package var after: Int64?
     /// What the transaction with the number `after` has to be, if it is there; `nil` for any.
     package var afterTransaction: UUID?

@@ -25,7 +25,38 @@ struct HistoryPurge {
         try run("DELETE FROM ACHANGE WHERE ZTRANSACTIONID < ?", end)
         try run("DELETE FROM ATRANSACTION WHERE Z_PK < ?", end)
         let count = connection.changeCount
+        if count > 0 { try removeTexts() }
+        return count
+    }
+
+    /// Removes single transactions, their changes, and texts that are no longer in use.
+    ///
+    /// The counters stay, and so does the place where the history begins.
+    ///
+    /// - Parameter numbers: The numbers, each higher than the one before.
+    /// - Returns: How many transactions were removed.
+    func pickOut(_ numbers: [Int64]) throws -> Int {
+        let beginning = HistoryBeginning(connection: connection)
+        let first = try beginning.number()
+        var count = 0
+        var start = 0
+        while start < numbers.count {
+            var end = start + 1
+            while end < numbers.count, numbers[end] == numbers[end - 1] + 1 { end += 1 }
+            let (lowest, highest) = (numbers[start], numbers[end - 1])
+            try run("DELETE FROM ACHANGE WHERE ZTRANSACTIONID BETWEEN ? AND ?", lowest, highest)
+            try run("DELETE FROM ATRANSACTION WHERE Z_PK BETWEEN ? AND ?", lowest, highest)
+            count += connection.changeCount
+            start = end
+        }
         guard count > 0 else { return 0 }
+        try removeTexts()
+        try beginning.keep(first)
+        return count
+    }
+
+    /// Removes the texts that no transaction has any more.
+    private func removeTexts() throws {
         try connection.run(
             """
             DELETE FROM ATRANSACTIONSTRING AS s WHERE NOT EXISTS (SELECT 1 FROM ATRANSACTION WHERE ZAUTHORTS = s.Z_PK)
@@ -34,12 +65,11 @@ struct HistoryPurge {
             AND NOT EXISTS (SELECT 1 FROM ATRANSACTION WHERE ZPROCESSIDTS = s.Z_PK)
             """
         )
-        return Int(count)
     }
 
-    private func run(_ sql: SQL, _ number: Int64) throws {
+    private func run(_ sql: SQL, _ numbers: Int64...) throws {
         let statement = try connection.statement(sql)
-        try statement.bind(number, at: 1)
+        for (index, number) in numbers.enumerated() { try statement.bind(number, at: index + 1) }
         try statement.run()
     }
 }

@@ -13,11 +13,6 @@ struct HistoryQueries {
     /// The number of the last transaction, purged ones included; 0 before the first.
     func lastNumber() throws -> Int64 { try HistoryCounters.last(.transaction, connection) }
 
-    /// The number of the oldest transaction that is still there; that of the next one if there is none.
-    func oldestNumber() throws -> Int64 {
-        try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION") ?? lastNumber() + 1
-    }
-
     // MARK: - Transactions
 
     func records(_ query: HistoryQuery) throws -> [HistoryRecord] {
@@ -27,15 +22,25 @@ struct HistoryQueries {
         return records
     }
 
-    /// Refuses a number that is too old: its transaction, or one after it, was purged.
+    /// How many transactions a query is about, its limit aside.
+    func count(_ query: HistoryQuery) throws -> Int {
+        let condition = Self.condition(of: query)
+        let statement = try connection.statement(SQL("SELECT COUNT(*) FROM ATRANSACTION AS t\(condition.text)"))
+        try statement.bind(condition.values)
+        return try statement.step() ? Int(statement[0].int64) : 0
+    }
+
+    /// Refuses a number that is too old: a transaction after it was purged.
+    ///
+    /// That its own one was purged, or that later ones were picked out, makes no difference.
     ///
     /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
     /// numbers that were read.
     func requireCovered(_ number: Int64) throws {
         guard try requireReached(number) > number else { return }
-        let oldest = try oldestNumber()
-        guard number < oldest, number != 0 || oldest != 1 else { return }
-        throw HistoryErrors.expired(number, oldest: oldest, file.metadata.uuid, file.url)
+        let beginning = HistoryBeginning(connection: connection)
+        guard try number < beginning.number() - 1 else { return }
+        throw HistoryErrors.expired(number, oldest: try beginning.oldest(), file.metadata.uuid, file.url)
     }
 
     /// Refuses a number that is yet to come.
@@ -48,7 +53,8 @@ struct HistoryQueries {
         return last
     }
 
-    private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {
+    /// What transactions fulfil that a query is about, and the values in it.
+    private static func condition(of query: HistoryQuery) -> (text: String, values: [SQLBinding]) {
         var conditions: [String] = []
         var values: [SQLBinding] = []
         if let number = query.after {
@@ -63,7 +69,12 @@ struct HistoryQueries {
             conditions.append("t.ZTIMESTAMP > ?")
             values.append(.double(time))
         }
-        let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
+        return (conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND "), values)
+    }
+
+    private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {
+        let condition = Self.condition(of: query)
+        var values = condition.values
         var limit = ""
         if query.limit > 0 {
             limit = " LIMIT ?"
@@ -78,7 +89,7 @@ struct HistoryQueries {
                 LEFT JOIN ATRANSACTIONSTRING AS a ON a.Z_PK = t.ZAUTHORTS
                 LEFT JOIN ATRANSACTIONSTRING AS b ON b.Z_PK = t.ZBUNDLEIDTS
                 LEFT JOIN ATRANSACTIONSTRING AS c ON c.Z_PK = t.ZCONTEXTNAMETS
-                LEFT JOIN ATRANSACTIONSTRING AS p ON p.Z_PK = t.ZPROCESSIDTS\(condition) ORDER BY t.Z_PK\(limit)
+                LEFT JOIN ATRANSACTIONSTRING AS p ON p.Z_PK = t.ZPROCESSIDTS\(condition.text) ORDER BY t.Z_PK\(limit)
                 """
             )
         )
@@ -175,9 +186,9 @@ struct HistoryQueries {
 
 /// The errors of histories.
 enum HistoryErrors {
-    /// A token names a transaction that was purged.
+    /// Transactions after the one that a token names were purged.
     static func expired(_ number: Int64, oldest: Int64, _ store: String, _ url: URL?) -> CocoaError {
-        let reason = "transaction \(number) was purged, and the oldest one that is left is \(oldest)"
+        let reason = "transactions after \(number) were purged, and the oldest one that is left is \(oldest)"
         return expired(reason, store, url, [NSPersistentHistoryOldestTransactionNumberKey: oldest])
     }
 

@@ -5,7 +5,8 @@ import StrataSQLite
 
 /// Checks the history of a file by itself and against the rows: replayed, the changes must lead to the rows that exist.
 ///
-/// What the history does not cover is not checked: rows from before its beginning, and whatever depends on purged transactions.
+/// What the history does not cover is not checked: rows from before its beginning, and whatever depends on transactions
+/// that were purged or picked out.
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
@@ -21,20 +22,15 @@ struct HistoryVerification {
     func run(_ report: inout VerificationReport) throws {
         try checkTransactions(&report)
         try checkCounters(&report)
-        let isWhole = try self.isWhole()
+        let holes = try HistoryHoles(connection)
         for table in mapping.tables {
-            try checkOrder(table, &report)
-            try checkOutcome(table, &report)
-            guard isWhole else { continue }
+            try checkOrder(table, holes, &report)
+            try checkOutcome(table, holes, &report)
+            // Otherwise it does not reach back to its beginning, or something is missing in between.
+            guard holes.missing == 0 else { continue }
             try checkOrigin(table, &report)
             if let last = baseline?.lastKey(of: table) { try checkVersions(table, after: last, &report) }
         }
-    }
-
-    /// Whether the history reaches back to its beginning.
-    private func isWhole() throws -> Bool {
-        if let first = try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION") { return first == 1 }
-        return try HistoryCounters.last(.transaction, connection) == 0
     }
 
     private func keys(_ query: String) throws -> [String] { try connection.strings(SQL(query)) }
@@ -88,13 +84,15 @@ struct HistoryVerification {
     }
 
     /// Nothing is inserted twice, or changed or deleted after its deletion.
-    private func checkOrder(_ table: SQLTable, _ report: inout VerificationReport) throws {
+    ///
+    /// What happened in between is not known of changes with a hole between them.
+    private func checkOrder(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
         report.add(
             "history of \(table.name.raw)",
             rows: try keys(
                 """
                 SELECT DISTINCT ZENTITYPK FROM (SELECT ZENTITYPK, ZCHANGETYPE AS kind, LAG(ZCHANGETYPE) OVER
-                (PARTITION BY ZENTITYPK ORDER BY Z_PK) AS former FROM (\(changes(of: table))))
+                (PARTITION BY ZENTITYPK, stretch ORDER BY Z_PK) AS former FROM (\(holes.stretches(changes(of: table)))))
                 WHERE former NOT NULL AND (kind = 0) <> (former = 2) ORDER BY 1
                 """
             ),
@@ -103,9 +101,14 @@ struct HistoryVerification {
     }
 
     /// What was last inserted or changed is there, and what was last deleted is not.
-    private func checkOutcome(_ table: SQLTable, _ report: inout VerificationReport) throws {
-        let last =
-            "SELECT ZENTITYPK AS k, ZENTITY AS e, ZCHANGETYPE AS kind, MAX(Z_PK) FROM (\(changes(of: table))) GROUP BY ZENTITYPK"
+    ///
+    /// Behind a hole that is not known of changes before it.
+    private func checkOutcome(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
+        let changes = holes.stretches(changes(of: table))
+        let last = """
+            SELECT k, e, kind FROM (SELECT ZENTITYPK AS k, ZENTITY AS e, ZCHANGETYPE AS kind, stretch, MAX(Z_PK)
+            FROM (\(changes)) GROUP BY ZENTITYPK) WHERE stretch = \(holes.lastStretch)
+            """
         let row = "SELECT 1 FROM \(table.name) WHERE Z_PK = l.k"
         report.add(
             table.name.raw,
@@ -162,4 +165,34 @@ struct HistoryVerification {
             "changed without an update in the history"
         )
     }
+}
+
+/// What is missing of a history: transactions that were purged, which are its first, or that were picked out anywhere.
+private struct HistoryHoles {
+    /// How many numbers have no transaction.
+    let missing: Int64
+    /// Whether numbers are missing behind the oldest transaction that is there.
+    private let areThere: Bool
+
+    init(_ connection: Connection) throws {
+        let last = try HistoryCounters.last(.transaction, connection)
+        let oldest = try HistoryBeginning(connection: connection).oldest()
+        let count = try connection.firstInt64("SELECT COUNT(*) FROM ATRANSACTION") ?? 0
+        missing = last - count
+        areThere = last - oldest + 1 != count
+    }
+
+    /// The changes that a query gives, each with its stretch.
+    ///
+    /// That is how many numbers are missing before its transaction: between two changes of one stretch none is.
+    func stretches(_ changes: String) -> String {
+        guard areThere else { return "SELECT *, 0 AS stretch FROM (\(changes))" }
+        return """
+            SELECT c.*, s.stretch FROM (\(changes)) AS c LEFT JOIN (SELECT Z_PK AS number,
+            Z_PK - ROW_NUMBER() OVER (ORDER BY Z_PK) AS stretch FROM ATRANSACTION) AS s ON s.number = c.ZTRANSACTIONID
+            """
+    }
+
+    /// The stretch behind which nothing is missing.
+    var lastStretch: Int64 { areThere ? missing : 0 }
 }

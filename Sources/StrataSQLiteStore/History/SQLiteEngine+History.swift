@@ -29,7 +29,9 @@ extension SQLiteEngine: HistoryStore {
         let file = try openFile()
         try SQLiteBoundary.run(.saving, file.url) {
             try file.pool.write { connection in
-                try HistoryCounters.advance(.transaction, to: number + 1, connection)
+                // The number in between stays without a transaction, so that the other history's last place is not just
+                // before this one.
+                try HistoryCounters.advance(.transaction, to: number + 2, connection)
                 // Without the option there is the number only: tables would make the file read-only for those who do not record.
                 guard try HistorySchema.isPresent(in: SQLCatalog(connection)) else { return }
                 try HistoryCounters.noteMigration(connection)
@@ -39,8 +41,14 @@ extension SQLiteEngine: HistoryStore {
 
     package func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try readHistory { try $0.records(query) } }
 
+    package func historyCount(_ query: HistoryQuery) throws -> Int { try readHistory { try $0.count(query) } }
+
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {
         try writeHistory { try HistoryPurge(connection: $0).purge(before: bound) }
+    }
+
+    package func pickOutOfHistory(_ places: [HistoryPlace]) throws -> Int {
+        try writeHistory { try HistoryPurge(connection: $0).pickOut(places.map(\.number)) }
     }
 
     package func historyConsumers() throws -> [HistoryConsumerRecord] {

@@ -50,18 +50,18 @@ struct HistoryConsumerTests {
     @Test
     func `a new consumer hears that its token is expired, and one that is known may be late`() throws {
         let stack = try Stack.recording()
-        for _ in 0..<3 { try stack.saveCity() }
+        for _ in 0..<4 { try stack.saveCity() }
         let all = try stack.transactions()
         let coordinator = stack.coordinator
-        try coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "known")
-        try expectEqual(coordinator.purgePersistentHistory(), 2)
+        try coordinator.setPersistentHistoryToken(all[3].token, forConsumer: "known")
+        try expectEqual(coordinator.purgePersistentHistory(), 3)
         for expired in [all[0].token, all[1].token] {
             let error = historyError { try coordinator.setPersistentHistoryToken(expired, forConsumer: "new") }
             expectEqual(error?.code.rawValue, NSPersistentHistoryTokenExpiredError)
-            expectEqual(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 3)
+            expectEqual(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 4)
             try expectEqual(coordinator.persistentHistoryConsumers().map(\.name), ["known"])
             try coordinator.setPersistentHistoryToken(expired, forConsumer: "known")
-            try expectEqual(coordinator.persistentHistoryToken(forConsumer: "known"), all[2].token)
+            try expectEqual(coordinator.persistentHistoryToken(forConsumer: "known"), all[3].token)
         }
         try coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "new")
         try expectEqual(coordinator.persistentHistoryConsumers().map(\.name), ["known", "new"])

@@ -188,6 +188,44 @@ struct FollowerTests {
         expectEqual(follower.token, stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
     }
 
+    @Test(arguments: ["hidden", "shown"])
+    func `a follower that is behind a hole goes on, and shows what was picked out too`(_ picked: String) async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        let start = try stack.place()
+        let other = try stack.elsewhere()
+        other.performAndWait { other.transactionAuthor = "hidden" }
+        try other.setPopulation(8)
+        try other.performAndWait {
+            other.transactionAuthor = "shown"
+            other.makeCity("Trier")
+            try other.save()
+            let pick = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+            pick.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+            pick.fetchRequest?.predicate = NSPredicate(format: "author == %@", picked)
+            pick.resultType = .count
+            let result = try other.execute(pick) as? NSPersistentHistoryResult
+            expectEqual(result?.result as? Int, 1)
+        }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
+        try await follower.catchUp()
+        let names = try await context.perform {
+            let population = try context.city().population
+            expectEqual(population, 8)
+            return try context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name).sorted()
+        }
+        expectEqual(names, ["Bonn", "Trier"])
+        try expectEqual(follower.token, stack.place())
+        // What comes afterwards is news as ever.
+        try other.performAndWait {
+            other.makeCity("Worms")
+            try other.save()
+        }
+        try await follower.catchUp()
+        let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
+        expectEqual(count, 3)
+        try expectEqual(follower.token, stack.place())
+    }
+
     @Test func `a stopped follower merges nothing`() async throws {
         let (stack, context) = try Stack.followedWithCity()
         let other = try stack.elsewhere()

@@ -101,23 +101,6 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `a deletion that is to delete only what a fetch request matches is refused, and deletes nothing`() throws {
-        let stack = try Stack.recording()
-        for author in ["kept", "doomed", "kept"] { try stack.saveCity("city", author: author) }
-        let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
-        let fetch = try require(NSPersistentHistoryTransaction.fetchRequest)
-        fetch.predicate = NSPredicate(format: "author == 'doomed'")
-        request.fetchRequest = fetch
-        let error = expectThrows(CocoaError.self) { try stack.coordinator.result(request) }
-        expectEqual(error?.code, .persistentStoreUnsupportedRequestType)
-        expectEqual(error?.localizedDescription.contains("fetchRequest"), true)
-        try expectEqual(stack.transactions().count, 3)
-        request.fetchRequest = nil
-        try expectEqual(stack.coordinator.result(request) as? Bool, true)
-        try expect(stack.transactions().isEmpty)
-    }
-
-    @Test
     func `deleting before a transaction or a date, and counting what went`() throws {
         let stack = try Stack.recording()
         for _ in 0..<5 { try stack.saveCity("city", author: "author") }
@@ -159,7 +142,7 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `a token whose transaction was purged is expired, and the error names the oldest that is left (CS-194)`()
+    func `a token after which something was purged is expired, and the error names the oldest that is left (CS-194)`()
         throws
     {
         let stack = try Stack.recording()
@@ -168,18 +151,36 @@ struct HistoryFetchTests {
         let all = try stack.transactions()
         try expectEqual(stack.transactions(after: beginning).count, 4)
         _ = try stack.coordinator.result(.deleteHistory(before: all[2].token))
-        for token in [beginning, all[0].token, all[1].token] {
+        for token in [beginning, all[0].token] {
             let error = try require(historyError { _ = try stack.transactions(after: token) })
             expectEqual(error.code.rawValue, NSPersistentHistoryTokenExpiredError)
             expectEqual(error.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 3)
             expect(error.localizedDescription.contains("3"))
         }
+        // Its own transaction is gone, but none after it.
+        try expectEqual(stack.transactions(after: all[1].token).map(\.transactionNumber), [3, 4])
         try expectEqual(stack.transactions(after: all[2].token).map(\.transactionNumber), [4])
         try expect(stack.transactions(after: all[3].token).isEmpty)
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
         try expect(stack.transactions(after: all[3].token).isEmpty)
         let error = historyError { _ = try stack.transactions(after: all[2].token) }
         expectEqual(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64, 5)
+    }
+
+    @Test
+    func `a reader that is up to date stays so when all is purged and others save`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<2 { try stack.saveCity() }
+        let token = try stack.currentToken
+        _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
+        try stack.saveCity()
+        try expectEqual(stack.transactions(after: token).map(\.transactionNumber), [3])
+        try stack.coordinator.setPersistentHistoryToken(token, forConsumer: "new")
+        try stack.saveCity()
+        try expectEqual(stack.transactions(after: token).map(\.transactionNumber), [3, 4])
+        _ = try stack.coordinator.result(.deleteHistory(before: try stack.currentToken))
+        let error = historyError { _ = try stack.transactions(after: token) }
+        expectEqual(error?.code.rawValue, NSPersistentHistoryTokenExpiredError)
     }
 
     @Test

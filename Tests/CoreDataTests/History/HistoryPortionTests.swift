@@ -146,4 +146,43 @@ struct HistoryPortionTests {
         }
         try expectEqual(numbers(request(.transactionsOnly, fetch, purging)), [Self.count + 1])
     }
+
+    @Test(arguments: [0, 550])
+    func `what is picked out while the history is read is left out as a whole`(_ limit: Int) throws {
+        let stack = stack
+        let hasPicked = Shared(false)
+        let picking = NSPredicate { _, _ in
+            if !hasPicked.current {
+                hasPicked.update { $0 = true }
+                // Of each portion one.
+                #expect(throws: Never.self) {
+                    let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+                    request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+                    request.fetchRequest?.predicate = NSPredicate(format: "transactionNumber IN {400, 510, 1100}")
+                    request.resultType = .count
+                    try expectEqual(stack.coordinator.result(request) as? Int, 3)
+                }
+            }
+            return true
+        }
+        let request = try request(
+            .transactionsOnly,
+            NSPersistentHistoryTransaction.fetchRequest,
+            picking,
+            limit: limit
+        )
+        let left = (1...Self.count).filter { ![400, 510, 1100].contains($0) }
+        try expectEqual(numbers(request), limit == 0 ? left : Array(left.prefix(limit)))
+    }
+
+    @Test
+    func `a long history is picked from as a whole`() throws {
+        let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+        request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+        request.fetchRequest?.predicate = NSPredicate(format: "author != 'a'")
+        request.resultType = .count
+        let hundreds = [2] + stride(from: Int64(100), through: Self.count, by: 100)
+        try expectEqual(stack.coordinator.result(request) as? Int, Int(Self.count) - hundreds.count)
+        try expectEqual(stack.transactions().map(\.transactionNumber), hundreds)
+    }
 }

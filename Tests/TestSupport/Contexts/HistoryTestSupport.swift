@@ -114,10 +114,15 @@ extension Stack {
 extension NSPersistentStoreCoordinator {
     /// Carries a history request out in a context of its own.
     package func result(_ request: NSPersistentHistoryChangeRequest) throws -> Any? {
+        try historyResult(request).result
+    }
+
+    /// As ``result(_:)``, with all that is told.
+    package func historyResult(_ request: NSPersistentHistoryChangeRequest) throws -> NSPersistentHistoryResult {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self
         return try context.performAndWait {
-            try require(context.execute(request) as? NSPersistentHistoryResult).result
+            try require(try context.execute(request) as? NSPersistentHistoryResult)
         }
     }
 

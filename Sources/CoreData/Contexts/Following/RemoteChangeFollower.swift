@@ -19,8 +19,8 @@ import Synchronization
 /// merge. Live results and fetched results controllers follow.
 ///
 /// What contexts of this coordinator write is not read again. If the history was purged further than the follower had
-/// come, or the store has been replaced by an older copy, all cached rows are forgotten and all objects of the contexts
-/// brought up to date.
+/// come, or transactions that it had not read were picked out, or the store has been replaced by an older copy, then
+/// all cached rows are forgotten and all objects of the contexts brought up to date.
 ///
 /// An addition to Apple's API. It follows until ``stop()``, or until nobody holds it. Any thread may use it.
 public final class RemoteChangeFollower: @unchecked Sendable {
@@ -162,25 +162,55 @@ public final class RemoteChangeFollower: @unchecked Sendable {
                 // The numbers that the token has may be those of other transactions.
                 let wasSetBack = state.withLock { $0.setBacks[name] ?? 0 } != store.historySetBacks
                 if wasSetBack { try startAnew(store, entry, name, coordinator) }
-                while try followPortion(of: store, entry, name, coordinator) {}
+                try followNews(of: store, entry, name, coordinator)
             } catch let error as CocoaError where error.code.rawValue == NSPersistentHistoryTokenExpiredError {
                 try startAnew(store, entry, name, coordinator)
             }
         }
     }
 
-    /// - Returns: Whether there may be more.
-    private func followPortion(
+    /// Hands on what is new in a store's history, portion by portion.
+    ///
+    /// What is missing in between, or behind the last one, was picked out: then anything may have changed.
+    private func followNews(
         of store: any HistoryStore,
         _ entry: OpenStore,
         _ name: String,
         _ coordinator: NSPersistentStoreCoordinator
-    ) throws -> Bool {
-        var query = HistoryQuery()
-        query.begin(after: token.places[name] ?? HistoryPlace(number: 0))
-        query.limit = Self.portion
-        let records = try store.history(query)
-        guard let last = records.last else { return false }
+    ) throws {
+        var end: HistoryPlace?
+        while true {
+            let start = token.places[name] ?? HistoryPlace(number: 0)
+            var query = HistoryQuery()
+            query.begin(after: start)
+            query.until = end?.number
+            query.limit = Self.portion
+            let records = try store.history(query)
+            hand(records, of: store, entry, coordinator)
+            if let last = records.last?.transaction {
+                if last.number - start.number != Int64(records.count) { noteUnknownChanges(of: entry, coordinator) }
+                move(name, to: last.place)
+            }
+            guard records.count < Self.portion else { continue }
+            if let end {
+                guard end.number > token.places[name]?.number ?? 0 else { return }
+                noteUnknownChanges(of: entry, coordinator)
+                return move(name, to: end)
+            }
+            let place = try store.lastHistoryPlace()
+            guard place.number > token.places[name]?.number ?? 0 else { return }
+            // Either it has come meanwhile, or it is missing.
+            end = place
+        }
+    }
+
+    private func hand(
+        _ records: [HistoryRecord],
+        of store: any HistoryStore,
+        _ entry: OpenStore,
+        _ coordinator: NSPersistentStoreCoordinator
+    ) {
+        guard !records.isEmpty else { return }
         var messages: [ChangeMessage] = []
         var ownMessages: [ChangeMessage] = []
         for record in records {
@@ -192,8 +222,6 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             }
         }
         hand(ChangeMessage(coalescing: messages), own: ChangeMessage(coalescing: ownMessages), coordinator)
-        move(name, to: last.transaction.place)
-        return records.count == Self.portion
     }
 
     /// Notes the place in a store's history, which may lie behind the one before: the store may have become an older
@@ -234,11 +262,16 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         let place = try store.lastHistoryPlace()
         // In an older copy others give their transactions numbers that own ones had.
         store.forgetOwnTransactions()
+        noteUnknownChanges(of: entry, coordinator)
+        move(name, to: place)
+        state.withLock { $0.setBacks[name] = setBacks }
+    }
+
+    /// Takes nothing of a store for granted that was read before.
+    private func noteUnknownChanges(of entry: OpenStore, _ coordinator: NSPersistentStoreCoordinator) {
         entry.cache.removeAll()
         coordinator.commits.publishUnknownChanges()
         for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
-        move(name, to: place)
-        state.withLock { $0.setBacks[name] = setBacks }
     }
 }
 

@@ -39,8 +39,8 @@ struct HistorySleeper {
     /// - Throws: What reading the history throws, but for an expired token that should be.
     mutating func wake(_ purged: Int64) throws {
         let read = token.transactionNumbers.values.max() ?? 0
-        // A token is good as long as the transaction that it names is there.
-        let isExpired = purged > 0 && purged >= read
+        // A token is good as long as all transactions after the one that it names are there.
+        let isExpired = purged > read
         do {
             let told = try context.performAndWait {
                 let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
