@@ -1,5 +1,6 @@
 import Expectations
-import StrataRows
+import StrataKeys
+import StrataModelFiles
 import TestSupport
 import Testing
 
@@ -55,6 +56,23 @@ struct VersionHashTests {
         expectEqual(hash(), expected)
         entity.uniquenessConstraints.removeLast()
         expect(hash() != expected)
+    }
+
+    @Test func `a model file has the hashes of the model that is made of it`() throws {
+        let lines = ModelFixtures.everything
+        let source = try ModelSource(xml: Data("<model>\n\(lines)\n</model>".utf8))
+        expectEqual(source.faults, [])
+        try expectEqual(source.versionHashes, NSManagedObjectModel.parsing(lines).entityVersionHashesByName)
+    }
+
+    @Test(
+        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
+        arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") }
+    )
+    func `a file of somebody else's model has the hashes of the model that is made of it`(_ path: String) throws {
+        let url = ModelFixtures.url(path)
+        let source = try ModelSource(xml: Data(contentsOf: url))
+        try expectEqual(source.versionHashes, NSManagedObjectModel(reading: url).entityVersionHashesByName)
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
