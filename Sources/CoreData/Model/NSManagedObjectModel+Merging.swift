@@ -21,7 +21,10 @@ extension NSManagedObjectModel {
 
     /// Creates a model with those entities of several models that a store was written with.
     ///
-    /// `nil` comes back when the models do not have every entity of the store in the store's version.
+    /// If one of the models has all of them, then all are that model's, for what takes no part in hashes may differ: the
+    /// transformers, the classes, the user info. Of several such models the first without further entities is taken,
+    /// else the first one. Otherwise each entity is that of the first model that has it. `nil` comes back when the models
+    /// do not have every entity of the store in the store's version.
     ///
     /// - Parameters:
     ///   - models: The models; several versions of one model may be among them.
@@ -31,6 +34,7 @@ extension NSManagedObjectModel {
         forStoreMetadata metadata: [String: Any]
     ) {
         guard let stored = Self.versionHashes(in: metadata) else { return nil }
+        let models = Self.whole(in: models, for: stored).map { [$0] } ?? models
         var found: [String: NSEntityDescription] = [:]
         for entity in models.flatMap(\.entities) {
             guard let name = entity.name, found[name] == nil else { continue }
@@ -43,6 +47,24 @@ extension NSManagedObjectModel {
         // Only models that give an entity give identifiers, configurations and templates.
         let sources = models.filter { $0.entities.contains { kept.contains(ObjectIdentifier($0)) } }
         copier.copy(sources, into: self) { kept.contains(ObjectIdentifier($0)) }
+    }
+
+    /// The model among several that a store was written with as a whole, or with a part of it.
+    ///
+    /// - Parameters:
+    ///   - models: The models.
+    ///   - stored: The version hashes of the store's entities, by name.
+    /// - Returns: The first with just these entities, else the first that has them all; `nil` if there is none.
+    static func whole(in models: [NSManagedObjectModel], for stored: [String: Data]) -> NSManagedObjectModel? {
+        guard !stored.isEmpty else { return nil }
+        var larger: NSManagedObjectModel?
+        for model in models {
+            let hashes = model.entityVersionHashesByName
+            guard stored.allSatisfy({ hashes[$0.key] == $0.value }) else { continue }
+            if hashes.count == stored.count { return model }
+            larger = larger ?? model
+        }
+        return larger
     }
 
     /// Whether a store can be opened with this model, or with one configuration of it.
@@ -91,7 +113,7 @@ extension NSManagedObjectModel {
         return Set(stored.keys).union(own.keys).filter { stored[$0] != own[$0] }.sorted()
     }
 
-    private static func versionHashes(in metadata: [String: Any]) -> [String: Data]? {
+    static func versionHashes(in metadata: [String: Any]) -> [String: Data]? {
         metadata["NSStoreModelVersionHashes"] as? [String: Data]
     }
 }

@@ -118,8 +118,9 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
         case .model(let model): return [model]
         case .file(let url): return Self.versions(at: url)
         case .hashes(let hashes, let bundle):
-            return Self.locations(in: bundle).flatMap(Self.versions)
-                .filter { $0.entityVersionHashesByName == hashes }
+            var versions = BundledVersions(at: Self.locations(in: bundle))
+            let found = versions.whole(for: hashes)
+            return [found].compactMap(\.self).filter { $0.entityVersionHashesByName == hashes }
         case .name(let name, let bundle):
             let locations = Self.locations(in: bundle)
             let named = locations.filter { $0.deletingPathExtension().lastPathComponent == name }
