@@ -45,21 +45,33 @@ package enum HashFormula {
         SHA2.sha256(Data(canonicalDerivation(text).utf8))
     }
 
-    /// The hash of a composite attribute.
+    /// The hash of a composite attribute: only its elements count, by name.
+    ///
+    /// Its own name decides its place among the properties of its entity, and nothing else. A composite inside of another
+    /// is hashed by the same rule, which is an own choice.
+    ///
+    /// - Parameter elements: The elements with their hashes.
+    /// - Returns: 32 bytes.
+    package static func composite(_ elements: [(name: String, hash: Data)]) -> Data {
+        SHA2.sha256(sorted(elements).reduce(into: Data()) { $0.append($1.hash) })
+    }
+
+    /// The hash that this framework gave a composite attribute before Apple's rule was known.
+    ///
+    /// Stores that were made then have it in their metadata.
     ///
     /// - Parameters:
     ///   - base: What all properties have.
     ///   - allowsExternalStorage: Whether a large value may lie in a file of its own.
     ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
-    ///   - elements: The elements with their hashes.
+    ///   - elements: The elements with their hashes by the same rule.
     /// - Returns: 32 bytes.
-    package static func composite(
+    package static func formerComposite(
         _ base: Base,
         allowsExternalStorage: Bool,
         preservesValueOnDeletion: Bool,
         elements: [(name: String, hash: Data)]
     ) -> Data {
-        // Own choice: the hashes of the elements, by name.
         attribute(base, 2100, allowsExternalStorage, preservesValueOnDeletion, elements: elements)
     }
 

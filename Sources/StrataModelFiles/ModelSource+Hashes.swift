@@ -96,12 +96,7 @@ private struct SourceHashes {
 
     private func hash(of attribute: AttributeSource, depth: Int) -> Data {
         if attribute.type == .composite {
-            return HashFormula.composite(
-                base(attribute.facts),
-                allowsExternalStorage: attribute.allowsExternalBinaryDataStorage,
-                preservesValueOnDeletion: attribute.preservesValueInHistoryOnDeletion,
-                elements: elements(of: attribute, depth: depth)
-            )
+            return HashFormula.composite(elements(of: attribute, depth: depth))
         }
         if attribute.isDerived { return HashFormula.derived(attribute.derivationExpression ?? "") }
         return HashFormula.attribute(

@@ -1,3 +1,4 @@
+import StrataKeys
 import StrataPredicates
 
 extension NSManagedObjectModel {
@@ -38,7 +39,7 @@ extension NSManagedObjectModel {
         var found: [String: NSEntityDescription] = [:]
         for entity in models.flatMap(\.entities) {
             guard let name = entity.name, found[name] == nil else { continue }
-            if stored[name] == entity.versionHash { found[name] = entity }
+            if stored[name].map(entity.isOfVersion) ?? false { found[name] = entity }
         }
         guard found.count == stored.count else { return nil }
         self.init()
@@ -60,7 +61,7 @@ extension NSManagedObjectModel {
         var larger: NSManagedObjectModel?
         for model in models {
             let hashes = model.entityVersionHashesByName
-            guard stored.allSatisfy({ hashes[$0.key] == $0.value }) else { continue }
+            guard model.current(stored).allSatisfy({ hashes[$0.key] == $0.value }) else { continue }
             if hashes.count == stored.count { return model }
             larger = larger ?? model
         }
@@ -77,15 +78,44 @@ extension NSManagedObjectModel {
     /// - Parameters:
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.
-    /// - Returns: Whether the store has the very entities of the configuration, with equal version hashes; `false` when
-    ///   there is no such configuration, and when the metadata has no hashes.
+    /// - Returns: Whether the store has the very entities of the configuration, with equal version hashes, or with those
+    ///   that this framework gave composite attributes formerly; `false` when there is no such configuration, and when the
+    ///   metadata has no hashes.
     /// - Complexity: O(number of properties): the hashes are made each time.
     public func isConfiguration(
         withName configuration: String?,
         compatibleWithStoreMetadata metadata: [String: Any]
     ) -> Bool {
         guard let stored = Self.versionHashes(in: metadata) else { return false }
-        return versionHashes(forConfigurationName: configuration) == stored
+        return versionHashes(forConfigurationName: configuration) == current(stored)
+    }
+
+    /// The version hashes of a store as this model has them.
+    ///
+    /// A hash that the former rule gave an entity with composite attributes counts as that of today.
+    ///
+    /// - Complexity: O(number of properties).
+    func current(_ stored: [String: Data]) -> [String: Data] {
+        var result = stored
+        for entity in entities {
+            guard let name = entity.name, let hash = stored[name], VersionHash.formerHash(of: entity) == hash else {
+                continue
+            }
+            result[name] = entity.versionHash
+        }
+        return result
+    }
+
+    /// Whether a checksum is that of the model, by the rule of today or by the former one.
+    func hasChecksum(_ checksum: String) -> Bool {
+        checksum == versionChecksum || checksum == formerVersionChecksum
+    }
+
+    /// The checksum by the former rule; `nil` for a model without composite attributes.
+    var formerVersionChecksum: String? {
+        let former = entitiesByName.compactMapValues(VersionHash.formerHash)
+        guard !former.isEmpty else { return nil }
+        return SchemaHashes.checksum(of: entityVersionHashesByName.merging(former) { $1 })
     }
 
     /// The version hashes of a configuration's entities, or `nil` when there is no such configuration.
@@ -108,12 +138,19 @@ extension NSManagedObjectModel {
         fromStoreMetadata metadata: [String: Any],
         configuration: String?
     ) -> [String] {
-        let stored = Self.versionHashes(in: metadata) ?? [:]
+        let stored = current(Self.versionHashes(in: metadata) ?? [:])
         let own = versionHashes(forConfigurationName: configuration) ?? [:]
         return Set(stored.keys).union(own.keys).filter { stored[$0] != own[$0] }.sorted()
     }
 
     static func versionHashes(in metadata: [String: Any]) -> [String: Data]? {
         metadata["NSStoreModelVersionHashes"] as? [String: Data]
+    }
+}
+
+extension NSEntityDescription {
+    /// Whether a version hash is the entity's, by the rule of today or by the former one.
+    fileprivate func isOfVersion(_ hash: Data) -> Bool {
+        hash == versionHash || hash == VersionHash.formerHash(of: self)
     }
 }

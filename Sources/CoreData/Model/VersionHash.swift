@@ -3,10 +3,18 @@ import StrataPredicates
 
 /// The version hashes of descriptions; ``HashFormula`` says what they are made over.
 enum VersionHash {
+    /// How composite attributes are hashed.
+    enum Rule {
+        /// As Apple's framework does.
+        case apple
+        /// As this framework did before that was known.
+        case former
+    }
+
     // MARK: - Properties
 
     /// The hash of a property, over its name, whether it is optional, its modifier, and what its kind adds.
-    static func hash(of property: NSPropertyDescription) -> Data {
+    static func hash(of property: NSPropertyDescription, _ rule: Rule = .apple) -> Data {
         if let derived = property as? NSDerivedAttributeDescription {
             return HashFormula.derived(derived.derivationText ?? "")
         }
@@ -16,11 +24,13 @@ enum VersionHash {
             modifier: property.versionHashModifier
         )
         if let composite = property as? NSCompositeAttributeDescription {
-            return HashFormula.composite(
+            let elements = composite.elements.map { (name: $0.name, hash: hash(of: $0, rule)) }
+            guard rule == .former else { return HashFormula.composite(elements) }
+            return HashFormula.formerComposite(
                 base,
                 allowsExternalStorage: composite.allowsExternalBinaryDataStorage,
                 preservesValueOnDeletion: composite.preservesValueInHistoryOnDeletion,
-                elements: composite.elements.map { ($0.name, $0.versionHash) }
+                elements: elements
             )
         }
         if let attribute = property as? NSAttributeDescription {
@@ -52,10 +62,24 @@ enum VersionHash {
         return hashes.hash(of: entity)
     }
 
+    /// The hash that an entity with composite attributes had by the former rule; `nil` for one without any.
+    ///
+    /// Stores that were made then have it in their metadata, and are opened all the same.
+    static func formerHash(of entity: NSEntityDescription) -> Data? {
+        guard entity.properties.contains(where: { $0 is NSCompositeAttributeDescription && $0.isPersistent }) else {
+            return nil
+        }
+        var hashes = Entities(.former)
+        return hashes.hash(of: entity)
+    }
+
     /// The hashes of several entities: what they inherit is hashed once.
     struct Entities {
+        private let rule: Rule
         private var entities: [ObjectIdentifier: Data] = [:]
         private var properties: [ObjectIdentifier: Data] = [:]
+
+        init(_ rule: Rule = .apple) { self.rule = rule }
 
         mutating func hash(of entity: NSEntityDescription) -> Data {
             if let known = entities[ObjectIdentifier(entity)] { return known }
@@ -86,7 +110,7 @@ enum VersionHash {
 
         private mutating func hash(of property: NSPropertyDescription) -> Data {
             if let known = properties[ObjectIdentifier(property)] { return known }
-            let hash = VersionHash.hash(of: property)
+            let hash = VersionHash.hash(of: property, rule)
             properties[ObjectIdentifier(property)] = hash
             return hash
         }

@@ -86,7 +86,7 @@ struct SourceModel {
             return use(copy, stored, origin)
         }
         guard let merged = NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata),
-            merged.entityVersionHashesByName == stored
+            merged.entityVersionHashesByName == merged.current(stored)
         else { return nil }
         return use(merged, stored, origin)
     }
@@ -110,7 +110,10 @@ struct SourceModel {
         _ url: URL
     ) -> CocoaError {
         var known: Set<Data> = []
-        for model in models + [cached].compactMap({ $0 }) { known.formUnion(model.entityVersionHashesByName.values) }
+        for model in models + [cached].compactMap({ $0 }) {
+            known.formUnion(model.entityVersionHashesByName.values)
+            known.formUnion(model.entities.compactMap(VersionHash.formerHash))
+        }
         let unknown = stored.filter { !known.contains($0.value) }
         let names = unknown.keys.sorted().map { name in "\(name) (\(unknown[name]?.shortHex ?? ""))" }
         let reason =

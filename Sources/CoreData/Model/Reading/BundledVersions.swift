@@ -43,7 +43,9 @@ struct BundledVersions {
     /// - Returns: `nil` if no version has all of them.
     mutating func whole(for stored: [String: Data]) -> NSManagedObjectModel? {
         guard !stored.isEmpty else { return nil }
-        func isExact(_ model: NSManagedObjectModel) -> Bool { model.entityVersionHashesByName == stored }
+        func isExact(_ model: NSManagedObjectModel) -> Bool {
+            model.entityVersionHashesByName == model.current(stored)
+        }
         func isWhole(_ model: NSManagedObjectModel) -> Bool {
             NSManagedObjectModel.whole(in: [model], for: stored) != nil
         }
