@@ -153,7 +153,9 @@ struct ModelPackageTests {
         expectEqual(some.read.count, 1)
     }
 
-    @Test func `without a list, and with one that lacks hashes or is wrong, the version is found all the same`() throws {
+    @Test func `without a list, and with one that lacks hashes or is wrong, the version is found all the same`()
+        throws
+    {
         let names = ["A", "B", "C"]
         let lists: [((String) throws -> [String: Data]?)?] = [
             nil, { _ in nil }, { name in try name == "A" ? self.model(name).entityVersionHashesByName : nil },
