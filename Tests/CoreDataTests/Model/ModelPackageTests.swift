@@ -176,6 +176,20 @@ struct ModelPackageTests {
         }
     }
 
+    @Test func `a model as it is edited has the list of the compiled one beside it`() throws {
+        for name in ["A", "B", "C"] { try scratch.writeVersion(name) }
+        func model(_ name: String) throws -> NSManagedObjectModel {
+            try NSManagedObjectModel(reading: scratch.package.appendingPathComponent("\(name).xcdatamodel"))
+        }
+        let hashes = try ["A", "B", "C"].map { ($0, try model($0).entityVersionHashesByName) }
+        let list = VersionList(currentVersion: "C", hashes: Dictionary(hashes) { first, _ in first })
+        try scratch.write(String(decoding: list.data(), as: UTF8.self), "Shop.momd/VersionInfo.plist")
+
+        var versions = BundledVersions(at: [scratch.package])
+        try expectEqual(versions.whole(for: model("B").entityVersionHashesByName), model("B"))
+        expectEqual(versions.read.count, 1)
+    }
+
     @Test func `a version that is damaged is left out, also where a list leads to it`() throws {
         let bundle = try bundle(["A", "B"]) { try self.model($0).entityVersionHashesByName }
         let stored = try model("A").entityVersionHashesByName
