@@ -47,7 +47,7 @@ let package = Package(
         .target(name: "StrataLocks"),
         .target(name: "StrataSQLite", dependencies: ["CStrataSQLite", "StrataLocks"]),
         .target(name: "StrataPredicates", dependencies: ["StrataLocks"]),
-        // The error codes and keys of the public API, which engines throw too.
+        // The error codes and keys of the public API, which engines throw too, and the digests of version hashes.
         .target(name: "StrataKeys"),
         // What contexts and stores speak: schema, rows, plans, change sets.
         .target(name: "StrataRows", dependencies: ["StrataLocks", "StrataPredicates", "StrataKeys"]),

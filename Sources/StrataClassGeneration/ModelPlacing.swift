@@ -8,26 +8,30 @@ package enum ModelPlacing {
         try write(try tree(of: model), to: destination)
     }
 
-    /// Writes the `.momd` folder of a model: a `.mom` for each version, and the list that names the current one; of a model
-    /// without versions the `.mom`.
+    /// Writes the `.momd` folder of a model: a `.mom` for each version, and the list of versions; of a model without
+    /// versions the `.mom`.
     ///
-    /// The versions stay XML, which the framework reads wherever a model may be.
+    /// The list names the current version, and has the hashes and checksums of all versions, as that of Xcode does. A
+    /// version that has faults is left out of the hashes. The versions stay XML, which the framework reads wherever a
+    /// model may be.
     package static func compile(_ model: URL, to destination: URL) throws {
         guard destination.pathExtension == "momd" else {
             return try write(try ModelPackage.contents(at: model).data, to: destination)
         }
         var files: [String: Data] = [:]
+        var hashes: [String: [String: Data]] = [:]
         let current = try ModelPackage.contents(at: model).file.deletingLastPathComponent()
         for version in ModelPackage.versions(at: model) {
             let name = version.deletingPathExtension().lastPathComponent
-            files[name + ".mom"] = try ModelPackage.read(version.appendingPathComponent("contents"))
+            let data = try ModelPackage.read(version.appendingPathComponent("contents"))
+            files[name + ".mom"] = data
+            if let source = try? ModelSource(xml: data), source.faults.isEmpty { hashes[name] = source.versionHashes }
         }
-        let name = current.deletingPathExtension().lastPathComponent
-        files["VersionInfo.plist"] = try PropertyListSerialization.data(
-            fromPropertyList: ["NSManagedObjectModel_CurrentVersionName": name],
-            format: .xml,
-            options: 0
+        let list = VersionList(
+            currentVersion: current.deletingPathExtension().lastPathComponent,
+            hashes: hashes
         )
+        files[VersionList.fileName] = try list.data()
         try write(files, to: destination)
     }
 

@@ -59,7 +59,7 @@ package enum ModelPackage {
     }
 
     private static func currentCompiled(of url: URL) throws(ModelError) -> URL {
-        try currentVersion(of: url, namedIn: "VersionInfo.plist", under: "NSManagedObjectModel_CurrentVersionName") {
+        try currentVersion(of: url, namedIn: VersionList.fileName, under: VersionList.currentKey) {
             $0.deletingPathExtension().lastPathComponent
         }
     }

@@ -70,7 +70,9 @@ extension OpenDatabase {
         }
         let wanted = StoreMetadata(newFor: request, mapping)
         // Who ignores versions has other tables anyway.
-        if metadata.tables != wanted.tables, metadata.versionHashes == wanted.versionHashes {
+        if metadata.tables != wanted.tables,
+            request.schema.current(metadata.versionHashes) == wanted.versionHashes
+        {
             try pool.withConnection { try StoreTables.require(mapping, in: $0, target.place) }
         }
         if request.addsForeignKeys, !request.isReadOnly {

@@ -9,9 +9,21 @@ extension SQLMapping {
     ///   - schema: The model.
     ///   - configuration: The configuration whose entities the store holds, or `nil` for all.
     ///   - catalog: What a file has, to choose from where a name is not certain.
+    ///   - storedHashes: The version hashes in the file's metadata: those of a former rule were written with former names.
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model whose tables would have one name, or too many columns.
-    package convenience init(_ schema: Schema, configuration: String? = nil, catalog: SQLCatalog? = nil) throws {
-        try self.init(schema, configuration: configuration, catalog: catalog, dialect: .sqlite)
+    package convenience init(
+        _ schema: Schema,
+        configuration: String? = nil,
+        catalog: SQLCatalog? = nil,
+        storedHashes: [String: Data] = [:]
+    ) throws {
+        try self.init(
+            schema,
+            configuration: configuration,
+            catalog: catalog,
+            prefersFormerNames: schema.current(storedHashes) != storedHashes,
+            dialect: .sqlite
+        )
     }
 }
 

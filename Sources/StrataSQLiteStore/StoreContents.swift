@@ -39,7 +39,12 @@ struct StoreContents {
             throw Self.mismatch(url, "it says that it is a store of type \(type).")
         }
         if !request.options.ignoresVersions { try request.requireVersion(metadata.dictionary) }
-        mapping = try SQLMapping(request.schema, configuration: request.configuration, catalog: catalog)
+        mapping = try SQLMapping(
+            request.schema,
+            configuration: request.configuration,
+            catalog: catalog,
+            storedHashes: metadata.versionHashes
+        )
         let missing = mapping.missing(in: catalog)
         guard missing.isEmpty else {
             let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")

@@ -68,7 +68,12 @@ package struct StoreVerifier {
                 }
                 let identity = identify(metadata.values)
                 check(metadata, identity, &report)
-                let mapping = try SQLMapping(schema, configuration: identity.configuration, catalog: catalog)
+                let mapping = try SQLMapping(
+                    schema,
+                    configuration: identity.configuration,
+                    catalog: catalog,
+                    storedHashes: metadata.versionHashes
+                )
                 let missing = mapping.missing(in: catalog)
                 for name in missing { report.add("schema: \(name) is missing") }
                 guard missing.isEmpty else { return report.lines }

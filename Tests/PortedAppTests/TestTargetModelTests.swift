@@ -25,6 +25,19 @@ struct TestTargetModelTests {
         }
     }
 
+    @Test func `the list of versions in the bundle has the hashes of the model`() throws {
+        let url = try require(Bundle.module.url(forResource: "Loans", withExtension: "momd"))
+        let data = try Data(contentsOf: url.appendingPathComponent("VersionInfo.plist"))
+        let list = try require(PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
+        let model = try require(NSManagedObjectModel(contentsOf: url))
+        let current = try require(list["NSManagedObjectModel_CurrentVersionName"] as? String)
+
+        let hashes = list["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]]
+        expectEqual(hashes?[current], model.entityVersionHashesByName)
+        let checksums = list["NSManagedObjectModel_VersionChecksums"] as? [String: String]
+        expectEqual(checksums?[current], model.versionChecksum)
+    }
+
     @Test func `classes of a test target, generated and by hand, are found and work`() throws {
         let url = try require(Bundle.module.url(forResource: "Loans", withExtension: "momd"))
         let coordinator = NSPersistentStoreCoordinator(

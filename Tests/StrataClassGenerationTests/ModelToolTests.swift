@@ -46,6 +46,12 @@ private final class TargetFolder {
         ])
     }
 
+    /// The list of versions that the build has written.
+    func versionInfo() throws -> [String: Any] {
+        let data = try Data(contentsOf: file("out/Shop.momd/VersionInfo.plist"))
+        return try require(PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
+    }
+
     /// When each file of the output was written.
     func dates() throws -> [String: Date] {
         let paths = try FileManager.default.subpathsOfDirectory(atPath: url.path)
@@ -69,13 +75,48 @@ struct ModelToolTests {
         expectEqual(target.text("Accessors.swift"), "// No class has @NSManaged members.\n")
         let names = try FileManager.default.contentsOfDirectory(atPath: target.file("out/Shop.momd").path).sorted()
         expectEqual(names, ["Shop 1.mom", "Shop 2.mom", "VersionInfo.plist"])
-        let list = try PropertyListSerialization.propertyList(
-            from: Data(contentsOf: target.file("out/Shop.momd/VersionInfo.plist")),
-            format: nil
+        let list = try target.versionInfo()
+        // The keys of Xcode's list.
+        expectEqual(
+            list.keys.sorted(),
+            [
+                "NSManagedObjectModel_CurrentVersionName", "NSManagedObjectModel_VersionChecksums",
+                "NSManagedObjectModel_VersionHashes",
+            ]
         )
-        expectEqual((list as? [String: String])?["NSManagedObjectModel_CurrentVersionName"], "Shop 2")
+        expectEqual(list["NSManagedObjectModel_CurrentVersionName"] as? String, "Shop 2")
         let copy = try ModelPackage.contents(at: target.file("out/Shop.xcdatamodeld"))
         expectEqual(copy.data, (try ModelPackage.contents(at: target.model)).data)
+    }
+
+    @Test func `the list of versions has the hashes of all entities, and a checksum for each version`() throws {
+        let target = try TargetFolder()
+        expectEqual(target.build(), 0)
+
+        let list = try target.versionInfo()
+        let hashes = try require(list["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
+        let checksums = try require(list["NSManagedObjectModel_VersionChecksums"] as? [String: String])
+
+        expectEqual(hashes.keys.sorted(), ["Shop 1", "Shop 2"])
+        for (version, wanted) in hashes {
+            let file = target.model.appendingPathComponent("\(version).xcdatamodel/contents")
+            try expectEqual(ModelSource(xml: Data(contentsOf: file)).versionHashes, wanted)
+            expectEqual(wanted.mapValues(\.count), ["Item": 32])
+        }
+        expect(hashes["Shop 1"] != hashes["Shop 2"])
+        expectEqual(checksums.keys.sorted(), ["Shop 1", "Shop 2"])
+        expect(checksums["Shop 1"] != checksums["Shop 2"])
+    }
+
+    @Test func `an old version with faults is placed, and the list has no hashes for it`() throws {
+        let target = try TargetFolder()
+        try target.write("Shop 1", "<entity name=\"Item\"/><entity name=\"Item\"/>")
+
+        expectEqual(target.build(), 0)
+
+        let hashes = try target.versionInfo()["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]]
+        expectEqual(hashes?.keys.sorted(), ["Shop 2"])
+        expect(target.text("out/Shop.momd/Shop 1.mom") != nil)
     }
 
     @Test func `a second build touches nothing, and one after a change only what differs`() throws {

@@ -131,4 +131,21 @@ struct ModelPackageTests {
         let endless = URL(fileURLWithPath: "/dev/zero")
         expectEqual(expectThrows(ModelError.self) { try ModelPackage.contents(at: endless) }?.kind, .tooLarge)
     }
+
+    @Test func `a list of versions is read as it was written, and what is no hash in it is left out`() throws {
+        let hashes = ["Shop": ["Item": Data(count: 32)], "Shop 2": ["Item": Data(repeating: 2, count: 32)]]
+        let list = VersionList(currentVersion: "Shop 2", hashes: hashes)
+        try scratch.write(String(decoding: list.data(), as: UTF8.self), "Shop.momd/VersionInfo.plist")
+        let read = try require(VersionList(folder: scratch.url("Shop.momd")))
+        expect(read.currentVersion == "Shop 2" && read.hashes == hashes)
+
+        let text = "<dict><key>Shop</key><string>x</string></dict>"
+        let odd = scratch.list("NSManagedObjectModel_VersionHashes", "x").replacing("<string>x</string>", with: text)
+        try scratch.write(odd, "Odd.momd/VersionInfo.plist")
+        expectEqual(VersionList(folder: scratch.url("Odd.momd"))?.hashes, [:])
+        try scratch.write("no list", "None.momd/VersionInfo.plist")
+        expect(VersionList(folder: scratch.url("None.momd")) == nil)
+        expect(VersionList(folder: scratch.url("Missing.momd")) == nil)
+        expect(VersionList(folder: scratch.url("Shop.xcdatamodeld")) == nil)
+    }
 }

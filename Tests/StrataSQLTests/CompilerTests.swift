@@ -65,7 +65,7 @@ struct CompilerTests {
         ("small + middle * 2 > 3", "(t0.ZSMALL + (t0.ZMIDDLE * ?)) > ?"),
         ("small + middle + 1 - big > 3", "(t0.ZSMALL + t0.ZMIDDLE + ? - t0.ZBIG) > ?"),
         ("wage / 2 > 3", "(CAST(t0.ZWAGE AS REAL) / ?) > ?"),
-        ("address.street == 'x'", "t0.ZADDRESS_STREET = ?"),
+        ("address.street == 'x'", "t0.ZSTREET = ?"),
         ("boss == nil", "t0.ZBOSS IS NULL"),
         ("items.@count > 2", "(SELECT COUNT(*) FROM ZITEM v1 WHERE v1.ZOWNER = t0.Z_PK) > ?"),
         (

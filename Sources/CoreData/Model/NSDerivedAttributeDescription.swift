@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 /// An attribute whose value the store computes from others whenever an object is saved.
@@ -36,18 +37,7 @@ open class NSDerivedAttributeDescription: NSAttributeDescription, @unchecked Sen
 
     /// The derivation as it takes part in the version hash: `chat.serverId`, `count:(pages)`, `now()`.
     package var derivationText: String? {
-        (source ?? derivationExpression?.description).map(Self.canonicalText)
-    }
-
-    /// Key paths that end in, or go through, a collection operator count as calls: `pages.@count` is `count:(pages)`.
-    ///
-    /// Measured for `@count` only; the same form for other operators is an own choice.
-    private static func canonicalText(_ text: String) -> String {
-        let text = text.trimmingCharacters(in: .whitespaces)
-        let parts = text.components(separatedBy: ".")
-        guard !text.contains("("), let index = parts.firstIndex(where: { $0.hasPrefix("@") }) else { return text }
-        let path = (parts[..<index] + parts[(index + 1)...]).joined(separator: ".")
-        return "\(parts[index].dropFirst()):(\(path))"
+        (source ?? derivationExpression?.description).map(HashFormula.canonicalDerivation)
     }
 
     override func adopt(_ other: NSPropertyDescription) {

@@ -1,3 +1,4 @@
+import StrataKeys
 import StrataPredicates
 
 extension NSManagedObjectModel {
@@ -21,7 +22,10 @@ extension NSManagedObjectModel {
 
     /// Creates a model with those entities of several models that a store was written with.
     ///
-    /// `nil` comes back when the models do not have every entity of the store in the store's version.
+    /// If one of the models has all of them, then all are that model's, for what takes no part in hashes may differ: the
+    /// transformers, the classes, the user info. Of several such models the first without further entities is taken,
+    /// else the first one. Otherwise each entity is that of the first model that has it. `nil` comes back when the models
+    /// do not have every entity of the store in the store's version.
     ///
     /// - Parameters:
     ///   - models: The models; several versions of one model may be among them.
@@ -31,10 +35,11 @@ extension NSManagedObjectModel {
         forStoreMetadata metadata: [String: Any]
     ) {
         guard let stored = Self.versionHashes(in: metadata) else { return nil }
+        let models = Self.whole(in: models, for: stored).map { [$0] } ?? models
         var found: [String: NSEntityDescription] = [:]
         for entity in models.flatMap(\.entities) {
             guard let name = entity.name, found[name] == nil else { continue }
-            if stored[name] == entity.versionHash { found[name] = entity }
+            if stored[name].map(entity.isOfVersion) ?? false { found[name] = entity }
         }
         guard found.count == stored.count else { return nil }
         self.init()
@@ -43,6 +48,24 @@ extension NSManagedObjectModel {
         // Only models that give an entity give identifiers, configurations and templates.
         let sources = models.filter { $0.entities.contains { kept.contains(ObjectIdentifier($0)) } }
         copier.copy(sources, into: self) { kept.contains(ObjectIdentifier($0)) }
+    }
+
+    /// The model among several that a store was written with as a whole, or with a part of it.
+    ///
+    /// - Parameters:
+    ///   - models: The models.
+    ///   - stored: The version hashes of the store's entities, by name.
+    /// - Returns: The first with just these entities, else the first that has them all; `nil` if there is none.
+    static func whole(in models: [NSManagedObjectModel], for stored: [String: Data]) -> NSManagedObjectModel? {
+        guard !stored.isEmpty else { return nil }
+        var larger: NSManagedObjectModel?
+        for model in models {
+            let hashes = model.entityVersionHashesByName
+            guard model.current(stored).allSatisfy({ hashes[$0.key] == $0.value }) else { continue }
+            if hashes.count == stored.count { return model }
+            larger = larger ?? model
+        }
+        return larger
     }
 
     /// Whether a store can be opened with this model, or with one configuration of it.
@@ -56,14 +79,43 @@ extension NSManagedObjectModel {
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.
     /// - Returns: Whether the store has the very entities of the configuration, and the sub-entities of these, with
-    ///   equal version hashes; `false` when there is no such configuration, and when the metadata has no hashes.
+    ///   equal version hashes, or with those that this framework gave composite attributes formerly; `false` when there is
+    ///   no such configuration, and when the metadata has no hashes.
     /// - Complexity: O(number of properties): the hashes are made each time.
     public func isConfiguration(
         withName configuration: String?,
         compatibleWithStoreMetadata metadata: [String: Any]
     ) -> Bool {
         guard let stored = Self.versionHashes(in: metadata) else { return false }
-        return versionHashes(forConfigurationName: configuration) == stored
+        return versionHashes(forConfigurationName: configuration) == current(stored)
+    }
+
+    /// The version hashes of a store as this model has them.
+    ///
+    /// A hash that the former rule gave an entity with composite attributes counts as that of today.
+    ///
+    /// - Complexity: O(number of properties).
+    func current(_ stored: [String: Data]) -> [String: Data] {
+        var result = stored
+        for entity in entities {
+            guard let name = entity.name, let hash = stored[name], VersionHash.formerHash(of: entity) == hash else {
+                continue
+            }
+            result[name] = entity.versionHash
+        }
+        return result
+    }
+
+    /// Whether a checksum is that of the model, by the rule of today or by the former one.
+    func hasChecksum(_ checksum: String) -> Bool {
+        checksum == versionChecksum || checksum == formerVersionChecksum
+    }
+
+    /// The checksum by the former rule; `nil` for a model without composite attributes.
+    var formerVersionChecksum: String? {
+        let former = entitiesByName.compactMapValues(VersionHash.formerHash)
+        guard !former.isEmpty else { return nil }
+        return SchemaHashes.checksum(of: entityVersionHashesByName.merging(former) { $1 })
     }
 
     /// The version hashes of the entities in a store of a configuration, or `nil` when there is no such configuration.
@@ -86,12 +138,19 @@ extension NSManagedObjectModel {
         fromStoreMetadata metadata: [String: Any],
         configuration: String?
     ) -> [String] {
-        let stored = Self.versionHashes(in: metadata) ?? [:]
+        let stored = current(Self.versionHashes(in: metadata) ?? [:])
         let own = versionHashes(forConfigurationName: configuration) ?? [:]
         return Set(stored.keys).union(own.keys).filter { stored[$0] != own[$0] }.sorted()
     }
 
-    private static func versionHashes(in metadata: [String: Any]) -> [String: Data]? {
+    static func versionHashes(in metadata: [String: Any]) -> [String: Data]? {
         metadata["NSStoreModelVersionHashes"] as? [String: Data]
+    }
+}
+
+extension NSEntityDescription {
+    /// Whether a version hash is the entity's, by the rule of today or by the former one.
+    fileprivate func isOfVersion(_ hash: Data) -> Bool {
+        hash == versionHash || hash == VersionHash.formerHash(of: self)
     }
 }

@@ -26,6 +26,7 @@ extension EntityDefinition {
         uniquenessConstraints = entity.uniquenessConstraintNames
         indexes = Self.indexes(of: entity)
         versionHash = entity.frozen.versionHash
+        formerVersionHash = VersionHash.formerHash(of: entity)
         userInfo = Self.texts(of: entity.userInfo)
     }
 

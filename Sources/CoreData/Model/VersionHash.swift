@@ -1,47 +1,57 @@
+import StrataModelFiles
 import StrataPredicates
-import StrataRows
 
-/// The version hashes of entities and properties.
-///
-/// They decide whether a store can be opened with a model, here and on Apple's systems, so they are computed over the
-/// same bytes. Where no store was found to measure, the choice made here is marked "own choice"; such models open with
-/// this framework, but perhaps not with Apple's.
+/// The version hashes of descriptions; ``HashFormula`` says what they are made over.
 enum VersionHash {
+    /// How composite attributes are hashed.
+    enum Rule {
+        /// As Apple's framework does.
+        case apple
+        /// As this framework did before that was known.
+        case former
+    }
+
     // MARK: - Properties
 
     /// The hash of a property, over its name, whether it is optional, its modifier, and what its kind adds.
-    static func hash(of property: NSPropertyDescription) -> Data {
+    static func hash(of property: NSPropertyDescription, _ rule: Rule = .apple) -> Data {
         if let derived = property as? NSDerivedAttributeDescription {
-            return SHA2.sha256(Data((derived.derivationText ?? "").utf8))
+            return HashFormula.derived(derived.derivationText ?? "")
         }
-        var message = base(of: property)
+        let base = HashFormula.Base(
+            name: property.name,
+            isOptional: property.isOptional,
+            modifier: property.versionHashModifier
+        )
+        if let composite = property as? NSCompositeAttributeDescription {
+            let elements = composite.elements.map { (name: $0.name, hash: hash(of: $0, rule)) }
+            guard rule == .former else { return HashFormula.composite(elements) }
+            return HashFormula.formerComposite(
+                base,
+                allowsExternalStorage: composite.allowsExternalBinaryDataStorage,
+                preservesValueOnDeletion: composite.preservesValueInHistoryOnDeletion,
+                elements: elements
+            )
+        }
         if let attribute = property as? NSAttributeDescription {
-            message.append(contentsOf: bytes(attribute.type.rawValue.rawValue))
-            if attribute.allowsExternalBinaryDataStorage { message.append(1) }
-            if attribute.preservesValueInHistoryOnDeletion { message.append(1) }
-            if let composite = attribute as? NSCompositeAttributeDescription {
-                // Own choice: the hashes of the elements, by name.
-                for element in sorted(composite.elements) {
-                    message.append(element.versionHash)
-                }
-            }
-        } else if let relationship = property as? NSRelationshipDescription {
-            message.append(contentsOf: (relationship.destinationEntity?.name ?? "").utf8)
-            message.append(contentsOf: (relationship.inverseRelationship?.name ?? "").utf8)
-            message.append(contentsOf: bytes(relationship.maxCount))
-            message.append(contentsOf: bytes(relationship.minCount))
-            if relationship.isOrdered { message.append(contentsOf: [1, 0]) }
+            return HashFormula.attribute(
+                base,
+                type: attribute.type.rawValue.rawValue,
+                allowsExternalStorage: attribute.allowsExternalBinaryDataStorage,
+                preservesValueOnDeletion: attribute.preservesValueInHistoryOnDeletion
+            )
         }
-        return SHA2.sha256(message)
-    }
-
-    private static func base(of property: NSPropertyDescription) -> Data {
-        var message = Data(property.name.utf8)
-        message.append(property.isOptional ? 1 : 0)
-        // Zero in every store that was measured, for transient properties take no part in an entity's hash.
-        message.append(0)
-        message.append(contentsOf: (property.versionHashModifier ?? "").utf8)
-        return SHA2.sha256(message)
+        if let relationship = property as? NSRelationshipDescription {
+            return HashFormula.relationship(
+                base,
+                destination: relationship.destinationEntity?.name ?? "",
+                inverse: relationship.inverseRelationship?.name ?? "",
+                maxCount: relationship.maxCount,
+                minCount: relationship.minCount,
+                isOrdered: relationship.isOrdered
+            )
+        }
+        return HashFormula.other(base)
     }
 
     // MARK: - Entities
@@ -52,10 +62,24 @@ enum VersionHash {
         return hashes.hash(of: entity)
     }
 
+    /// The hash that an entity with composite attributes had by the former rule; `nil` for one without any.
+    ///
+    /// Stores that were made then have it in their metadata, and are opened all the same.
+    static func formerHash(of entity: NSEntityDescription) -> Data? {
+        guard entity.properties.contains(where: { $0 is NSCompositeAttributeDescription && $0.isPersistent }) else {
+            return nil
+        }
+        var hashes = Entities(.former)
+        return hashes.hash(of: entity)
+    }
+
     /// The hashes of several entities: what they inherit is hashed once.
     struct Entities {
+        private let rule: Rule
         private var entities: [ObjectIdentifier: Data] = [:]
         private var properties: [ObjectIdentifier: Data] = [:]
+
+        init(_ rule: Rule = .apple) { self.rule = rule }
 
         mutating func hash(of entity: NSEntityDescription) -> Data {
             if let known = entities[ObjectIdentifier(entity)] { return known }
@@ -68,42 +92,27 @@ enum VersionHash {
         }
 
         private mutating func hash(of entity: NSEntityDescription, parent: Data?) -> Data {
-            var message = Data((entity.name ?? "").utf8)
-            message.append(entity.isAbstract ? 1 : 0)
-            if let parent { message.append(parent) }
-            for property in sorted(entity.properties.filter(\.isPersistent)) {
-                message.append(hash(of: property))
+            var hashed: [(name: String, hash: Data)] = []
+            for property in entity.properties where property.isPersistent {
+                hashed.append((property.name, hash(of: property)))
             }
-            // In the order of their texts, whatever the model's order.
-            for constraint in entity.uniquenessConstraintNames.map({ $0.joined(separator: ".") }).sorted(by: precedes) {
-                message.append(contentsOf: constraint.utf8)
-            }
-            message.append(contentsOf: (entity.versionHashModifier ?? "").utf8)
-            let hash = SHA2.sha256(message)
+            let hash = HashFormula.entity(
+                entity.name ?? "",
+                isAbstract: entity.isAbstract,
+                parent: parent,
+                properties: hashed,
+                constraints: entity.uniquenessConstraintNames,
+                modifier: entity.versionHashModifier
+            )
             entities[ObjectIdentifier(entity)] = hash
             return hash
         }
 
         private mutating func hash(of property: NSPropertyDescription) -> Data {
             if let known = properties[ObjectIdentifier(property)] { return known }
-            let hash = VersionHash.hash(of: property)
+            let hash = VersionHash.hash(of: property, rule)
             properties[ObjectIdentifier(property)] = hash
             return hash
         }
-    }
-
-    // MARK: - Pieces
-
-    private static func sorted<Property: NSPropertyDescription>(_ properties: [Property]) -> [Property] {
-        properties.sorted { precedes($0.name, $1.name) }
-    }
-
-    /// Byte order, which for names beyond ASCII is not the order of `String`.
-    private static func precedes(_ left: String, _ right: String) -> Bool {
-        left.utf8.lexicographicallyPrecedes(right.utf8)
-    }
-
-    private static func bytes(_ value: some BinaryInteger) -> [UInt8] {
-        withUnsafeBytes(of: Int32(truncatingIfNeeded: value).littleEndian, Array.init)
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataKeys
 import StrataPostgreSQL
 import StrataRows
 import Synchronization

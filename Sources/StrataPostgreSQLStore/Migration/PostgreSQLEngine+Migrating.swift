@@ -114,7 +114,7 @@ extension PostgreSQLEngine {
         guard let metadata = try StoreMetadata.read(connection, target.place) else {
             throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
         }
-        guard metadata.versionHashes == request.migration.sourceHashes else {
+        guard request.migration.starts(at: metadata.versionHashes) else {
             try connection.command("ROLLBACK")
             return false
         }

@@ -62,7 +62,7 @@ final class PostgreSQLMigration {
         try lockAll()
         // Somebody may have written it while the tables were waited for.
         metadata = try StoreMetadata.locked(connection, place)
-        guard metadata.versionHashes == request.migration.sourceHashes else { return false }
+        guard request.migration.starts(at: metadata.versionHashes) else { return false }
         // Copying large tables takes the time that it takes.
         connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
         let (dropped, successors) = replacedTables()

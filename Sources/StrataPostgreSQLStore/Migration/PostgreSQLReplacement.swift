@@ -79,10 +79,11 @@ package final class PostgreSQLReplacement {
         let isExpected = try LockTurns(connection, timeout: timeout).transaction(settings, before: number) {
             try OpenDatabase.lockShape(of: target, connection)
             let metadata = try StoreMetadata.read(connection, target.place)
-            guard metadata?.versionHashes == hashes else { return false }
+            guard let metadata, source.schema.current(metadata.versionHashes) == hashes else { return false }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
             // Once more: somebody may have written it while the tables were waited for.
-            return try StoreMetadata.locked(connection, target.place).versionHashes == hashes
+            let locked = try StoreMetadata.locked(connection, target.place)
+            return source.schema.current(locked.versionHashes) == hashes
         }
         guard isExpected else {
             try connection.command("ROLLBACK")

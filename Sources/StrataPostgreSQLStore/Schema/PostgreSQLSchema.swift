@@ -1,4 +1,5 @@
 import Foundation
+import StrataKeys
 import StrataRows
 import StrataSQL
 

@@ -27,8 +27,10 @@ package struct SchemaMigration: Sendable {
         self.pairs = pairs
     }
 
-    /// The version hashes of the entities that the store holds before.
-    package var sourceHashes: [String: Data] { hashes(source, sourceConfiguration) }
+    /// Whether a store has the version to start from, by the version hashes in its metadata.
+    package func starts(at stored: [String: Data]) -> Bool {
+        source.current(stored) == hashes(source, sourceConfiguration)
+    }
 
     /// The version hashes of the entities that the store holds afterwards.
     package var destinationHashes: [String: Data] { hashes(destination, destinationConfiguration) }

@@ -15,6 +15,8 @@ package struct EntityDefinition {
     package var uniquenessConstraints: [[String]] = []
     package var indexes: [IndexDefinition] = []
     package var versionHash = Data()
+    /// The version hash by a former rule, where that gave another; stores that have it are of this version.
+    package var formerVersionHash: Data?
     /// The texts of the entity's user info, in which a database may look for what the model wants of it.
     package var userInfo: [String: String] = [:]
     /// What the layer above keeps with the entity; it has to live as long as the schema.

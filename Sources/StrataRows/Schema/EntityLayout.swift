@@ -47,6 +47,8 @@ public final class EntityLayout: Sendable {
     /// The indexes that the entity asks for.
     package let indexes: [IndexDefinition]
     package let versionHash: Data
+    /// The version hash by a former rule, where that gave another; stores that have it are of this version.
+    package let formerVersionHash: Data?
     /// What the layer above keeps with the entity, kept alive by it.
     package unowned(unsafe) let companion: AnyObject & Sendable
     /// Numbers, unique in the process, for the root entity, the one below it, and this one: what a typed accessor
@@ -120,6 +122,7 @@ public final class EntityLayout: Sendable {
         userInfo = definition.userInfo
         propertyInfo = draft.propertyInfo
         versionHash = definition.versionHash
+        formerVersionHash = definition.formerVersionHash
         companion = definition.companion
         scopes = (draft.scopes[0], draft.scopes[min(1, draft.depth)], draft.scopes[draft.depth])
         self.nullWords = nullWords

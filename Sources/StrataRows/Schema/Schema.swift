@@ -41,4 +41,14 @@ package final class Schema: Sendable {
 
     /// The 32-byte version hashes by entity name.
     package var versionHashes: [String: Data] { entitiesByName.mapValues(\.versionHash) }
+
+    /// The version hashes of a store as this schema has them: one that a former rule gave counts as that of today.
+    package func current(_ stored: [String: Data]) -> [String: Data] {
+        var result = stored
+        for (name, hash) in stored {
+            guard let entity = entitiesByName[name], entity.formerVersionHash == hash else { continue }
+            result[name] = entity.versionHash
+        }
+        return result
+    }
 }

@@ -19,6 +19,9 @@ package struct SQLNaming: Sendable {
     package let table: @Sendable (_ root: String) -> String
     /// The column of an attribute, or of a composite attribute's leaf, whose name has dots.
     package let attribute: @Sendable (_ name: String) -> String
+    /// The column that a composite attribute's leaf had formerly, which tables that were made then still have; `nil` if it
+    /// never had another.
+    package let formerLeaf: (@Sendable (_ path: String) -> String)?
     /// The column with the key of a to-one relationship's destination.
     package let toOne: @Sendable (_ name: String) -> String
     /// The column with the number of a to-one relationship's concrete destination, by the number of the declared one.
@@ -73,7 +76,8 @@ package struct SQLNaming: Sendable {
         joinColumns: (@Sendable (Relationship, Relationship) -> JoinColumns)?,
         folded: @escaping @Sendable (String, StringFolding) -> String,
         uniqueIndex: @escaping @Sendable (EntityLayout, [String]) -> String,
-        sequence: (@Sendable (String) -> String)? = nil
+        sequence: (@Sendable (String) -> String)? = nil,
+        formerLeaf: (@Sendable (String) -> String)? = nil
     ) {
         self.key = key
         self.entity = entity
@@ -83,6 +87,7 @@ package struct SQLNaming: Sendable {
         self.name = name
         self.table = table
         self.attribute = attribute
+        self.formerLeaf = formerLeaf
         self.toOne = toOne
         self.destination = destination
         self.order = order
@@ -103,7 +108,8 @@ package struct SQLNaming: Sendable {
         reserved: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"],
         name: { SQLName($0) },
         table: { "Z" + $0.uppercased() },
-        attribute: { "Z" + $0.replacing(".", with: "_").uppercased() },
+        // Elements of composite attributes are named by themselves alone; that of nested ones is an own choice.
+        attribute: { "Z" + ($0.split(separator: ".").last ?? "").uppercased() },
         toOne: { "Z" + $0.uppercased() },
         destination: { "Z\($0)_" + $1.uppercased() + $2 },
         order: { "Z_FOK_" + $0.uppercased() + $1 },
@@ -113,6 +119,7 @@ package struct SQLNaming: Sendable {
         joinColumns: nil,
         // Apple's files have none.
         folded: { column, _ in column },
-        uniqueIndex: { "Z_\($0.name)_UNIQUE_" + $1.joined(separator: "_") }
+        uniqueIndex: { "Z_\($0.name)_UNIQUE_" + $1.joined(separator: "_") },
+        formerLeaf: { "Z" + $0.replacing(".", with: "_").uppercased() }
     )
 }

@@ -6,6 +6,7 @@ import StrataRows
 package struct MappingBuilder {
     private let schema: Schema
     private let catalog: SQLCatalog?
+    private let prefersFormerNames: Bool
     private let rules: SQLColumnRules
     private let naming: SQLNaming
     private let hints: SQLHints?
@@ -36,9 +37,16 @@ package struct MappingBuilder {
         var orders: [SQLName] = []
     }
 
-    package init(_ schema: Schema, configuration: String?, catalog: SQLCatalog?, dialect: Dialect) {
+    package init(
+        _ schema: Schema,
+        configuration: String?,
+        catalog: SQLCatalog?,
+        prefersFormerNames: Bool = false,
+        dialect: Dialect
+    ) {
         self.schema = schema
         self.catalog = catalog
+        self.prefersFormerNames = prefersFormerNames
         rules = dialect.columns
         naming = dialect.naming
         hints = dialect.hints
@@ -181,18 +189,56 @@ package struct MappingBuilder {
     // MARK: - Columns of slots
 
     private mutating func nameSlots(of index: Int) throws {
+        let unnamed = hierarchies[index]
+        if let catalog, let former = naming.formerLeaf, hasLeaves(unnamed) {
+            // The table may have been made when the leaves of composite attributes were named otherwise.
+            for attribute in prefersFormerNames ? [former, naming.attribute] : [naming.attribute, former] {
+                try nameSlots(of: index, attribute)
+                if !lacksColumns(index, catalog) { return }
+                hierarchies[index] = unnamed
+            }
+        }
+        try nameSlots(of: index, naming.attribute)
+    }
+
+    private mutating func nameSlots(of index: Int, _ attribute: (String) -> String) throws {
         for entity in hierarchies[index].entities {
             var columns = entity.parent.map { slotColumns[$0.number] } ?? []
-            for slot in entity.ownSlots { columns.append(try column(of: slot, entity, &hierarchies[index])) }
+            for slot in entity.ownSlots {
+                columns.append(try column(of: slot, entity, &hierarchies[index], attribute))
+            }
             slotColumns[entity.number] = columns
         }
     }
 
-    private func column(of slot: Slot, _ entity: EntityLayout, _ hierarchy: inout Hierarchy) throws -> SlotColumn {
+    /// Whether entities of a hierarchy have composite attributes, whose leaves have paths for names.
+    private func hasLeaves(_ hierarchy: Hierarchy) -> Bool {
+        hierarchy.entities.contains { $0.ownSlots.contains { $0.name.contains(".") } }
+    }
+
+    /// Whether the table that a file has for a hierarchy lacks columns of slots.
+    private func lacksColumns(_ index: Int, _ catalog: SQLCatalog) -> Bool {
+        let hierarchy = hierarchies[index]
+        let existing = Set(catalog.columns(of: hierarchy.table.raw).map { $0.uppercased() })
+        return hierarchy.entities.contains { entity in
+            entity.ownSlots.contains { slot in
+                let column = slotColumns[entity.number][slot.index]
+                return [column.name, column.entity, column.order].compactMap(\.self)
+                    .contains { !existing.contains($0.raw.uppercased()) }
+            }
+        }
+    }
+
+    private func column(
+        of slot: Slot,
+        _ entity: EntityLayout,
+        _ hierarchy: inout Hierarchy,
+        _ attribute: (String) -> String
+    ) throws -> SlotColumn {
         let given = try given(slot, entity)
         // The leaf of a composite attribute has a path for a name.
         guard let relationship = slot.relationship else {
-            let name = given.map(naming.name) ?? hierarchy.names.name(naming.attribute(slot.name))
+            let name = given.map(naming.name) ?? hierarchy.names.name(attribute(slot.name))
             var column = SlotColumn(name: name)
             column.isDerived = slot.isDerived
             column.isTagged = rules.tagsExternalData && slot.kind == .data && slot.allowsExternalStorage

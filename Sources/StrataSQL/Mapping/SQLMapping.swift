@@ -24,15 +24,23 @@ package final class SQLMapping: Sendable {
     ///   - schema: The model.
     ///   - configuration: The configuration whose entities the store holds, or `nil` for all.
     ///   - catalog: What a file has, to choose from where a name is not certain.
+    ///   - prefersFormerNames: Whether names of a former rule are tried first, where there is one.
     ///   - dialect: What the statements are written in.
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model whose tables would have one name.
     package init(
         _ schema: Schema,
         configuration: String? = nil,
         catalog: SQLCatalog? = nil,
+        prefersFormerNames: Bool = false,
         dialect: Dialect
     ) throws {
-        var builder = MappingBuilder(schema, configuration: configuration, catalog: catalog, dialect: dialect)
+        var builder = MappingBuilder(
+            schema,
+            configuration: configuration,
+            catalog: catalog,
+            prefersFormerNames: prefersFormerNames,
+            dialect: dialect
+        )
         try builder.build()
         self.schema = schema
         self.dialect = dialect

@@ -34,10 +34,11 @@ extension SQLiteEngine {
         try SQLiteBoundary.run(.reading, url) {
             try withFile(url, options, access: .readOnly) { database in
                 try database.pool.read { connection in
-                    guard try metadata(connection, url).versionHashes == migration.sourceHashes else {
+                    let stored = try metadata(connection, url).versionHashes
+                    guard migration.starts(at: stored) else {
                         throw CocoaError(.persistentStoreIncompatibleVersionHash)
                     }
-                    return try SQLiteMigrationForecast(migration, connection, options)
+                    return try SQLiteMigrationForecast(migration, from: stored, connection, options)
                 }
             }
         }
@@ -45,9 +46,18 @@ extension SQLiteEngine {
 }
 
 extension SQLiteMigrationForecast {
-    fileprivate init(_ migration: SchemaMigration, _ connection: Connection, _ options: SQLiteOptions) throws {
-        let catalog = try SQLCatalog(connection)
-        let source = try SQLMapping(migration.source, configuration: migration.sourceConfiguration, catalog: catalog)
+    fileprivate init(
+        _ migration: SchemaMigration,
+        from stored: [String: Data],
+        _ connection: Connection,
+        _ options: SQLiteOptions
+    ) throws {
+        let source = try SQLMapping(
+            migration.source,
+            configuration: migration.sourceConfiguration,
+            catalog: SQLCatalog(connection),
+            storedHashes: stored
+        )
         let destination = try SQLMapping(migration.destination, configuration: migration.destinationConfiguration)
         let layout = MigrationLayout(migration, from: source, to: destination)
         var rows: [String: Int] = [:]

@@ -78,7 +78,7 @@ extension SQLiteEngine {
                 try FaultPoint.migrationBegan.reach()
                 #endif
                 let metadata = try metadata(lease.connection, url)
-                guard metadata.versionHashes == request.migration.sourceHashes || ignoresOthers else { return nil }
+                guard request.migration.starts(at: metadata.versionHashes) || ignoresOthers else { return nil }
                 do {
                     let migration = try SQLiteMigration(request, database, metadata, lease.connection)
                     do {

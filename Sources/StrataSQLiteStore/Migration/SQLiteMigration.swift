@@ -55,7 +55,8 @@ final class SQLiteMigration {
         source = try SQLMapping(
             migration.source,
             configuration: migration.sourceConfiguration,
-            catalog: catalog
+            catalog: catalog,
+            storedHashes: metadata.versionHashes
         )
         destination = try SQLMapping(migration.destination, configuration: migration.destinationConfiguration)
         let missing = source.missing(in: catalog)

@@ -109,10 +109,12 @@ struct BinaryStoreTests {
         let home = NSCompositeAttributeDescription()
         home.name = "home"
         home.elements = [GuideModel.attribute("street", .string), point]
-        func model() throws -> NSManagedObjectModel {
+        func model(_ name: String = "home") throws -> NSManagedObjectModel {
             let entity = NSEntityDescription()
             entity.name = "Person"
-            entity.properties = [try require(home.copy() as? NSPropertyDescription)]
+            let composite = try require(home.copy() as? NSPropertyDescription)
+            composite.name = name
+            entity.properties = [composite]
             let model = NSManagedObjectModel()
             model.entities = [entity]
             return model
@@ -130,6 +132,15 @@ struct BinaryStoreTests {
             let home = try require(person.value(forKey: "home") as? [String: Any])
             expect(home["street"] as? String == "Elm" && (home["point"] as? [String: Any])?["x"] as? Double == 2.5)
         }
+        try close(context)
+        // The name takes no part in the version hash; nothing may be lost for that.
+        try expectEqual(model("address").entityVersionHashesByName, model().entityVersionHashesByName)
+        let before = try Data(contentsOf: url)
+        let error = expectThrows(CocoaError.self) { try open(model("address")) }
+        expectEqual(error?.code, .persistentStoreIncompatibleSchema)
+        expectEqual(error?.localizedDescription.contains("Person.home.point.x"), true)
+        try expectEqual(Data(contentsOf: url), before)
+        try close(open(model("address"), [NSIgnorePersistentStoreVersioningOption: true]))
     }
 
     @Test func `deletions and changes are written, and keys are never used again`() throws {

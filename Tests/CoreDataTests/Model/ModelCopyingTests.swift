@@ -169,6 +169,37 @@ struct ModelCopyingTests {
         expectEqual(new.entitiesThatDiffer(fromStoreMetadata: metadata, configuration: nil), ["A"])
     }
 
+    @Test func `merging for a store takes one version that fits whole, with what takes no part in its hashes`() throws {
+        func version(_ transformer: String?, _ depot: NSEntityDescription) -> NSManagedObjectModel {
+            let tags = attribute("tags", .transformable)
+            tags.valueTransformerName = transformer
+            return NSManagedObjectModel(NSEntityDescription("Parcel", tags), depot)
+        }
+        func depot(_ names: String...) -> NSEntityDescription {
+            let entity = NSEntityDescription("Depot")
+            entity.properties = names.map { attribute($0) }
+            return entity
+        }
+        let one = version(nil, depot("town"))
+        let two = version("NSSecureUnarchiveFromData", depot("town", "street"))
+        let larger = NSManagedObjectModel(
+            NSEntityDescription("Parcel", attribute("tags", .transformable)),
+            depot("town", "street"),
+            NSEntityDescription("Lorry")
+        )
+        let metadata = ["NSStoreModelVersionHashes": two.entityVersionHashesByName]
+
+        for models in [[one, two], [larger, one, two], [two, larger]] {
+            let found = try require(NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata))
+            expectEqual(found, two)
+            let tags = found.entitiesByName["Parcel"]?.attributesByName["tags"]
+            expectEqual(tags?.valueTransformerName, "NSSecureUnarchiveFromData")
+        }
+        // Without one that fits alone, a larger one gives all entities, and only those of the store.
+        let part = try require(NSManagedObjectModel(byMerging: [one, larger], forStoreMetadata: metadata))
+        expectEqual(part.entityVersionHashesByName, two.entityVersionHashesByName)
+    }
+
     // MARK: - Configurations
 
     @Test func `a configuration names some of the entities`() throws {

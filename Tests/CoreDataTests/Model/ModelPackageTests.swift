@@ -103,4 +103,101 @@ struct ModelPackageTests {
         expectEqual(Set(picked.entitiesByName.keys), ["Shop"])
         expectEqual(NSManagedObjectModel.mergedModel(from: []), nil)
     }
+
+    // MARK: - Which version a store has
+
+    /// A bundle with a model of some versions, which agree in an entity `Common`.
+    ///
+    /// - Parameter lists: What the list of versions has for each; `nil` for no list.
+    private func bundle(_ names: [String], lists: ((String) throws -> [String: Data]?)?) throws -> Bundle {
+        for name in names {
+            try scratch.write(
+                "<model><entity name=\"Common\"/><entity name=\"\(name)\"/></model>",
+                "Shop.momd/\(name).mom"
+            )
+        }
+        if let lists {
+            var hashes: [String: [String: Data]] = [:]
+            for name in names { hashes[name] = try lists(name) }
+            let list = VersionList(currentVersion: names.last, hashes: hashes)
+            try scratch.write(String(decoding: list.data(), as: UTF8.self), "Shop.momd/VersionInfo.plist")
+        }
+        return try require(Bundle(path: scratch.folder.path))
+    }
+
+    private func model(_ name: String) throws -> NSManagedObjectModel {
+        try NSManagedObjectModel(reading: scratch.folder.appendingPathComponent("Shop.momd/\(name).mom"))
+    }
+
+    private func versions() -> BundledVersions {
+        BundledVersions(at: [scratch.folder.appendingPathComponent("Shop.momd")])
+    }
+
+    @Test func `of the versions that a list has only the one that the store was made with is read`() throws {
+        let names = ["A", "B", "C", "D"]
+        let bundle = try bundle(names) { try self.model($0).entityVersionHashesByName }
+
+        for name in names {
+            let wanted = try model(name)
+            let stored = wanted.entityVersionHashesByName
+            var versions = versions()
+            expectEqual(versions.whole(for: stored), wanted)
+            expectEqual(versions.read.count, 1)
+            let metadata = ["NSStoreModelVersionHashes": stored]
+            expectEqual(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata), wanted)
+        }
+        // A store that holds a part of a version.
+        let part = try model("C").entityVersionHashesByName.filter { $0.key == "C" }
+        var some = versions()
+        try expectEqual(some.whole(for: part), model("C"))
+        expectEqual(some.read.count, 1)
+    }
+
+    @Test func `without a list, and with one that lacks hashes or is wrong, the version is found all the same`()
+        throws
+    {
+        let names = ["A", "B", "C"]
+        let lists: [((String) throws -> [String: Data]?)?] = [
+            nil, { _ in nil }, { name in try name == "A" ? self.model(name).entityVersionHashesByName : nil },
+            // Another version's, and nobody's.
+            { name in try self.model(name == "A" ? "B" : "A").entityVersionHashesByName },
+            { _ in ["Common": Data(count: 32)] },
+        ]
+        for list in lists {
+            try? FileManager.default.removeItem(at: scratch.folder)
+            let bundle = try bundle(names, lists: list)
+            for name in names {
+                let wanted = try model(name)
+                let metadata = ["NSStoreModelVersionHashes": wanted.entityVersionHashesByName]
+                expectEqual(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata), wanted)
+            }
+            let unknown = ["NSStoreModelVersionHashes": ["Common": Data(count: 32)]]
+            expectEqual(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: unknown), nil)
+        }
+    }
+
+    @Test func `a model as it is edited has the list of the compiled one beside it`() throws {
+        for name in ["A", "B", "C"] { try scratch.writeVersion(name) }
+        func model(_ name: String) throws -> NSManagedObjectModel {
+            try NSManagedObjectModel(reading: scratch.package.appendingPathComponent("\(name).xcdatamodel"))
+        }
+        let hashes = try ["A", "B", "C"].map { ($0, try model($0).entityVersionHashesByName) }
+        let list = VersionList(currentVersion: "C", hashes: Dictionary(hashes) { first, _ in first })
+        try scratch.write(String(decoding: list.data(), as: UTF8.self), "Shop.momd/VersionInfo.plist")
+
+        var versions = BundledVersions(at: [scratch.package])
+        try expectEqual(versions.whole(for: model("B").entityVersionHashesByName), model("B"))
+        expectEqual(versions.read.count, 1)
+    }
+
+    @Test func `a version that is damaged is left out, also where a list leads to it`() throws {
+        let bundle = try bundle(["A", "B"]) { try self.model($0).entityVersionHashesByName }
+        let stored = try model("A").entityVersionHashesByName
+        try scratch.write("<model><entity", "Shop.momd/A.mom")
+
+        let metadata = ["NSStoreModelVersionHashes": stored]
+        expectEqual(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata), nil)
+        let other = ["NSStoreModelVersionHashes": try model("B").entityVersionHashesByName]
+        try expectEqual(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: other), model("B"))
+    }
 }

@@ -1,9 +1,33 @@
 import Expectations
-import StrataRows
+import StrataKeys
+import StrataModelFiles
+import StrataSQL
+import StrataSQLiteStore
 import TestSupport
 import Testing
 
 @testable import CoreData
+
+/// Models that are equivalent to those of stores that SwiftData made, and what these stores have.
+private enum SwiftDataStores {
+    static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("swiftdata")
+    static let areAvailable = FileManager.default.fileExists(atPath: folder.path)
+
+    /// The rows of a table, without its head.
+    static func rows(_ name: String) throws -> [[String]] {
+        let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+        return text.split(separator: "\n").dropFirst().map {
+            $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        }
+    }
+
+    /// The model of a store; `nil` for one that is not here.
+    static func model(_ name: String) throws -> NSManagedObjectModel? {
+        let url = folder.appendingPathComponent("models/\(name).xcdatamodel")
+        guard FileManager.default.fileExists(atPath: url.path) else { return nil }
+        return try NSManagedObjectModel(reading: url)
+    }
+}
 
 @Suite("Version hashes")
 struct VersionHashTests {
@@ -55,6 +79,94 @@ struct VersionHashTests {
         expectEqual(hash(), expected)
         entity.uniquenessConstraints.removeLast()
         expect(hash() != expected)
+    }
+
+    // MARK: - Composite attributes
+
+    @Test(.enabled(if: SwiftDataStores.areAvailable, "the models are not here"))
+    func `composite attributes have the hashes that they have in stores of SwiftData`() throws {
+        let rows = try SwiftDataStores.rows("composite-vectors.tsv")
+        expectEqual(rows.count, 14)
+        for row in rows {
+            let model = try require(try SwiftDataStores.model(row[0]))
+            let attribute = try require(model.entity(row[1]).attributesByName[row[2]])
+            expect(attribute is NSCompositeAttributeDescription)
+            expectEqual(attribute.versionHash.base64EncodedString(), row[6], "\(row[0]) \(row[1]).\(row[2])")
+        }
+    }
+
+    @Test(.enabled(if: SwiftDataStores.areAvailable, "the models are not here"))
+    func `entities have the hashes that they have in stores of SwiftData`() throws {
+        var models: [String: NSManagedObjectModel] = [:]
+        var count = 0
+        for row in try SwiftDataStores.rows("hashes.tsv") {
+            guard let model = try models[row[0]] ?? SwiftDataStores.model(row[0]) else { continue }
+            models[row[0]] = model
+            try expectEqual(model.entity(row[2]).versionHash.base64EncodedString(), row[5], "\(row[0]) \(row[2])")
+            count += 1
+        }
+        expect(count > 30, "\(count)")
+    }
+
+    @Test(.enabled(if: SwiftDataStores.areAvailable, "the models are not here"))
+    func `columns of elements are named as in stores of SwiftData`() throws {
+        let model = try require(try SwiftDataStores.model("MetaCocktails-18228b5c"))
+        try model.tryFreeze()
+        let mapping = try SQLMapping(model.frozen.schema)
+        func column(_ entity: String, _ path: String) -> String? {
+            mapping.entities.first { $0.layout.name == entity }?.column(named: path)?.name?.raw
+        }
+        expectEqual(column("Cocktail", "author.id"), "ZID")
+        expectEqual(column("Cocktail", "id"), "ZID1")
+        expectEqual(column("CocktailImage", "backgroundColor.linearRed"), "ZLINEARRED")
+        expectEqual(column("CocktailImage", "drinkColor.linearRed"), "ZLINEARRED1")
+    }
+
+    @Test func `a composite attribute is hashed over its elements alone, and formerly over itself as well`() throws {
+        let model = try NSManagedObjectModel.parsing(
+            """
+            <entity name="Person">
+                <attribute name="name" attributeType="String"/>
+                <composite name="home" optional="YES">
+                    <attribute name="street" attributeType="String"/>
+                    <attribute name="number" optional="YES" attributeType="Integer 16"/>
+                </composite>
+            </entity>
+            """
+        )
+        let person = try model.entity("Person")
+        let home = try require(person.attributesByName["home"] as? NSCompositeAttributeDescription)
+        func hex(_ data: Data?) -> String { (data ?? Data()).map { String(format: "%02x", $0) }.joined() }
+
+        let hash = "a87a32a717b39a89ed09b6fc454be2fff91dcb20ab6fd8e992c803e0989aea92"
+        let former = "dce56711c06ddbf060568419f420dfed9e6aa60d115aa4f66c7beda8e367cb88"
+        expect(hex(person.versionHash) == hash && hex(VersionHash.formerHash(of: person)) == former)
+        (home.name, home.isOptional, home.versionHashModifier) = ("flat", false, "2")
+        home.elements.reverse()
+        expect(hex(person.versionHash) == hash && hex(VersionHash.formerHash(of: person)) != former)
+        home.elements[0].isOptional.toggle()
+        expect(hex(person.versionHash) != hash)
+        home.isTransient = true
+        expectEqual(VersionHash.formerHash(of: person), nil)
+    }
+
+    // MARK: - Model files
+
+    @Test func `a model file has the hashes of the model that is made of it`() throws {
+        let lines = ModelFixtures.everything
+        let source = try ModelSource(xml: Data("<model>\n\(lines)\n</model>".utf8))
+        expectEqual(source.faults, [])
+        try expectEqual(source.versionHashes, NSManagedObjectModel.parsing(lines).entityVersionHashesByName)
+    }
+
+    @Test(
+        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
+        arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") }
+    )
+    func `a file of somebody else's model has the hashes of the model that is made of it`(_ path: String) throws {
+        let url = ModelFixtures.url(path)
+        let source = try ModelSource(xml: Data(contentsOf: url))
+        try expectEqual(source.versionHashes, NSManagedObjectModel(reading: url).entityVersionHashesByName)
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)

@@ -45,6 +45,19 @@ package enum DatabaseTexts {
         #endif
     }
 
+    /// Gives the metadata of a store other version hashes.
+    package static func setVersionHashes(_ hashes: [String: Data], ofStoreAt url: URL) throws {
+        #if canImport(CoreDataPostgreSQL)
+        let connection = try connection(to: url)
+        let found = try connection.query("SELECT metadata FROM strata_store")[0].data(0)
+        let list = try PropertyListSerialization.propertyList(from: found, format: nil)
+        var values = list as? [String: Any] ?? [:]
+        values["NSStoreModelVersionHashes"] = hashes
+        let data = try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
+        try connection.query("UPDATE strata_store SET metadata = $1", [.bytea(data)])
+        #endif
+    }
+
     /// Removes what stands for a file.
     package static func drop(_ url: URL) {
         #if canImport(CoreDataPostgreSQL)

@@ -1,3 +1,4 @@
+import StrataKeys
 import StrataPredicates
 import StrataRows
 

@@ -27,7 +27,9 @@ struct SourceModel {
         case store
     }
 
-    /// Looks for the model of a store: entity by entity among all versions in the program's bundles, and in the store itself.
+    /// Looks for the model of a store among all versions in the program's bundles, and in the store itself.
+    ///
+    /// In each place one version that has all of the store's entities comes before entities of several versions.
     ///
     /// - Parameters:
     ///   - metadata: The store's metadata.
@@ -54,9 +56,14 @@ struct SourceModel {
             cached = try copy()
             if let cached, let found = make([cached], stored, metadata, .store) { return found }
         }
-        let versions =
-            NSManagedObjectModel.allVersions(in: nil)
-            + NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)
+        var bundled = BundledVersions(
+            at: NSManagedObjectModel.modelLocations(in: nil)
+                + NSManagedObjectModel.modelLocations(in: Bundle.allBundles + Bundle.allFrameworks)
+        )
+        if let whole = bundled.whole(for: stored), let found = make([whole], stored, metadata, .bundles) {
+            return found
+        }
+        let versions = bundled.all()
         if let found = make(versions, stored, metadata, .bundles) { return found }
         if preference == .bundles {
             cached = try copy()
@@ -73,15 +80,13 @@ struct SourceModel {
     ) -> SourceModel? {
         guard !stored.isEmpty else { return nil }
         // One model that has them all brings what they refer to; else each entity may come from another.
-        let whole = models.first { model in
-            let hashes = model.entityVersionHashesByName
-            return stored.allSatisfy { hashes[$0.key] == $0.value }
-        }
-        if let whole, let copy = whole.copy(with: nil) as? NSManagedObjectModel {
+        if let whole = NSManagedObjectModel.whole(in: models, for: stored),
+            let copy = whole.copy(with: nil) as? NSManagedObjectModel
+        {
             return use(copy, stored, origin)
         }
         guard let merged = NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata),
-            merged.entityVersionHashesByName == stored
+            merged.entityVersionHashesByName == merged.current(stored)
         else { return nil }
         return use(merged, stored, origin)
     }
@@ -104,7 +109,10 @@ struct SourceModel {
         _ url: URL
     ) -> CocoaError {
         var known: Set<Data> = []
-        for model in models + [cached].compactMap({ $0 }) { known.formUnion(model.entityVersionHashesByName.values) }
+        for model in models + [cached].compactMap({ $0 }) {
+            known.formUnion(model.entityVersionHashesByName.values)
+            known.formUnion(model.entities.compactMap(VersionHash.formerHash))
+        }
         let unknown = stored.filter { !known.contains($0.value) }
         let names = unknown.keys.sorted().map { name in "\(name) (\(unknown[name]?.shortHex ?? ""))" }
         let reason =

@@ -96,7 +96,7 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
     public func resolve() throws -> NSManagedObjectModel {
         if let known = found.withLock({ $0 }) { return known.value }
         let candidates = candidates
-        guard let model = candidates.first(where: { $0.versionChecksum == versionChecksum }) else {
+        guard let model = candidates.first(where: { $0.hasChecksum(versionChecksum) }) else {
             let checksums = Set(candidates.map(\.versionChecksum)).sorted()
             throw StageFailure.error(
                 .modelReferenceNotFound,
@@ -118,8 +118,9 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
         case .model(let model): return [model]
         case .file(let url): return Self.versions(at: url)
         case .hashes(let hashes, let bundle):
-            return Self.locations(in: bundle).flatMap(Self.versions)
-                .filter { $0.entityVersionHashesByName == hashes }
+            var versions = BundledVersions(at: Self.locations(in: bundle))
+            let found = versions.whole(for: hashes)
+            return [found].compactMap(\.self).filter { $0.entityVersionHashesByName == $0.current(hashes) }
         case .name(let name, let bundle):
             let locations = Self.locations(in: bundle)
             let named = locations.filter { $0.deletingPathExtension().lastPathComponent == name }

@@ -70,6 +70,10 @@ struct StagePlan {
 
     func index(of checksum: String) -> Int? { versions.firstIndex { $0.checksum == checksum } }
 
+    func index(of model: NSManagedObjectModel) -> Int? {
+        index(of: model.versionChecksum) ?? model.formerVersionChecksum.flatMap { index(of: $0) }
+    }
+
     /// The references that stages have, by checksum.
     private(set) var references: [String: NSManagedObjectModelReference] = [:]
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataKeys
 import StrataPredicates
 import StrataRows
 import StrataSQLiteStore
@@ -80,7 +81,7 @@ struct StagedMigration {
                 )
             }
             self.start = start
-            end = plan.index(of: model.versionChecksum) ?? plan.versions.count
+            end = plan.index(of: model) ?? plan.versions.count
             guard end >= start else {
                 throw StageFailure.error(
                     .backwards,
@@ -103,9 +104,8 @@ struct StagedMigration {
         /// The index of the version to go to next; `nil` at the end.
         mutating func next() throws -> Int? {
             let stored = try migration.storedHashes()
-            if stored == migration.whole.model.versionHashes(forConfigurationName: migration.whole.configuration) {
-                return nil
-            }
+            let (model, configuration) = (migration.whole.model, migration.whole.configuration)
+            if model.current(stored) == model.versionHashes(forConfigurationName: configuration) { return nil }
             guard let index = migration.index(ofStored: stored), index >= start, index < end else {
                 throw StageFailure.error(
                     .modelReferenceNotFound,
@@ -139,11 +139,10 @@ struct StagedMigration {
     /// The place of a store in the list.
     private func index(ofStored hashes: [String: Data]) -> Int? {
         if let index = plan.index(of: SchemaHashes.checksum(of: hashes)) { return index }
-        guard whole.configuration != nil else { return nil }
-        // A store that holds a part of the model has another checksum.
+        // A store that holds a part of the model has another checksum, and so may one with composite attributes.
         return plan.versions.firstIndex { version in
             guard let model = try? models.model(version.checksum) else { return false }
-            return model.versionHashes(forConfigurationName: whole.configuration) == hashes
+            return model.versionHashes(forConfigurationName: whole.configuration) == model.current(hashes)
         }
     }
 
@@ -218,7 +217,12 @@ private final class StageModels {
     init(_ plan: StagePlan, _ whole: AutomaticMigration) {
         references = plan.references
         self.whole = whole
-        known[whole.model.versionChecksum] = whole.model
+        note(whole.model)
+    }
+
+    private func note(_ model: NSManagedObjectModel) {
+        let checksums = [model.versionChecksum, model.formerVersionChecksum].compactMap(\.self)
+        for checksum in checksums where known[checksum] == nil { known[checksum] = model }
     }
 
     /// - Throws: 134504 if there is no such model.
@@ -248,6 +252,6 @@ private final class StageModels {
         if let data = try? whole.cachedModel(), let model = try? NSManagedObjectModel(cachedModelData: data) {
             models.append(model)
         }
-        for model in models where known[model.versionChecksum] == nil { known[model.versionChecksum] = model }
+        for model in models { note(model) }
     }
 }

@@ -24,7 +24,9 @@ extension NSManagedObjectModel {
 
     /// Creates a model with those entities of the models found in some bundles that a store was written with.
     ///
-    /// All versions in an `.xcdatamodeld` folder are considered.
+    /// All versions in an `.xcdatamodeld` or `.momd` folder are considered. If one version has all entities of the store,
+    /// then all are that version's; else each is taken from the first version that has it. If a list of versions
+    /// (`VersionInfo.plist`) leads to the version, the others that it lists are not read.
     ///
     /// - Parameters:
     ///   - bundles: The bundles, or `nil` for the main one.
@@ -34,7 +36,10 @@ extension NSManagedObjectModel {
         from bundles: [Bundle]?,
         forStoreMetadata metadata: [String: Any]
     ) -> NSManagedObjectModel? {
-        NSManagedObjectModel(byMerging: allVersions(in: bundles), forStoreMetadata: metadata)
+        guard let stored = versionHashes(in: metadata) else { return nil }
+        var versions = BundledVersions(at: modelLocations(in: bundles))
+        let models = versions.whole(for: stored).map { [$0] } ?? versions.all()
+        return NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata)
     }
 
     /// All versions of all models in some bundles; those that cannot be read are left out.
@@ -61,7 +66,8 @@ extension NSManagedObjectModel {
         return found.count == 1 ? NSManagedObjectModel(contentsOf: found[0]) : nil
     }
 
-    private static func modelLocations(in bundles: [Bundle]?) -> [URL] {
+    /// The folders and files of the models in some bundles.
+    static func modelLocations(in bundles: [Bundle]?) -> [URL] {
         resources(in: bundles, withExtensions: ["xcdatamodeld", "xcdatamodel", "momd", "mom"])
     }
 

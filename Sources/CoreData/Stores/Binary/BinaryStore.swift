@@ -67,6 +67,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         }
         for object in file.objects {
             guard let node = nodes[object.key] else { continue }
+            try requireKnown(object, node.objectID.layout, url)
             for slot in node.objectID.layout.slots {
                 guard slot.kind != .reference, let stored = object.values[slot.name] else { continue }
                 guard let value = Self.value(stored, slot) else {
@@ -94,6 +95,20 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
             }
         }
         addCacheNodes(Set(nodes.values))
+    }
+
+    /// Refuses values that the model has no attribute for: the next save would leave them out.
+    ///
+    /// The name of a composite attribute takes no part in version hashes, so it may be another in the model.
+    private func requireKnown(_ object: BinaryStoreFile.Object, _ layout: EntityLayout, _ url: URL) throws {
+        guard !StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption]),
+            let path = object.values.keys.filter({ layout.slot(named: $0) == nil }).min()
+        else { return }
+        throw BinaryStoreFile.failure(
+            .persistentStoreIncompatibleSchema,
+            url,
+            "it has values of \(object.entity).\(path), which the model does not have. If a composite attribute was renamed, give the entity another versionHashModifier, so that the store is migrated"
+        )
     }
 
     /// The value that a node has for what the file has; `nil` if it does not fit the attribute.

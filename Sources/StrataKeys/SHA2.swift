@@ -1,4 +1,4 @@
-import StrataPredicates
+import Foundation
 
 /// SHA-256 and SHA-512 of short messages (FIPS 180-4).
 ///

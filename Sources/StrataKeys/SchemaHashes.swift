@@ -1,4 +1,4 @@
-import StrataPredicates
+import Foundation
 
 /// The digest and the checksum over the version hashes of a model's entities, as a store's metadata has them.
 package enum SchemaHashes {

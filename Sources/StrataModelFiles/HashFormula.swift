@@ -1,0 +1,181 @@
+import Foundation
+import StrataKeys
+
+/// The version hashes of entities and properties, as a formula over plain values.
+///
+/// They decide whether a store can be opened with a model, here and on Apple's systems, so they are computed over the
+/// same bytes. Where no store was found to measure, the choice made here is marked "own choice"; such models open with
+/// this framework, but perhaps not with Apple's.
+package enum HashFormula {
+    /// What every kind of property puts into its hash.
+    package struct Base {
+        fileprivate let hash: Data
+
+        package init(name: String, isOptional: Bool, modifier: String?) {
+            var message = Data(name.utf8)
+            message.append(isOptional ? 1 : 0)
+            // Zero in every store that was measured, for transient properties take no part in an entity's hash.
+            message.append(0)
+            message.append(contentsOf: (modifier ?? "").utf8)
+            hash = SHA2.sha256(message)
+        }
+    }
+
+    // MARK: - Properties
+
+    /// The hash of an attribute that is neither derived nor composite.
+    ///
+    /// - Parameters:
+    ///   - base: What all properties have.
+    ///   - type: The number of its type.
+    ///   - allowsExternalStorage: Whether a large value may lie in a file of its own.
+    ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
+    /// - Returns: 32 bytes.
+    package static func attribute(
+        _ base: Base,
+        type: UInt,
+        allowsExternalStorage: Bool,
+        preservesValueOnDeletion: Bool
+    ) -> Data {
+        attribute(base, type, allowsExternalStorage, preservesValueOnDeletion, elements: [])
+    }
+
+    /// The hash of a derived attribute: only the text of the derivation counts.
+    package static func derived(_ text: String) -> Data {
+        SHA2.sha256(Data(canonicalDerivation(text).utf8))
+    }
+
+    /// The hash of a composite attribute: only its elements count, by name.
+    ///
+    /// Its own name decides its place among the properties of its entity, and nothing else. A composite inside of another
+    /// is hashed by the same rule, which is an own choice.
+    ///
+    /// - Parameter elements: The elements with their hashes.
+    /// - Returns: 32 bytes.
+    package static func composite(_ elements: [(name: String, hash: Data)]) -> Data {
+        SHA2.sha256(sorted(elements).reduce(into: Data()) { $0.append($1.hash) })
+    }
+
+    /// The hash that this framework gave a composite attribute before Apple's rule was known.
+    ///
+    /// Stores that were made then have it in their metadata.
+    ///
+    /// - Parameters:
+    ///   - base: What all properties have.
+    ///   - allowsExternalStorage: Whether a large value may lie in a file of its own.
+    ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
+    ///   - elements: The elements with their hashes by the same rule.
+    /// - Returns: 32 bytes.
+    package static func formerComposite(
+        _ base: Base,
+        allowsExternalStorage: Bool,
+        preservesValueOnDeletion: Bool,
+        elements: [(name: String, hash: Data)]
+    ) -> Data {
+        attribute(base, 2100, allowsExternalStorage, preservesValueOnDeletion, elements: elements)
+    }
+
+    private static func attribute(
+        _ base: Base,
+        _ type: UInt,
+        _ allowsExternalStorage: Bool,
+        _ preservesValueOnDeletion: Bool,
+        elements: [(name: String, hash: Data)]
+    ) -> Data {
+        var message = base.hash
+        message.append(contentsOf: bytes(type))
+        if allowsExternalStorage { message.append(1) }
+        if preservesValueOnDeletion { message.append(1) }
+        for element in sorted(elements) { message.append(element.hash) }
+        return SHA2.sha256(message)
+    }
+
+    /// The hash of a relationship.
+    ///
+    /// - Parameters:
+    ///   - base: What all properties have.
+    ///   - destination: The name of the destination entity; empty for none.
+    ///   - inverse: The name of the inverse relationship; empty for none.
+    ///   - maxCount: The most objects; 0 for any number.
+    ///   - minCount: The fewest objects.
+    ///   - isOrdered: Whether the members have an order.
+    /// - Returns: 32 bytes.
+    package static func relationship(
+        _ base: Base,
+        destination: String,
+        inverse: String,
+        maxCount: Int,
+        minCount: Int,
+        isOrdered: Bool
+    ) -> Data {
+        var message = base.hash
+        message.append(contentsOf: destination.utf8)
+        message.append(contentsOf: inverse.utf8)
+        message.append(contentsOf: bytes(maxCount))
+        message.append(contentsOf: bytes(minCount))
+        if isOrdered { message.append(contentsOf: [1, 0]) }
+        return SHA2.sha256(message)
+    }
+
+    /// The hash of a property that no store keeps; it takes no part in an entity's.
+    package static func other(_ base: Base) -> Data { SHA2.sha256(base.hash) }
+
+    // MARK: - Entities
+
+    /// The hash of an entity.
+    ///
+    /// - Parameters:
+    ///   - name: Its name.
+    ///   - isAbstract: Whether it is abstract.
+    ///   - parent: The hash of its super-entity; `nil` for none.
+    ///   - properties: The stored properties with their hashes, inherited ones among them.
+    ///   - constraints: The uniqueness constraints that it declares itself.
+    ///   - modifier: The version hash modifier.
+    /// - Returns: 32 bytes.
+    package static func entity(
+        _ name: String,
+        isAbstract: Bool,
+        parent: Data?,
+        properties: [(name: String, hash: Data)],
+        constraints: [[String]],
+        modifier: String?
+    ) -> Data {
+        var message = Data(name.utf8)
+        message.append(isAbstract ? 1 : 0)
+        if let parent { message.append(parent) }
+        for property in sorted(properties) { message.append(property.hash) }
+        // In the order of their texts, whatever the model's order.
+        for constraint in constraints.map({ $0.joined(separator: ".") }).sorted(by: precedes) {
+            message.append(contentsOf: constraint.utf8)
+        }
+        message.append(contentsOf: (modifier ?? "").utf8)
+        return SHA2.sha256(message)
+    }
+
+    // MARK: - Pieces
+
+    /// The text of a derivation as it is hashed.
+    ///
+    /// Key paths that end in, or go through, a collection operator count as calls: `pages.@count` is `count:(pages)`.
+    /// Measured for `@count` only; the same form for other operators is an own choice.
+    package static func canonicalDerivation(_ text: String) -> String {
+        let text = text.trimmingCharacters(in: .whitespaces)
+        let parts = text.components(separatedBy: ".")
+        guard !text.contains("("), let index = parts.firstIndex(where: { $0.hasPrefix("@") }) else { return text }
+        let path = (parts[..<index] + parts[(index + 1)...]).joined(separator: ".")
+        return "\(parts[index].dropFirst()):(\(path))"
+    }
+
+    private static func sorted(_ hashes: [(name: String, hash: Data)]) -> [(name: String, hash: Data)] {
+        hashes.sorted { precedes($0.name, $1.name) }
+    }
+
+    /// Byte order, which for names beyond ASCII is not the order of `String`.
+    private static func precedes(_ left: String, _ right: String) -> Bool {
+        left.utf8.lexicographicallyPrecedes(right.utf8)
+    }
+
+    private static func bytes(_ value: some BinaryInteger) -> [UInt8] {
+        withUnsafeBytes(of: Int32(truncatingIfNeeded: value).littleEndian, Array.init)
+    }
+}
