@@ -252,6 +252,15 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         metadataState.withLock { $0.current.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = nil }
     }
 
+    /// Notes that rows which are copies of those of another store, up to these keys, are older than the history.
+    private func noteCopies(_ keys: [Int: Int64], _ mapping: SQLMapping) {
+        metadataState.withLock { state in
+            guard state.current.values[StoreMetadata.historyBaselineKey] != nil else { return }
+            state.current.values[StoreMetadata.historyBaselineKey] = HistoryBaseline(mapping, lastKeys: keys).lastKeys
+            state.isNew = true
+        }
+    }
+
     private func noteUnwrittenMetadata() { metadataState.withLock { $0.isNew = true } }
 
     // MARK: - Reading
@@ -335,6 +344,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
             try requireInUse()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
+            if let kept = changes.keptKeys { noteCopies(kept, file.mapping) }
             let transaction = SaveTransaction(changes, file, lease.connection)
             var hasWrittenMetadata = false
             do {

@@ -132,6 +132,8 @@ struct StoreCopier {
                 ]
             ).marked(.data)
         }
+        // Where its history begins.
+        (target.store as? SQLiteStore)?.adoptMetadata()
         return changes.inserted.map { ChangeMessage.Change(key: $0.key, layout: $0.layout, store: target) }
     }
 }
