@@ -58,14 +58,10 @@ extension NSManagedObjectContext {
         return nil
     }
 
-    /// Runs a fetch, and once more if a store was migrated meanwhile: one that was closed may have answered with nothing.
+    /// Runs a fetch, and once more if a store was migrated meanwhile.
     final func followingMoves<R>(_ fetch: () throws -> R) throws -> R {
         guard let coordinator else { return try fetch() }
-        while true {
-            let moves = coordinator.moves.load(ordering: .acquiring)
-            let result = Result { try fetch() }
-            if coordinator.moves.load(ordering: .acquiring) == moves { return try result.get() }
-        }
+        return try coordinator.followingMoves(fetch)
     }
 
     /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.

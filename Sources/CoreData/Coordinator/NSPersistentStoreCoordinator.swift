@@ -182,6 +182,17 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         moves.add(1, ordering: .releasing)
     }
 
+    /// Runs a read of open stores, and once more if one was migrated meanwhile.
+    ///
+    /// That one was closed, and may have answered with nothing.
+    func followingMoves<R>(_ read: () throws -> R) throws -> R {
+        while true {
+            let before = moves.load(ordering: .acquiring)
+            let result = Result { try read() }
+            if moves.load(ordering: .acquiring) == before { return try result.get() }
+        }
+    }
+
     func take(_ entry: OpenStore) {
         entry.noteRemoval()
         state.withLock { state in state.open.removeAll { $0 === entry } }
