@@ -152,14 +152,18 @@ final class KeyBlocks: Sendable {
 
     /// The highest key of a hierarchy that may have been given so far, and 0 if none was.
     ///
-    /// - Returns: `nil` if the store does not hold the hierarchy.
+    /// - Returns: `nil` if the store does not hold the hierarchy, and for a role that may not look at the sequence.
     func last(root: Int, _ connection: Connection) throws -> Int64? {
         guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else { return nil }
         let found = try connection.query(
-            "SELECT pg_catalog.pg_sequence_last_value($1::text::regclass)",
+            """
+            SELECT CASE WHEN pg_catalog.has_sequence_privilege($1::text::regclass, 'USAGE, SELECT')
+            THEN COALESCE(pg_catalog.pg_sequence_last_value($1::text::regclass), 0) END
+            """,
             [.text(PostgreSQLSchema.sequence(table).description)]
         )
-        guard let number = found.firstInt64 else { return 0 }
+        guard let number = found.firstInt64 else { return nil }
+        guard number > 0 else { return 0 }
         return KeyTimeline.key(number, connection.timeline ?? 1) + Int64(PostgreSQLSchema.keyBlock) - 1
     }
 
