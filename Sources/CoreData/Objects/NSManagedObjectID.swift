@@ -215,7 +215,7 @@ final class ObjectIDTable: Sendable {
 
     /// Lets all IDs lead to those of the store that takes this one's place, where the rows have the same keys.
     ///
-    /// - Complexity: O(number of IDs that somebody holds).
+    /// - Complexity: O(number of IDs that are held).
     func lead(to store: OpenStore) {
         state.withLock { state in
             state.successor = store

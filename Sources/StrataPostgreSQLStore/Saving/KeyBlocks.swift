@@ -185,7 +185,7 @@ final class KeyBlocks: Sendable {
             guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else {
                 continue
             }
-            if let last = try last(root: root, connection), last > 0 {
+            if let given = try last(root: root, connection), given > 0 {
                 throw StoreChanges.givenKeys(of: entity.layout.name, at: pool.target.place)
             }
             // Others may draw at the same time, so the sequence is never set.

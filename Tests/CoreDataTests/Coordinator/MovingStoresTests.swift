@@ -176,7 +176,7 @@ struct MovingStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `whoever is told of a migration sees each object once, and saves to the new store`(
+    func `observers of a migration see each object once, and contexts save to the new store`(
         _ kind: StoreKind
     )
         async throws

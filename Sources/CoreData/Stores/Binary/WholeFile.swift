@@ -28,7 +28,7 @@ enum WholeFile {
             if replaces {
                 guard rename(new.path, url.path) == 0 else { throw failure(errno, url) }
             } else {
-                // Unlike a new name, another name takes no file's place.
+                // Unlike `rename`, it fails if there is a file.
                 guard link(new.path, url.path) == 0 else { throw failure(errno, url) }
                 try? FileManager.default.removeItem(at: new)
             }

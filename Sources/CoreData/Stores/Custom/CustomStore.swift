@@ -62,7 +62,7 @@ extension CustomStore {
     package func retire(_ body: () throws -> Void) throws {
         try turn.take {
             try body()
-            // Who has waited for the turn is refused.
+            // A call that has waited for the turn is refused.
             names.entry = nil
         }
     }
@@ -169,7 +169,7 @@ extension CustomStore {
         StoreReference(uriText: text).map { names.table.key(of: $0, nil, in: layout) }
     }
 
-    /// As ``key(fromURIText:of:)``, but `nil` for an object that nobody has asked for.
+    /// As ``key(fromURIText:of:)``, but `nil` for an object that was never asked for.
     func knownKey(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
         StoreReference(uriText: text).flatMap { names.table.knownKey(of: $0, in: layout) }
     }
