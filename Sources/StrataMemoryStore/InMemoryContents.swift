@@ -56,6 +56,9 @@ package struct InMemoryContents: Sendable {
         return first..<(first + Int64(count))
     }
 
+    /// The highest key that was given in a hierarchy; 0 if none was.
+    package func lastKey(_ root: Int) -> Int64 { lastKeys[root, default: 0] }
+
     // MARK: - Relationships
 
     /// The members of a to-many relationship: by key, or in their order if it is ordered.
@@ -261,6 +264,7 @@ package struct InMemoryContents: Sendable {
     package mutating func apply(_ changes: StoreChanges, derives: Bool = true) -> StoreSaveResult {
         var result = StoreSaveResult()
         var permanent = KeyMap<Int64>()
+        for (root, key) in changes.keptKeys ?? [:] { lastKeys[root] = max(lastKeys[root, default: 0], key) }
         for row in changes.inserted {
             let key = row.key > 0 ? row.key : reserve(1, row.layout.rootNumber).lowerBound
             if row.key < 0 { permanent.set(key, for: row.key) }

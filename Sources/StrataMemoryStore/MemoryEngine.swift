@@ -38,13 +38,16 @@ package final class MemoryEngine: InMemoryRows {
 
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         // Keys that were reserved beside a batch would be given once more when that replaces the contents.
-        try turn.takeAlone {
-            contents.withLock { contents in
-                var result: [Int: [Range<Int64>]] = [:]
-                for (root, count) in counts { result[root] = [contents.reserve(count, root)] }
-                return result
-            }
+        try writing { contents in
+            var result: [Int: [Range<Int64>]] = [:]
+            for (root, count) in counts { result[root] = [contents.reserve(count, root)] }
+            return result
         }
+    }
+
+    package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
+        let contents = snapshot
+        return Dictionary(uniqueKeysWithValues: roots.map { ($0, contents.lastKey($0)) })
     }
 
     package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {

@@ -200,11 +200,24 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         let database = try openDatabase()
-        return try PostgreSQLBoundary.run(.saving, database.place) {
+        // One that draws keys from a store which has moved elsewhere would get what is given there as well.
+        return try writing(database) {
             try database.pool.withConnection { connection in
+                try requireNotRetired()
                 var result: [Int: [Range<Int64>]] = [:]
                 for (root, count) in counts { result[root] = try database.keys.reserve(count, root: root, connection) }
                 return result
+            }
+        }
+    }
+
+    package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
+        let database = try openDatabase()
+        return try PostgreSQLBoundary.run(.reading, place) {
+            try database.pool.withConnection { connection in
+                var last: [Int: Int64] = [:]
+                for root in roots { last[root] = try database.keys.last(root: root, connection) }
+                return last
             }
         }
     }
@@ -216,6 +229,11 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         defer { OperationTally.stopTiming(start) }
         let identifier = UUID.random()
         defer { followHistory(of: database) }
+        if let kept = changes.keptKeys {
+            try PostgreSQLBoundary.run(.saving, place) {
+                try database.pool.withConnection { try database.keys.take(over: kept, changes.inserted, $0) }
+            }
+        }
         return try writing(database) {
             try database.writing(requireNotRetired) { connection in
                 var keys = try database.keys(for: changes.inserted, connection)

@@ -47,6 +47,39 @@ struct KeyAllocation {
         throw SQLiteBoundary.damaged(nil, "Z_PRIMARYKEY has no row for entity \(root.layout.name).")
     }
 
+    /// The highest keys that were given so far, by the number of the root entity in the model.
+    func last(_ roots: [Int], _ connection: Connection) throws -> [Int: Int64] {
+        var last: [Int: Int64] = [:]
+        let statement = try connection.statement("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = ?")
+        for root in roots {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            try statement.bind(entity.number, at: 1)
+            if try statement.step() { last[root] = statement[0].optionalInt64 ?? 0 }
+            statement.reset()
+        }
+        return last
+    }
+
+    /// Lets the counters go on behind keys that copies of another store's rows bring along.
+    ///
+    /// - Parameters:
+    ///   - keys: The highest of these keys, by the number of the root entity in the model.
+    ///   - place: Where the store is.
+    ///   - connection: Where a write transaction is open.
+    /// - Throws: `persistentStoreOperation` (134070) if the store has given keys itself.
+    func take(over keys: [Int: Int64], _ place: String, _ connection: Connection) throws {
+        let statement = try connection.statement(
+            "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ? AND IFNULL(Z_MAX, 0) = 0"
+        )
+        for (root, key) in keys where key > 0 {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            try statement.bind(key, at: 1)
+            try statement.bind(entity.number, at: 2)
+            try statement.run()
+            guard connection.changeCount > 0 else { throw StoreChanges.givenKeys(of: entity.layout.name, at: place) }
+        }
+    }
+
     private func addCounter(_ root: EntityMapping, _ connection: Connection) throws {
         let statement = try connection.statement(
             "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, 0, 0)"

@@ -147,8 +147,14 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         // Nobody writes through this engine if it is read-only. A database in memory has a single connection, so a
         // writer would keep the body from reading.
         guard !isReadOnly, case .file = file.pool.location else {
-            try body()
-            return isRetired.store(true, ordering: .releasing)
+            // Before, so that nothing is written once it was copied.
+            isRetired.store(true, ordering: .releasing)
+            do {
+                return try body()
+            } catch {
+                isRetired.store(false, ordering: .releasing)
+                throw error
+            }
         }
         try SQLiteBoundary.run(.saving, file.url) {
             try file.pool.write { _ in
@@ -246,6 +252,15 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         metadataState.withLock { $0.current.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = nil }
     }
 
+    /// Notes that rows which are copies of those of another store, up to these keys, are older than the history.
+    private func noteCopies(_ keys: [Int: Int64], _ mapping: SQLMapping) {
+        metadataState.withLock { state in
+            guard state.current.values[StoreMetadata.historyBaselineKey] != nil else { return }
+            state.current.values[StoreMetadata.historyBaselineKey] = HistoryBaseline(mapping, lastKeys: keys).lastKeys
+            state.isNew = true
+        }
+    }
+
     private func noteUnwrittenMetadata() { metadataState.withLock { $0.isNew = true } }
 
     // MARK: - Reading
@@ -299,9 +314,17 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         let file = try openFile()
         return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
             try file.pool.write { connection in
+                try requireInUse()
                 try file.modelGuard.requireSame(connection)
                 return try KeyAllocation(file.mapping).reserve(counts, connection).mapValues { [$0] }
             }
+        }
+    }
+
+    package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
+        let file = try openFile()
+        return try SQLiteBoundary.run(.reading, file.url) {
+            try file.pool.read { connection in try KeyAllocation(file.mapping).last(roots, connection) }
         }
     }
 
@@ -321,6 +344,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
             try requireInUse()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
+            if let kept = changes.keptKeys { noteCopies(kept, file.mapping) }
             let transaction = SaveTransaction(changes, file, lease.connection)
             var hasWrittenMetadata = false
             do {

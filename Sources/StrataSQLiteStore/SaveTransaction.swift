@@ -93,6 +93,7 @@ final class SaveTransaction {
 
     private func allocateKeys() throws {
         let inserted = changes.inserted
+        if let kept = changes.keptKeys { try KeyAllocation(mapping).take(over: kept, file.url.path, connection) }
         // By the number of the root, in arrays, as each row asks.
         var counts = [Int](repeating: 0, count: mapping.schema.entities.count + 1)
         for row in inserted where row.key < 0 { counts[row.layout.rootNumber] += 1 }

@@ -45,9 +45,28 @@ extension NSManagedObjectContext {
             if let row = object.current, isNewestInTree(row) { return row }
             return try parentRow(of: object)
         }
-        guard object.key > 0, let store = store(at: object.storeIndex), store.isOpen else { return nil }
+        guard object.key > 0, let store = storeToRead(at: object.storeIndex) else { return nil }
         if let row = object.heldRow, isNewest(row, storeIndex: object.storeIndex) { return object.current }
         return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
+    }
+
+    /// The store at an index, unless it was removed.
+    ///
+    /// A version of a store that was migrated since is there: to read it may throw, but its rows have not gone.
+    final func storeToRead(at storeIndex: Int32) -> OpenStore? {
+        while let store = store(at: storeIndex) {
+            if store.isOpen { return store }
+            // Another one has just taken its place.
+            if store.hasMoved { continue }
+            return store.base.successor == nil ? nil : store
+        }
+        return nil
+    }
+
+    /// Runs a fetch, and once more if a store was migrated meanwhile.
+    final func followingMoves<R>(_ fetch: () throws -> R) throws -> R {
+        guard let coordinator else { return try fetch() }
+        return try coordinator.followingMoves(fetch)
     }
 
     /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.
@@ -87,7 +106,7 @@ extension NSManagedObjectContext {
         defer { store.cache.endRead(read) }
         // A store of one's own is told who asks.
         let found = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
-            try store.reader.row(forKey: key, in: layout)
+            try store.reading { try $0.row(forKey: key, in: layout) }
         }
         guard var row = found else { return nil }
         #if FaultPoints
@@ -117,7 +136,9 @@ extension NSManagedObjectContext {
         let store = try seen(store)
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        var rows = try ConfinementScope.enter(self) { try store.reader.rows(forKeys: keys, in: layout) }
+        var rows = try ConfinementScope.enter(self) {
+            try store.reading { try $0.rows(forKeys: keys, in: layout) }
+        }
         store.offer(&rows, root: layout.rootNumber, read: read)
         return rows
     }
@@ -132,7 +153,9 @@ extension NSManagedObjectContext {
         let store = try seen(store)
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        var found = try ConfinementScope.enter(self) { try store.reader.memberships(of: slot, ownedBy: owners) }
+        var found = try ConfinementScope.enter(self) {
+            try store.reading { try $0.memberships(of: slot, ownedBy: owners) }
+        }
         store.offer(&found.rows, root: memberRoot, read: read)
         return found
     }
@@ -141,7 +164,12 @@ extension NSManagedObjectContext {
     final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
         let storeIndex = store.index
         // Rows of a version that a hook has unpinned meanwhile are not what the context sees.
-        guard store === self.store(at: Int32(storeIndex)) else { return }
+        guard store === self.store(at: Int32(storeIndex)) else {
+            // Nor are those of a store that was migrated meanwhile. Faults may hold them, as the next fetch has to know.
+            guard store.hasMoved else { return }
+            rowsInAdvance.reserve(storeIndex: storeIndex)
+            return rowsInAdvance.note(Prefetch(store, commits), storeIndex: storeIndex)
+        }
         rowsInAdvance.reserve(storeIndex: storeIndex)
         guard !rowsInAdvance.prefetches[storeIndex].began(at: commits) else { return }
         if rowsInAdvance.prefetches[storeIndex].hasBegun {

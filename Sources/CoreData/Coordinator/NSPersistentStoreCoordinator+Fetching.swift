@@ -7,7 +7,7 @@ extension NSPersistentStoreCoordinator {
     func openStores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
         let stores = openStores.filter { open in
             plan.entityNumbers.contains { open.entityNumbers.contains($0) }
-                && (affected?.contains { $0 === open.store } ?? true)
+                && (affected?.contains { open.isMeant(by: $0) } ?? true)
         }
         guard stores.isEmpty, affected == nil else { return stores }
         throw FetchPlanner.refused(

@@ -93,12 +93,13 @@ extension NSPersistentStoreCoordinator {
         return store
     }
 
-    /// Opens a store that nobody else knows yet.
+    /// Opens a store that nobody else knows yet; one that shall take the place of `former` if that is not `nil`.
     private func open(
         _ type: String,
         _ configuration: String?,
         _ url: URL,
-        _ options: [AnyHashable: Any]?
+        _ options: [AnyHashable: Any]?,
+        replacing former: OpenStore? = nil
     ) throws -> OpenStore {
         if isClosed { throw closedError }
         let storeClass = try StoreTypes.required(type)
@@ -118,7 +119,8 @@ extension NSPersistentStoreCoordinator {
             {
                 throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
             }
-            let made = makeEntry(store, try store.rows, entityNumbers: Set(entities.map(\.entityNumber)))
+            let numbers = Set(entities.map(\.entityNumber))
+            let made = makeEntry(store, try store.rows, entityNumbers: numbers, replacing: former)
             entry = made
             try made.custom?.open(as: made)
             try (store as? any EngineStore)?.open()
@@ -256,9 +258,18 @@ extension NSPersistentStoreCoordinator {
 
     /// Copies all objects of a store into a new one, which takes the old one's place in this coordinator.
     ///
-    /// The old store's file stays as it is. The new store has a UUID of its own, so IDs of the old one are not valid for it.
-    /// Fetches see the old store's objects until all are copied, and then the new one's; saves wait meanwhile, and those of the
-    /// old store's objects fail then.
+    /// The old store's file stays as it is. The new store has a UUID of its own, so objects have other IDs there.
+    ///
+    /// Contexts of this coordinator, children included, go on with the objects that they have, be they faults, read,
+    /// changed, deleted, or new. Rows keep their keys and versions, so that a later save writes to the new store, and
+    /// finds a conflict exactly if it would have found one before. IDs of the old store that were captured lead to the
+    /// new ones as long as the process runs, and so does ``managedObjectID(forURIRepresentation:)``. Another process,
+    /// and another coordinator, know nothing of that.
+    ///
+    /// Fetches see the old store's objects until all are copied, and then the new one's. Saves wait meanwhile, and go to
+    /// the new store. Batches that have waited throw `persistentStoreOperation` (134070) and have written nothing. Reads
+    /// of a version of the old store, to which a context was pinned, throw 134070 until the context is pinned anew, or
+    /// moves on by a save.
     ///
     /// ```swift
     /// for store in coordinator.persistentStores {
@@ -268,7 +279,8 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - store: A store of this coordinator.
-    ///   - storeURL: Where the new store is made. A store may be there, but no object in it.
+    ///   - storeURL: Where the new store is made. A store may be there, but it must never have had an object, as keys would
+    ///     be given twice.
     ///   - options: Options for the new store.
     ///   - storeType: The type of the new store.
     /// - Returns: The new store.
@@ -289,7 +301,7 @@ extension NSPersistentStoreCoordinator {
         }
         let hadFile = FileManager.default.fileExists(atPath: storeURL.path)
         let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
-        let target = try open(storeType.rawValue, configuration, storeURL, options)
+        let target = try open(storeType.rawValue, configuration, storeURL, options, replacing: source)
         var copied: [ChangeMessage.Change] = []
         do {
             let copier = StoreCopier(model: frozenModel, from: source, to: target)
@@ -301,11 +313,14 @@ extension NSPersistentStoreCoordinator {
                 replace(source, with: target)
             }
         } catch {
-            // Nothing of a database is removed that was there before.
-            let isNew = target.rows.wasMade ?? !hadFile
-            close(target)
-            if isNew { StoreTypes.wholeStoreClass(storeType.rawValue)?.discardStore(at: storeURL) }
-            throw error
+            // Once the new store is in use, it does not matter how the old one lets go of its locks.
+            if source.successor == nil {
+                // Nothing of a database is removed that was there before.
+                let isNew = target.rows.wasMade ?? !hadFile
+                close(target)
+                if isNew { StoreTypes.wholeStoreClass(storeType.rawValue)?.discardStore(at: storeURL) }
+                throw error
+            }
         }
         leave(store)
         close(source)

@@ -31,12 +31,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         /// A removed store keeps its index, so that its objects never mean another store's and still have IDs.
         var opened: [OpenStore] = []
         var open: [OpenStore] = []
+        /// The stores that were migrated, and have another one at their index: reads and IDs may still refer to them.
+        var replaced: [OpenStore] = []
         var followers: [FollowerBox] = []
         var errorHandler: (@Sendable (any Error, String) -> Void)?
         var rowCacheLimit = RowCache.defaultLimit
     }
 
     private let state = Mutex(State())
+    /// How many stores were migrated: a read beside which the number has grown may have met one that was closed.
+    let moves = Atomic(0)
     /// Who is told what is done.
     let instrumentation = Instrumentation()
     /// What is under way, and whether more may come.
@@ -130,17 +134,30 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     // MARK: - Adding and removing entries
 
     /// Gives a store its place, before anybody can use it.
-    func makeEntry(_ store: NSPersistentStore, _ rows: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - rows: What answers for it.
+    ///   - entityNumbers: The numbers of the entities that it holds.
+    ///   - former: The store whose place it shall take by ``replace(_:with:)``; `nil` for a place of its own.
+    /// - Returns: What contexts share of it.
+    func makeEntry(
+        _ store: NSPersistentStore,
+        _ rows: any RowStore,
+        entityNumbers: Set<Int>,
+        replacing former: OpenStore? = nil
+    ) -> OpenStore {
         state.withLock { state in
             let entry = OpenStore(
                 store: store,
                 rows,
                 owner: self,
-                index: state.opened.count,
-                entityNumbers: entityNumbers
+                index: former?.index ?? state.opened.count,
+                entityNumbers: entityNumbers,
+                replacing: former
             )
             entry.cache.limit = state.rowCacheLimit
-            state.opened.append(entry)
+            if former == nil { state.opened.append(entry) }
             return entry
         }
     }
@@ -149,11 +166,30 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         state.withLock { state in state.open.append(entry) }
     }
 
-    /// Puts a store into another's place.
+    /// Puts a store into the place of another one, whose rows it has under the same keys and in the same versions.
+    ///
+    /// Contexts go on with the objects that they have. A read from the old store finds the new one when it ends.
     func replace(_ old: OpenStore, with new: OpenStore) {
-        old.noteRemoval()
+        old.giveWay(to: new)
         state.withLock { state in
+            state.replaced.append(old)
+            state.opened[old.index] = new
             if let place = state.open.firstIndex(where: { $0 === old }) { state.open[place] = new }
+        }
+        old.noteRemoval()
+        // What the new store computes itself, such as the time of a change, may differ.
+        new.cache.removeAll()
+        moves.add(1, ordering: .releasing)
+    }
+
+    /// Runs a read of open stores, and once more if one was migrated meanwhile.
+    ///
+    /// That one was closed, and may have answered with nothing.
+    func followingMoves<R>(_ read: () throws -> R) throws -> R {
+        while true {
+            let before = moves.load(ordering: .acquiring)
+            let result = Result { try read() }
+            if moves.load(ordering: .acquiring) == before { return try result.get() }
         }
     }
 
@@ -330,7 +366,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///
     /// - Parameter url: What ``NSManagedObjectID/uriRepresentation()`` has given.
     /// - Returns: `nil` for a store or an entity that the coordinator does not have, and for a temporary ID of another
-    ///   process. A row need not exist.
+    ///   process. A row need not exist. For a store that this coordinator has migrated, the ID in the store that has
+    ///   taken its place.
     open func managedObjectID(forURIRepresentation url: URL) -> NSManagedObjectID? {
         managedObjectID(for: url.absoluteString)
     }
@@ -361,11 +398,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             guard let uuid = UUID(uuidString: String(parts[2].dropFirst())) else { return nil }
             return TemporaryIDs.id(uuid: uuid)
         }
-        guard kind == "p", let store = openStores.first(where: { $0.store.identifier == parts[0] }),
-            store.entityNumbers.contains(entity.entityNumber),
+        guard kind == "p", let store = namedStore(parts[0]), store.entityNumbers.contains(entity.entityNumber),
             let key = store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
         else { return nil }
-        return store.ids.id(key: key, layout: entity.layout, store: store)
+        return store.latest.ids.id(key: key, layout: entity.layout, store: store.latest)
+    }
+
+    /// The open store with a UUID, or else one that was migrated.
+    private func namedStore(_ uuid: Substring) -> OpenStore? {
+        if let open = openStores.first(where: { $0.store.identifier == uuid }) { return open }
+        return state.withLock { $0.replaced }.last { $0.store.identifier == uuid && $0.latest.isOpen }
     }
 }
 

@@ -19,7 +19,10 @@ package final class OpenStore: Sendable {
     let version: Int
     /// The coordinator that opened the store.
     let owner: ObjectIdentifier
-    package let cache = RowCache()
+    /// The newest rows.
+    ///
+    /// A store that takes another's place has that one's cache, so that its counts go on.
+    package let cache: RowCache
     let ids: ObjectIDTable
     /// The position among all stores that the coordinator ever had, by which contexts tell objects of different stores.
     let index: Int
@@ -30,7 +33,12 @@ package final class OpenStore: Sendable {
     let number: Int
     /// The UUID that the number was taken for; `nil` if it was not taken for one.
     private let uuid: String?
+    private let holdsNumber = Atomic(true)
     private let open = Atomic(true)
+    /// See ``successor``.
+    private let place = AtomicLazyReference<OpenStore>()
+    /// The stores in whose place this one is, as the public API shows them.
+    private let formerStores: [NSPersistentStore]
     /// The numbers of the entities that the store's configuration holds.
     let entityNumbers: Set<Int>
 
@@ -75,6 +83,49 @@ package final class OpenStore: Sendable {
     /// Tells that the store was removed.
     func noteRemoval() { open.store(false, ordering: .releasing) }
 
+    // MARK: - Migrating
+
+    /// The store that has taken this one's place, with the same index, and with the same keys and versions of rows;
+    /// `nil` unless this one was migrated.
+    ///
+    /// It is there before this one is closed.
+    var successor: OpenStore? { place.load() }
+
+    /// The store that has the objects now: this one unless it was migrated.
+    var latest: OpenStore {
+        guard var latest = successor else { return self }
+        while let next = latest.successor { latest = next }
+        return latest
+    }
+
+    /// Whether the coordinator has another store at this one's index.
+    var hasMoved: Bool { newest == nil && !open.load(ordering: .acquiring) && successor != nil }
+
+    /// Lets another store go on with the objects of this one: IDs lead there.
+    func giveWay(to new: OpenStore) {
+        _ = place.storeIfNil(new)
+        ids.lead(to: new)
+        releaseNumber()
+    }
+
+    /// Whether a request that names a store means this one, which may have taken that one's place.
+    func isMeant(by store: NSPersistentStore) -> Bool {
+        self.store === store || formerStores.contains { $0 === store }
+    }
+
+    /// Reads rows by their keys.
+    ///
+    /// If the store is migrated meanwhile, the one in its place is asked: this one may be closed by now, and have
+    /// answered with nothing.
+    func reading<R>(_ body: (any RowSource) throws -> R) throws -> R {
+        guard newest == nil else { return try body(reader) }
+        while true {
+            let store = latest
+            let result = Result { try body(store.reader) }
+            if store.successor == nil { return try result.get() }
+        }
+    }
+
     private static let lastVersion = Atomic<Int>(0)
 
     init(
@@ -82,7 +133,8 @@ package final class OpenStore: Sendable {
         _ rows: any RowStore,
         owner: NSPersistentStoreCoordinator,
         index: Int,
-        entityNumbers: Set<Int>
+        entityNumbers: Set<Int>,
+        replacing former: OpenStore? = nil
     ) {
         self.store = store
         self.rows = rows
@@ -91,16 +143,24 @@ package final class OpenStore: Sendable {
         newest = nil
         version = 0
         ids = ObjectIDTable()
+        cache = former?.cache ?? RowCache()
+        formerStores = former.map { $0.formerStores + [$0.store] } ?? []
         self.owner = ObjectIdentifier(owner)
         self.index = index
         self.entityNumbers = entityNumbers
-        number = custom == nil ? StoreNumbers.take(store.identifier ?? "") : StoreNumbers.next()
         uuid = custom == nil ? store.identifier ?? "" : nil
+        number =
+            uuid.map { uuid in
+                former.map { StoreNumbers.inherit($0.number, by: uuid, from: $0.uuid) } ?? StoreNumbers.take(uuid)
+            } ?? StoreNumbers.next()
         seenCommitsOfOthers = Atomic(rows.commitsOfOthers)
     }
 
-    deinit {
-        if let uuid { StoreNumbers.release(uuid) }
+    deinit { releaseNumber() }
+
+    private func releaseNumber() {
+        guard let uuid, holdsNumber.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        StoreNumbers.release(uuid)
     }
 
     /// One version of a store: the same objects under the same IDs, with rows of its own.
@@ -113,6 +173,8 @@ package final class OpenStore: Sendable {
         uuid = nil
         version = Self.lastVersion.add(1, ordering: .relaxed).newValue
         ids = base.ids
+        cache = RowCache()
+        formerStores = base.formerStores
         owner = base.owner
         index = base.index
         number = base.number
@@ -145,6 +207,19 @@ private enum StoreNumbers {
             let number = state.held[uuid]?.number ?? state.next()
             state.held[uuid, default: (number, 0)].count += 1
             return number
+        }
+    }
+
+    /// The number of the store with a UUID that takes the place of another in a coordinator.
+    ///
+    /// It is the number of that one, as what was resolved before names its objects by it, unless other coordinators have
+    /// either of the two open.
+    static func inherit(_ number: Int, by uuid: String, from former: String?) -> Int {
+        state.withLock { state in
+            let isShared = former.flatMap { state.held[$0]?.count }.map { $0 > 1 } ?? false
+            let taken = state.held[uuid]?.number ?? (isShared ? state.next() : number)
+            state.held[uuid, default: (taken, 0)].count += 1
+            return taken
         }
     }
 
@@ -223,7 +298,11 @@ extension OpenStore {
 
     /// The key that a URI means.
     func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
-        if let custom { return custom.key(fromURIText: text, of: layout) }
+        if let custom {
+            // One that was migrated names no more objects, as the one in its place gives keys as well.
+            return successor == nil
+                ? custom.key(fromURIText: text, of: layout) : custom.knownKey(fromURIText: text, of: layout)
+        }
         return Int64(text).flatMap { $0 > 0 ? $0 : nil }
     }
 }

@@ -4,7 +4,8 @@ import StrataSQLiteStore
 
 /// Copies all rows and relationships of one store into another, empty one.
 ///
-/// Keys are given anew.
+/// Rows keep their keys and versions, so that contexts go on with the objects that they have, and saves find the same
+/// conflicts.
 struct StoreCopier {
     private let model: FrozenModel
     private let source: OpenStore
@@ -66,15 +67,22 @@ struct StoreCopier {
     /// - Throws: Errors of either store, and `persistentStoreOperation` (134070) if the target refuses a row.
     func copy() throws -> [ChangeMessage.Change] {
         var changes = StoreChanges()
-        var temporary: [Int: KeyMap<Int64>] = [:]
+        /// The keys in the target by those in the source, by the number of the root entity.
+        var copied: [Int: KeyMap<Int64>] = [:]
         var owners: [(old: ObjectReference, new: ObjectReference, layout: EntityLayout)] = []
+        let roots = roots
+        // Keys that were given and have no row are those of objects that are not saved yet, or were deleted.
+        var lastKeys = try source.rows.lastKeys(roots.map(\.number))
         for root in roots {
             var keys = KeyMap<Int64>()
             for row in try source.rows.rows(for: plan(root)) {
                 let copy = row.copy()
-                copy.setKey(TemporaryIDs.nextKey())
-                copy.setVersion(0)
+                // Only a damaged file has other keys, which mean unsaved objects elsewhere.
+                if row.key <= 0 { copy.setKey(TemporaryIDs.nextKey()) }
+                // The target writes the version after that. Below 0 a damaged file may have anything.
+                copy.setVersion(max(row.version, 0) - 1)
                 keys.set(copy.key, for: row.key)
+                lastKeys[root.number] = max(lastKeys[root.number] ?? 0, row.key)
                 owners.append(
                     (
                         ObjectReference(key: row.key, entity: row.layout.number),
@@ -83,11 +91,11 @@ struct StoreCopier {
                 )
                 changes.inserted.append(copy)
             }
-            temporary[root.number] = keys
+            copied[root.number] = keys
         }
         func mapped(_ reference: ObjectReference) -> ObjectReference? {
             let root = model.layouts[reference.entity - 1].rootNumber
-            return temporary[root]?[reference.key].map { ObjectReference(key: $0, entity: reference.entity) }
+            return copied[root]?[reference.key].map { ObjectReference(key: $0, entity: reference.entity) }
         }
         for row in changes.inserted {
             for slot in row.layout.referenceSlots {
@@ -113,6 +121,7 @@ struct StoreCopier {
                 )
             }
         }
+        changes.keptKeys = lastKeys
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
             throw CocoaError(
@@ -123,6 +132,8 @@ struct StoreCopier {
                 ]
             ).marked(.data)
         }
+        // Where its history begins.
+        (target.store as? SQLiteStore)?.adoptMetadata()
         return changes.inserted.map { ChangeMessage.Change(key: $0.key, layout: $0.layout, store: target) }
     }
 }

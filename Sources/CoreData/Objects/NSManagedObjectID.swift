@@ -11,7 +11,8 @@ import Synchronization
 ///
 /// The ID of an unsaved object is temporary. A save that reaches the store, or ``NSManagedObjectContext/obtainPermanentIDs(for:)``, gives
 /// the object another ID, which is permanent. Beyond Apple, a temporary ID that was captured before *leads to* the permanent one as long as
-/// the process runs: contexts, predicates and merges find the object by it.
+/// the process runs: contexts, predicates and merges find the object by it. So does an ID of a store that the coordinator has migrated
+/// (``NSPersistentStoreCoordinator/migratePersistentStore(_:to:options:type:)``): the object has another one, of the new store.
 ///
 /// IDs of different coordinators are never equal; compare their ``uriRepresentation()``.
 ///
@@ -159,9 +160,11 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// Lets the ID lead to the one that the object has from now on.
     ///
     /// Only the first call counts. For a temporary ID, the save that wrote the row calls this before anyone can look the row up.
+    /// A permanent one leads to another when its store is migrated.
     func lead(to next: NSManagedObjectID) {
         guard next !== self else { return }
-        if ownStore == nil { next.formerKey.store(ownKey, ordering: .releasing) }
+        let former = temporaryKey
+        if former != 0 { next.formerKey.store(former, ordering: .releasing) }
         _ = successor.storeIfNil(next)
         Self.promotions.add(1, ordering: .releasing)
     }
@@ -206,9 +209,26 @@ final class ObjectIDTable: Sendable {
         var tables: [Int: ObjectTable<NSManagedObjectID>] = [:]
         var count = 0
         var sweepAt = 4096
+        /// The store that has taken the place of the one with these IDs.
+        var successor: OpenStore?
     }
 
     private let state = Mutex(State())
+
+    /// Lets all IDs lead to those of the store that takes this one's place, where the rows have the same keys.
+    ///
+    /// - Complexity: O(number of IDs that are held).
+    func lead(to store: OpenStore) {
+        state.withLock { state in
+            state.successor = store
+            for table in state.tables.values {
+                table.forEach { $0.lead(to: store.ids.id(key: $0.tableKey, layout: $0.layout, store: store)) }
+            }
+            // IDs hold what they lead to by themselves.
+            state.tables = [:]
+            state.count = 0
+        }
+    }
 
     /// The ID of a row, made if nobody holds it.
     ///
@@ -218,12 +238,17 @@ final class ObjectIDTable: Sendable {
     ///   - store: The store of the row.
     /// - Returns: The ID.
     func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
-        state.withLock { state in
-            if let id = state.tables[layout.rootNumber]?[key] { return id }
+        let (known, successor): (NSManagedObjectID?, OpenStore?) = state.withLock { state in
+            if let successor = state.successor { return (nil, successor) }
+            if let id = state.tables[layout.rootNumber]?[key] { return (id, nil) }
             let id = NSManagedObjectID(layout: layout, key: key, store: store.base)
             state.file(id)
-            return id
+            return (id, nil)
         }
+        if let known { return known }
+        // A store that has moved gives no IDs any more.
+        let next = successor ?? store
+        return next.ids.id(key: key, layout: layout, store: next)
     }
 
     /// Lets the temporary ID of an object lead to the ID of the row that the object has now.

@@ -148,6 +148,57 @@ final class KeyBlocks: Sendable {
         }
     }
 
+    // MARK: - Copies of other stores
+
+    /// The highest key of a hierarchy that may have been given so far, and 0 if none was.
+    ///
+    /// - Returns: `nil` if the store does not hold the hierarchy, and for a role that may not look at the sequence.
+    func last(root: Int, _ connection: Connection) throws -> Int64? {
+        guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else { return nil }
+        let found = try connection.query(
+            """
+            SELECT CASE WHEN pg_catalog.has_sequence_privilege($1::text::regclass, 'USAGE, SELECT')
+            THEN COALESCE(pg_catalog.pg_sequence_last_value($1::text::regclass), 0) END
+            """,
+            [.text(PostgreSQLSchema.sequence(table).description)]
+        )
+        guard let number = found.firstInt64 else { return nil }
+        guard number > 0 else { return 0 }
+        return KeyTimeline.key(number, connection.timeline ?? 1) + Int64(PostgreSQLSchema.keyBlock) - 1
+    }
+
+    /// Lets the sequences go on behind keys that copies of another store's rows bring along.
+    ///
+    /// - Parameters:
+    ///   - keys: The highest of these keys, by the number of the root entity in the model.
+    ///   - rows: The copies, whose keys may be of other timelines.
+    ///   - connection: Where no transaction is open.
+    /// - Throws: `persistentStoreOperation` (134070) if keys of one of the hierarchies were given before.
+    func take(over keys: [Int: Int64], _ rows: [Row], _ connection: Connection) throws {
+        var numbers = keys.mapValues { KeyTimeline.number($0) }
+        for row in rows where row.key > 0 {
+            let root = row.layout.rootNumber
+            numbers[root] = max(numbers[root] ?? 0, KeyTimeline.number(row.key))
+        }
+        let size = Int64(PostgreSQLSchema.keyBlock)
+        for (root, number) in numbers where number > 0 {
+            guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else {
+                continue
+            }
+            if let given = try last(root: root, connection), given > 0 {
+                throw StoreChanges.givenKeys(of: entity.layout.name, at: pool.target.place)
+            }
+            // Others may draw at the same time, so the sequence is never set.
+            try connection.query(
+                """
+                SELECT pg_catalog.count(pg_catalog.nextval($1::text::regclass))
+                FROM pg_catalog.generate_series(1, $2::bigint)
+                """,
+                [.text(PostgreSQLSchema.sequence(table).description), .int8(number / size + 1)]
+            )
+        }
+    }
+
     private func failure(_ reason: String) -> CocoaError {
         CocoaError(
             .persistentStoreSave,

@@ -131,7 +131,7 @@ extension SaveTransaction {
         let row = changes.inserted[index]
         let key = result.insertedKeys[index]
         arrays.append(key, to: WriteShape.key)
-        arrays.append(RowVersion.next(after: row.version, mark: mark), to: WriteShape.version)
+        arrays.append(RowVersion.next(after: row.version, mark: result.versionMark), to: WriteShape.version)
         append(row, key, shape, to: &arrays)
     }
 }

@@ -105,7 +105,8 @@ final class SaveTransaction {
         derived = database.derived.map { DerivedUpkeep($0, database.queries, connection) }
         mark = RowVersion.mark(identifier)
         result.insertedKeys = keys
-        result.versionMark = mark
+        // Copies of rows of another store keep their versions.
+        result.versionMark = changes.keptKeys == nil ? mark : nil
     }
 
     /// Writes everything.
@@ -163,7 +164,7 @@ final class SaveTransaction {
                 new.layout,
                 key,
                 new.version == 0 ? .inserted : .updated,
-                RowVersion.next(after: new.version, mark: mark)
+                RowVersion.next(after: new.version, mark: result.versionMark)
             )
         }
         if let update = changes.updated.first {

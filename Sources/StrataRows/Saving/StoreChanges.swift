@@ -16,6 +16,12 @@ package struct StoreChanges {
     /// Who saves, for history.
     package var author: String?
     package var contextName: String?
+    /// The highest keys that another store has given, by the number of the root entity, if the new rows are copies of
+    /// rows of that store.
+    ///
+    /// Such rows keep their positive keys, and the store gives none of these again. They keep their versions, too, if
+    /// each is handed over with a version that is one lower: it is counted without a mark, see ``RowVersion``.
+    package var keptKeys: [Int: Int64]?
 
     @inlinable
     package init(
@@ -26,7 +32,8 @@ package struct StoreChanges {
         toMany: [ToManyChange] = [],
         touched: [TouchedOwner] = [],
         author: String? = nil,
-        contextName: String? = nil
+        contextName: String? = nil,
+        keptKeys: [Int: Int64]? = nil
     ) {
         self.inserted = inserted
         self.updated = updated
@@ -36,6 +43,7 @@ package struct StoreChanges {
         self.touched = touched
         self.author = author
         self.contextName = contextName
+        self.keptKeys = keptKeys
     }
 
     /// Whether a new row is one that was stored before, and comes back under its key.

@@ -32,6 +32,16 @@ package protocol RowStore: RowSource {
     /// - Throws: Errors of the store.
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]]
 
+    /// The highest keys that were given so far, to rows or in reserve, by the number of the root entity.
+    ///
+    /// May be asked while the store is being retired. Without a key for a hierarchy, as by default, those of its rows
+    /// count.
+    ///
+    /// - Parameter roots: The numbers of the root entities.
+    /// - Returns: Keys, or numbers above; 0 where none was given.
+    /// - Throws: Errors of the store.
+    func lastKeys(_ roots: [Int]) throws -> [Int: Int64]
+
     /// Writes all of `changes` in one transaction, or nothing.
     ///
     /// The store checks each base version in the very statement that writes, so no other writer can slip between. A row
@@ -109,6 +119,8 @@ extension RowStore {
 
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? { nil }
 
+    package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] { [:] }
+
     package var commitsOfOthers: UInt64 { 0 }
 
     package func rowsChangedByOthers(since commits: UInt64) -> ChangedRows? { nil }
@@ -131,5 +143,23 @@ extension RowStore {
                 NSLocalizedDescriptionKey: "The store \(place) is closed: it was removed from its coordinator."
             ]
         ).marked(.environment)
+    }
+}
+
+extension StoreChanges {
+    /// The error for copies of rows whose keys the store has given to other rows before.
+    ///
+    /// - Parameters:
+    ///   - place: Where the store is.
+    ///   - entity: The root entity of the rows.
+    /// - Returns: The error.
+    package static func givenKeys(of entity: String, at place: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store cannot be migrated to \(place): objects of entity \(entity) keep their keys, and the store there has given such keys before, though it has no object now. Destroy it first, or name another place."
+            ]
+        ).marked(.request)
     }
 }

@@ -36,6 +36,16 @@ struct HistoryBaseline {
         lastKeys = keys
     }
 
+    /// Keys by the number of the root entity in the model.
+    init(_ mapping: SQLMapping, lastKeys keys: [Int: Int64]) {
+        var last: [String: Int] = [:]
+        for table in mapping.tables {
+            guard let root = table.entities.first?.layout.rootNumber else { continue }
+            last[Self.name(table)] = Int(keys[root] ?? 0)
+        }
+        lastKeys = last
+    }
+
     /// Keeps the keys in the metadata, in the write transaction that begins the history.
     func write(_ connection: Connection) throws {
         guard var metadata = try StoreMetadata(connection, SQLCatalog(connection), nil) else { return }

@@ -102,6 +102,49 @@ struct BinaryStoreTests {
         }
     }
 
+    @Test func `the file is there once the store is added, and is the same store when it is added again`() throws {
+        let first = try open()
+        expect(FileManager.default.fileExists(atPath: url.path))
+        let uuid = first.persistentStoreCoordinator?.persistentStores.first?.identifier
+        let read = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .binary, at: url)
+        expectEqual(read[NSStoreUUIDKey] as? String, uuid)
+        expectEqual(read[NSStoreTypeKey] as? String, "Binary")
+        expect(GuideModel.make().isConfiguration(withName: nil, compatibleWithStoreMetadata: read))
+        try close(first)
+        let second = try open()
+        expectEqual(second.persistentStoreCoordinator?.persistentStores.first?.identifier, uuid)
+        try fill(second)
+        try close(second)
+        let third = try open()
+        try third.performAndWait {
+            try expectEqual(third.count(for: NSFetchRequest<City>(entityName: "City")), 1)
+        }
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: scratch.folder.path), ["guide.binary"])
+    }
+
+    @Test func `a store that is read-only makes no file, and one without a folder is not added`() throws {
+        let context = try open(GuideModel.make(), [NSReadOnlyPersistentStoreOption: true])
+        try context.performAndWait {
+            try expectEqual(context.count(for: NSFetchRequest<City>(entityName: "City")), 0)
+        }
+        expect(!FileManager.default.fileExists(atPath: url.path))
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let nowhere = scratch.file("no/such/folder/guide.binary")
+        expectThrows(CocoaError.self) { try coordinator.addPersistentStore(type: .binary, at: nowhere) }
+        expectEqual(coordinator.persistentStores, [])
+    }
+
+    @Test func `a new file takes no other file's place`() throws {
+        try fill(try open())
+        let before = try Data(contentsOf: url)
+        let error = expectThrows(CocoaError.self) {
+            try BinaryStoreFile(metadata: [:], lastKey: 0, objects: []).write(to: url, replaces: false)
+        }
+        expectEqual(error?.code, .fileWriteFileExists)
+        try expectEqual(Data(contentsOf: url), before)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: scratch.folder.path), ["guide.binary"])
+    }
+
     @Test func `composite attributes are there when the file is opened again`() throws {
         let point = NSCompositeAttributeDescription()
         point.name = "point"

@@ -473,6 +473,33 @@ struct CustomStoreTests {
     }
 
     @Test(arguments: CustomKind.allCases)
+    func `objects of a store of one's own go on in the SQLite file that it is migrated to`(_ kind: CustomKind) throws {
+        let stack = try CustomStack.make(kind, in: folder)
+        let ids = try stack.storeVenues(["a", "b", "c"])
+        let uri = ids[1].uriRepresentation()
+        let context = stack.context()
+        var venues: [Venue] = []
+        try context.performAndWait {
+            venues = try ids.map { try context.get($0, Venue.self) }
+            venues[0].price = 9
+            context.delete(venues[2])
+            Venue(context: context).name = "d"
+        }
+        let store = stack.coordinator.persistentStores[0]
+        try stack.coordinator.migratePersistentStore(store, to: folder.file("new.sqlite"), type: .sqlite)
+        try context.performAndWait {
+            expectEqual(venues[1].name, "b")
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            let found = try context.fetch(request()).map { "\($0.name ?? "") \($0.price)" }
+            expectEqual(found.sorted(), ["a 9", "b 2", "d 0"])
+            let id = try require(stack.coordinator.managedObjectID(forURIRepresentation: uri))
+            try expectEqual(context.get(id, Venue.self).name, "b")
+        }
+    }
+
+    @Test(arguments: CustomKind.allCases)
     func `a removed store is not asked any more`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
         let id = try stack.storeVenues(["a"])[0]

@@ -64,7 +64,16 @@ package final class Stack: Sendable {
     }
 
     deinit {
-        for store in coordinator.persistentStores { try? coordinator.remove(store) }
+        for store in coordinator.persistentStores {
+            let (type, url) = (store.type, store.url)
+            try? coordinator.remove(store)
+            #if canImport(CoreDataPostgreSQL)
+            // One that was migrated may lie elsewhere.
+            if type == StoreKind.postgreSQL.type.rawValue, let url { TestDatabase.drop(url) }
+            #else
+            _ = (type, url)
+            #endif
+        }
         #if canImport(CoreDataPostgreSQL)
         if kind == .postgreSQL { TestDatabase.drop(storeURL) }
         #endif

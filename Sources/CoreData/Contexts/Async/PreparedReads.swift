@@ -90,7 +90,10 @@ final class PreparedReads {
         func ask(_ control: FetchControl) throws -> Answer {
             // A store of one's own works on behalf of a context, and may look at it.
             guard !store.isToldOfObjects else { return .askInScope }
-            return try read(control)
+            let answer = Result { try read(control) }
+            // One that was migrated meanwhile may have been closed: the fetch asks the one in its place.
+            if store.successor != nil { return .askInScope }
+            return try answer.get()
         }
     }
 

@@ -160,6 +160,10 @@ private final class RowBatchReader: Sendable {
     }
 
     private func open(_ coordinator: NSPersistentStoreCoordinator) throws -> [Part] {
+        try coordinator.followingMoves { try openOnce(coordinator) }
+    }
+
+    private func openOnce(_ coordinator: NSPersistentStoreCoordinator) throws -> [Part] {
         let (specification, affected) = sequence.request.value
         var plan = try FetchPlanner(model: coordinator.frozenModel).plan(specification)
         let pinned = try sequence.generation?.stores()

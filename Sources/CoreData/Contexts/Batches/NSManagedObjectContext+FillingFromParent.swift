@@ -118,7 +118,7 @@ extension NSManagedObjectContext {
         }
         // A store of one's own is told who asks.
         return try measuredRead(of: slot, rows: \.count) {
-            try store.reader.members(of: slot, ownedBy: owner)
+            try store.reading { try $0.members(of: slot, ownedBy: owner) }
         }
     }
 }

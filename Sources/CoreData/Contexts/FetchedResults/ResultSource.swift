@@ -143,7 +143,7 @@ struct ResultSource {
     }
 
     private func holds(_ store: OpenStore) -> Bool {
-        affectedStores?.contains { $0 === store.store } ?? true
+        affectedStores?.contains { store.isMeant(by: $0) } ?? true
     }
 
     /// Whether an event may have changed results through objects of other entities.

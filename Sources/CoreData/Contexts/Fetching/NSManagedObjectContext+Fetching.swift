@@ -42,7 +42,7 @@ extension NSManagedObjectContext {
                 return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
             }
             return try measured(.fetch, specification.entityName, rows: \.count) {
-                try results(specification, stores, prepared)
+                try followingMoves { try results(specification, stores, prepared) }
             }
         }
     }
@@ -85,7 +85,7 @@ extension NSManagedObjectContext {
         let specification = request.specification
         return try inChain {
             try measured(.fetch, specification.entityName, rows: { $0 }) {
-                try count(specification, request.affectedStores, nil)
+                try followingMoves { try count(specification, request.affectedStores, nil) }
             }
         }
     }

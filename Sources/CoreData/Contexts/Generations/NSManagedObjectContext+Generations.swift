@@ -43,7 +43,8 @@ extension NSManagedObjectContext {
     ///
     /// SQLite stores with a write-ahead log, the default, keep versions. Others are read as they are, as
     /// ``storesReadUnpinned`` shows; if all are such, the context stays unpinned, as ``queryGenerationToken`` shows.
-    /// Stores added after the first read are not seen, and fetches from removed ones throw.
+    /// Stores added after the first read are not seen, and fetches from removed ones throw, as do those from a version
+    /// of a store that was migrated since. Saves still go to the store that has taken its place.
     ///
     /// A version costs a connection, and a read transaction, until the last context and token of it have gone or moved
     /// on. Until then the write-ahead log grows with what is saved. A store has 16 connections for versions and for
@@ -159,6 +160,6 @@ extension NSManagedObjectContext {
 
     @inline(never)
     private func pinned(_ store: OpenStore) throws -> OpenStore {
-        try pinnedStoresForReading()?.version(of: store) ?? store.base
+        try pinnedStoresForReading()?.version(of: store) ?? store.base.latest
     }
 }

@@ -55,7 +55,9 @@ final class PinnedStores: Sendable {
 
     /// The stores that are there themselves, and still open.
     var unpinned: [NSPersistentStore] {
-        versions.compactMap { $0 }.filter { $0 === $0.base && $0.isOpen }.map { $0.store as NSPersistentStore }
+        versions.compactMap { $0 }.filter { $0 === $0.base }.map(\.latest).filter(\.isOpen).map {
+            $0.store as NSPersistentStore
+        }
     }
 
     fileprivate init(_ coordinator: NSPersistentStoreCoordinator, _ mayBeReplica: Bool) throws {
@@ -71,7 +73,8 @@ final class PinnedStores: Sendable {
 
     /// A store as it is seen from here: one that was added later is empty.
     func version(of store: OpenStore) -> OpenStore {
-        if store.index < versions.count, let version = versions[store.index] { return version }
+        // What is read as it is may have been migrated since.
+        if store.index < versions.count, let version = versions[store.index] { return version.latest }
         return OpenStore(store.base, readBy: NoRows())
     }
 
@@ -79,13 +82,13 @@ final class PinnedStores: Sendable {
     ///
     /// - Throws: `persistentStoreOperation` (134070) if one of them was removed, or there is none.
     func stores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
-        let stores = versions.compactMap { $0 }.filter { version in
+        let stores = versions.compactMap { $0?.latest }.filter { version in
             plan.entityNumbers.contains { version.entityNumbers.contains($0) }
-                && (affected?.contains { $0 === version.store } ?? true)
+                && (affected?.contains { version.isMeant(by: $0) } ?? true)
         }
         if let removed = stores.first(where: { !$0.isOpen }) {
             throw FetchPlanner.refused(
-                "The store \(removed.store.url?.path ?? "") was removed since the context was pinned; call setQueryGenerationFrom(_:) to see the stores that there are."
+                "The store \(removed.store.url?.path ?? "") was removed, or migrated, since the context was pinned; call setQueryGenerationFrom(_:) to see the stores that there are."
             )
         }
         guard stores.isEmpty, affected == nil else { return stores }

@@ -47,7 +47,11 @@ extension NSManagedObjectContext {
     /// Of a pinned context it is the version that the context sees, once it has read something.
     final func store(at storeIndex: Int32) -> OpenStore? {
         let storeIndex = Int(storeIndex)
-        if storeIndex >= 0, storeIndex < pinnedVersion.seenStores.count { return pinnedVersion.seenStores[storeIndex] }
+        if storeIndex >= 0, storeIndex < pinnedVersion.seenStores.count {
+            let seen = pinnedVersion.seenStores[storeIndex]
+            guard seen.hasMoved else { return seen }
+            pinnedVersion.forgetSeen()
+        }
         guard let store = coordinator?.openStore(at: storeIndex) else { return nil }
         while pinnedVersion.seenStores.count <= storeIndex,
             let next = coordinator?.openStore(at: pinnedVersion.seenStores.count)

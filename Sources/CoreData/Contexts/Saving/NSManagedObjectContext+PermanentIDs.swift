@@ -56,7 +56,13 @@ extension NSManagedObjectContext {
                     ]
                 ).marked(.environment)
             }
-            reserved.append((store, objects, try store.keys(for: objects)))
+            do {
+                reserved.append((store, objects, try store.keys(for: objects)))
+            } catch {
+                // The store in its place gives them.
+                guard store.successor != nil else { throw error }
+                return try makePermanent(unsaved)
+            }
         }
         enter(reserved)
     }

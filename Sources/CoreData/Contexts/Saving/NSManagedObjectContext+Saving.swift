@@ -241,7 +241,9 @@ struct ContextSave {
                 } catch {
                     context.saving.doubt = plan.doubt
                     takeOver(plan, before)
-                    throw error
+                    // Nothing was written to a store that was just migrated: the changes go to the one in its place.
+                    guard plan.doubt == nil, plan.isOutdated else { throw error }
+                    return false
                 }
                 takeOver(plan, before)
                 guard !conflicts.isEmpty else { return true }

@@ -86,6 +86,9 @@ final class SavePlan {
     /// The changes of the store that could not tell whether it has committed them; `nil` if there is none.
     private(set) var doubt: SaveDoubt?
 
+    /// Whether a store that has not committed was migrated since the plan was made.
+    var isOutdated: Bool { stores.contains { !committed.contains($0.store.index) && $0.store.successor != nil } }
+
     /// Notes that a store cannot tell whether it has committed its changes.
     ///
     /// - Returns: The error that the caller sees.

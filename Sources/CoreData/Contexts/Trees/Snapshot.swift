@@ -74,7 +74,7 @@ extension NSManagedObjectContext {
         if let upward {
             return try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeIndex, id) }
         }
-        guard let (key, store) = stored(key, storeIndex, id), store.isOpen,
+        guard let (key, store) = stored(key, storeIndex, id),
             let row = try newestRow(key: key, layout: layout, store: store, prefetched: nil)
         else { return nil }
         return snapshot(key, Int32(store.index), row)
@@ -90,7 +90,7 @@ extension NSManagedObjectContext {
         let layout = layout(of: owner)
         guard let object = registered(owner.key, layout, storeIndex, id) else {
             if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex, id) } }
-            guard let (key, store) = stored(owner.key, storeIndex, id), store.isOpen else { return ([], []) }
+            guard let (key, store) = stored(owner.key, storeIndex, id) else { return ([], []) }
             let members = try members(
                 of: slot,
                 ownedBy: ObjectReference(key: key, entity: owner.entity),
@@ -123,11 +123,11 @@ extension NSManagedObjectContext {
         return registered(key: key, layout: layout, storeIndex: Int32(store.index))
     }
 
-    /// The permanent key that a child means.
+    /// The permanent key that a child means, and its store, unless that was removed.
     private func stored(_ key: Int64, _ storeIndex: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
-        if key > 0 { return store(at: storeIndex).map { (key, $0) } }
+        if key > 0 { return storeToRead(at: storeIndex).map { (key, $0) } }
         // The key of another coordinator's row would name some other row here.
-        guard let (key, store) = id.flatMap(ownID)?.current, let store else { return nil }
+        guard let (key, store) = id.flatMap(ownID)?.current, let store, store.isOpen else { return nil }
         return (key, store)
     }
 }

@@ -51,7 +51,9 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
     // MARK: - Reading
 
     override func load() throws {
-        guard let file = found, let url, let model = persistentStoreCoordinator?.managedObjectModel else { return }
+        guard let url, let model = persistentStoreCoordinator?.managedObjectModel else { return }
+        if found == nil { try makeFile(url, model) }
+        guard let file = found else { return }
         found = nil
         // Before what is in the file is compared with the model.
         try checkMetadata(model)
@@ -111,6 +113,28 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         )
     }
 
+    /// Makes the file of a new store, so that it is there before its first save; one that is read-only makes none.
+    ///
+    /// If another process makes it first, that file counts.
+    private func makeFile(_ url: URL, _ model: NSManagedObjectModel) throws {
+        guard !isReadOnly, url.path != "/dev/null" else { return }
+        metadata = ownMetadata
+        try checkMetadata(model)
+        do {
+            try BinaryStoreFile(metadata: ownMetadata, lastKey: 0, objects: []).write(to: url, replaces: false)
+        } catch let error as CocoaError where error.code == .fileWriteFileExists {
+            try loadMetadata()
+        }
+    }
+
+    /// The metadata as the file has them.
+    private var ownMetadata: [String: Any] {
+        var own: [String: Any] = metadata ?? [:]
+        own[NSStoreTypeKey] = NSBinaryStoreType
+        own[NSStoreUUIDKey] = identifier
+        return own
+    }
+
     /// The value that a node has for what the file has; `nil` if it does not fit the attribute.
     private static func value(_ stored: BinaryPropertyList.Node, _ slot: Slot) -> Any? {
         switch (slot.kind, stored) {
@@ -137,10 +161,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         var objects: [BinaryStoreFile.Object] = []
         for node in cacheNodes() { objects.append(try object(of: node)) }
         objects.sort { $0.key < $1.key }
-        var own: [String: Any] = metadata ?? [:]
-        own[NSStoreTypeKey] = NSBinaryStoreType
-        own[NSStoreUUIDKey] = identifier
-        try BinaryStoreFile(metadata: own, lastKey: lastKey, objects: objects).write(to: url)
+        try BinaryStoreFile(metadata: ownMetadata, lastKey: lastKey, objects: objects).write(to: url)
     }
 
     private func object(of node: NSAtomicStoreCacheNode) throws -> BinaryStoreFile.Object {
@@ -223,6 +244,8 @@ extension BinaryStore: WholeStore {
         }
         try FileManager.default.removeItem(at: url)
     }
+
+    static func discardStore(at url: URL) { try? FileManager.default.removeItem(at: url) }
 
     /// Copies the file of one store over that of another, or to where none is.
     ///

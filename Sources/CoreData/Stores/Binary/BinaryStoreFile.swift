@@ -123,9 +123,12 @@ struct BinaryStoreFile {
 
     /// Writes the file, wholly or not at all, also if the power goes.
     ///
+    /// - Parameters:
+    ///   - url: Where the file is, or shall be.
+    ///   - replaces: Whether there may be a file already.
     /// - Throws: `persistentStoreSave` (134030) if the metadata have values that no property list can have, and errors of writing,
-    ///   such as 640 (`fileWriteOutOfSpace`); the old file is still there then.
-    func write(to url: URL) throws {
+    ///   such as 640 (`fileWriteOutOfSpace`); the old file is still there then. `fileWriteFileExists` (516) for a file that may not be replaced.
+    func write(to url: URL, replaces: Bool = true) throws {
         guard url.path != "/dev/null" else { return }
         let plist = try PropertyListSerialization.data(ofMetadata: metadata)
         var list = BinaryPropertyList()
@@ -149,7 +152,7 @@ struct BinaryStoreFile {
             "objects": list.appendDictionary(members) { $0.append(.array($1)) },
         ]
         _ = list.append(.dictionary(root))
-        try WholeFile.write(list.encoded(), to: url)
+        try WholeFile.write(list.encoded(), to: url, replaces: replaces)
     }
 }
 

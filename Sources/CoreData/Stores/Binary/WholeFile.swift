@@ -7,8 +7,12 @@ enum WholeFile {
     /// At each moment one of the two is there, also after a loss of power; when this returns it is the new one. Who has the file
     /// open keeps the old one.
     ///
-    /// - Throws: A `CocoaError` of writing.
-    static func write(_ data: Data, to url: URL) throws {
+    /// - Parameters:
+    ///   - data: What the file shall hold.
+    ///   - url: Where it shall be.
+    ///   - replaces: Whether it may take the place of another one.
+    /// - Throws: A `CocoaError` of writing; `fileWriteFileExists` (516) if there is a file that may not be replaced.
+    static func write(_ data: Data, to url: URL, replaces: Bool = true) throws {
         // A link stays one.
         let url = url.resolvingSymlinksInPath()
         let new = URL(fileURLWithPath: "\(url.path)-\(UUID().uuidString)")
@@ -21,7 +25,13 @@ enum WholeFile {
             let handle = try FileHandle(forUpdating: new)
             try handle.synchronize()
             try handle.close()
-            guard rename(new.path, url.path) == 0 else { throw failure(errno, url) }
+            if replaces {
+                guard rename(new.path, url.path) == 0 else { throw failure(errno, url) }
+            } else {
+                // Unlike `rename`, it fails if there is a file.
+                guard link(new.path, url.path) == 0 else { throw failure(errno, url) }
+                try? FileManager.default.removeItem(at: new)
+            }
         } catch {
             try? FileManager.default.removeItem(at: new)
             throw error
@@ -43,6 +53,7 @@ enum WholeFile {
             switch number {
             case EACCES, EPERM: .fileWriteNoPermission
             case ENOSPC, EDQUOT: .fileWriteOutOfSpace
+            case EEXIST: .fileWriteFileExists
             case EROFS: .fileWriteVolumeReadOnly
             default: .fileWriteUnknown
             }

@@ -42,10 +42,9 @@ extension CustomStore {
     /// - Throws: `persistentStoreTimeout` (134090), `persistentStoreOperation` (134070) for a store that was removed,
     ///   and what the store throws.
     func ask<T>(_ body: (NSManagedObjectContext) throws -> T) throws -> T {
-        guard let coordinator = persistentStoreCoordinator, names.entry != nil else {
-            throw refused("is closed: it was removed from its coordinator, or never added to one.")
-        }
+        guard let coordinator = persistentStoreCoordinator else { throw closed }
         return try turn.take {
+            guard names.entry != nil else { throw closed }
             if let context = ConfinementScope.innermost as? NSManagedObjectContext, context.coordinator === coordinator
             {
                 return try body(context)
@@ -54,6 +53,22 @@ extension CustomStore {
             context.persistentStoreCoordinator = coordinator
             return try context.performAndWait { try body(context) }
         }
+    }
+
+    private var closed: CocoaError {
+        refused("is closed: it was removed from its coordinator, or never added to one.")
+    }
+
+    package func retire(_ body: () throws -> Void) throws {
+        try turn.take {
+            try body()
+            // A call that has waited for the turn is refused.
+            names.entry = nil
+        }
+    }
+
+    package func lastKeys(_ roots: [Int]) throws -> [Int: Int64] {
+        Dictionary(uniqueKeysWithValues: roots.map { ($0, names.table.lastKey($0)) })
     }
 
     /// The error of a store that did not do what its class has to do.
@@ -152,6 +167,11 @@ extension CustomStore {
 
     func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
         StoreReference(uriText: text).map { names.table.key(of: $0, nil, in: layout) }
+    }
+
+    /// As ``key(fromURIText:of:)``, but `nil` for an object that was never asked for.
+    func knownKey(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
+        StoreReference(uriText: text).flatMap { names.table.knownKey(of: $0, in: layout) }
     }
 
     // MARK: - Metadata

@@ -57,6 +57,22 @@ final class ReferenceTable: Sendable {
         }
     }
 
+    /// The key that a reference has been given for an entity, or for one above or below it; `nil` if it has none.
+    func knownKey(of reference: StoreReference, in layout: EntityLayout) -> Int64? {
+        hierarchies.withLock { hierarchies in
+            guard let hierarchy = hierarchies[layout.rootNumber] else { return nil }
+            return hierarchy.keys[reference]?.first { key in
+                let known = layout.schema.entities[hierarchy.names[Int(key) - 1].entity - 1]
+                return known.subtree.contains(layout.number) || layout.subtree.contains(known.number)
+            }
+        }
+    }
+
+    /// The highest key that was given in a hierarchy; 0 if none was.
+    func lastKey(_ root: Int) -> Int64 {
+        hierarchies.withLock { Int64($0[root]?.names.count ?? 0) }
+    }
+
     func reference(of key: Int64, root: Int) -> StoreReference? {
         name(key, root)?.reference
     }
