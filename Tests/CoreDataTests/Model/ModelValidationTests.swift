@@ -138,6 +138,21 @@ struct ModelValidationTests {
             composite.elements = [attribute("y", .undefined)]
             return NSManagedObjectModel(NSEntityDescription("A", composite))
         },
+        Mistake("a composite attribute whose default value is no dictionary", "A", "x", "is no dictionary") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements, composite.defaultValue) = ("x", [attribute("y")], "Lund")
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
+        Mistake("a default value of an unknown element", "A", "x", "has an element \"z\"") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements, composite.defaultValue) = ("x", [attribute("y")], ["z": "Lund"])
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
+        Mistake("a default value of the wrong type in a composite attribute", "A", "x", "of its element \"y\"") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements, composite.defaultValue) = ("x", [attribute("y")], ["y": 7])
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
         Mistake("a derived attribute without a derivation", "A", "x", "no derivation expression") {
             let derived = NSDerivedAttributeDescription()
             derived.name = "x"
