@@ -165,8 +165,14 @@ struct ModelValidation {
             throw error(property, "a composite attribute needs an NSCompositeAttributeDescription\(element)")
         default: break
         }
-        if let value = attribute.defaultValue, !accepts(value, as: attribute.type) {
-            throw error(property, "its default value \(value) does not fit its type\(element)")
+        if let value = attribute.defaultValue {
+            // First, as the description of a date that is no number stops the program (Foundation on Linux).
+            guard property.isTransient || isNumber(value, as: attribute.type) else {
+                throw error(property, "its default value is not a number, which no store keeps\(element)")
+            }
+            guard accepts(value, as: attribute.type) else {
+                throw error(property, "its default value \(value) does not fit its type\(element)")
+            }
         }
         guard let derived = attribute as? NSDerivedAttributeDescription else { return }
         guard let expression = derived.derivationExpression else {
@@ -193,6 +199,8 @@ struct ModelValidation {
             if value is NSNull { continue }
             if let nested = element as? NSCompositeAttributeDescription {
                 try check(value, asDefaultOf: nested, in: property)
+            } else if !isNumber(value, as: element.type) {
+                throw error(property, "its default value is not a number in its element \"\(name)\"")
             } else if !accepts(value, as: element.type) {
                 throw error(property, "its default value does not fit the type of its element \"\(name)\"")
             }

@@ -111,6 +111,12 @@ extension NSManagedObject {
         layout.optionalElements[slot.index]?.allSatisfy { row.isNull($0) } ?? false
     }
 
+    /// Refuses a value that a database would keep as none.
+    final func requireNumbers() throws {
+        guard let current, let slot = current.slotWithoutNumber else { return }
+        throw noNumber(slot, publicValue(of: slot, in: current))
+    }
+
     /// The error of a value that a database would keep as none.
     ///
     /// It leaves a date out: the description of one that is no number stops the program (Foundation on Linux), and so would printing the error.

@@ -171,6 +171,23 @@ struct ModelValidationTests {
         Mistake("a default value of the wrong type", "A", "x", "default value Lund does not fit its type") {
             NSManagedObjectModel(NSEntityDescription("A", attribute("x", .integer64) { $0.defaultValue = "Lund" }))
         },
+        Mistake("a default value that is not a number", "A", "x", "default value is not a number") {
+            NSManagedObjectModel(NSEntityDescription("A", attribute("x", .double) { $0.defaultValue = Double.nan }))
+        },
+        Mistake("a default decimal that is not a number", "A", "x", "default value is not a number") {
+            let none = NSDecimalNumber.notANumber
+            return NSManagedObjectModel(NSEntityDescription("A", attribute("x", .decimal) { $0.defaultValue = none }))
+        },
+        Mistake("a default date that is not a number", "A", "x", "default value is not a number") {
+            let none = Date(timeIntervalSinceReferenceDate: .nan)
+            return NSManagedObjectModel(NSEntityDescription("A", attribute("x", .date) { $0.defaultValue = none }))
+        },
+        Mistake("a default element that is not a number", "A", "x", "not a number in its element \"y\"") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements) = ("x", [attribute("y", .float)])
+            composite.defaultValue = ["y": Float.nan]
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
         Mistake("a default value out of range", "A", "x", "default value 70000 does not fit its type") {
             NSManagedObjectModel(NSEntityDescription("A", attribute("x", .integer16) { $0.defaultValue = 70000 }))
         },

@@ -223,6 +223,34 @@ struct CompositeTests {
     }
 
     @Test(arguments: StoreKind.databases)
+    func `verify finds rows without a required value, of elements only where the whole has a value`(
+        _ kind: StoreKind
+    ) throws {
+        let model = Self.model()
+        model.entitiesByName["Office"]?.attributesByName["name"]?.isOptional = false
+        let stack = try Stack(kind, model: model)
+        try stack.inContext { context in
+            office("a", context, ["street": "Rua", "number": 7])
+            try context.save()
+            // Batches validate nothing.
+            func update(_ values: [AnyHashable: Any]) throws -> [String] {
+                let update = NSBatchUpdateRequest(entityName: "Office")
+                update.propertiesToUpdate = values
+                try context.execute(update)
+                return try stack.problems()
+            }
+            try expectEqual(update(["name": "b"]), [])
+            for (values, name) in [(["name": NSNull()], "name"), (["address.street": NSNull()], "address.street")] {
+                let problems = try update(values)
+                expect(problems.contains { $0.contains(name) && $0.contains("required") }, "\(problems)")
+            }
+            try expectEqual(update(["name": "b", "address": NSNull()]), [])
+            let problems = try update(["billing": NSNull()])
+            expect(problems.count == 1 && problems[0].contains("billing.street"), "\(problems)")
+        }
+    }
+
+    @Test(arguments: StoreKind.databases)
     func `the history keeps no elements of a deleted object that had none`(_ kind: StoreKind) throws {
         let model = Self.model()
         model.entitiesByName["Office"]?.attributesByName["address"]?.preservesValueInHistoryOnDeletion = true

@@ -237,10 +237,13 @@ final class MigrationRun {
     private var writesWholeFiles: Bool { destination.store.custom != nil }
 
     private func write() throws {
-        destination.context.processPendingChanges()
+        let context = destination.context
+        context.processPendingChanges()
+        // At the end, where all objects are validated, the database has nil for what is no number.
+        for object in context.insertedObjects.union(context.updatedObjects) { try object.requireNumbers() }
         keepKeys()
         do {
-            try destination.context.save()
+            try context.save()
         } catch let error as CocoaError where error.code == .managedObjectConstraintMerge {
             throw constraintViolation(error)
         } catch {
