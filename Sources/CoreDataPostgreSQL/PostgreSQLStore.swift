@@ -246,7 +246,10 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     // MARK: - Whole stores
 
     package static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
-        try PostgreSQLEngine.destroy(at: database(url), timeout: StoreOption.timeout(options))
+        let left = try PostgreSQLEngine.destroy(at: database(url), timeout: StoreOption.timeout(options))
+        guard let left else { return }
+        // No error: the store is gone, as it was asked for.
+        try? FileHandle.standardError.write(contentsOf: Data("CoreData: warning: \(left)\n".utf8))
     }
 
     package static func replaceStore(
@@ -274,7 +277,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         )
     }
 
-    package static func discardStore(at url: URL) { try? PostgreSQLEngine.destroy(at: database(url), timeout: 30) }
+    package static func discardStore(at url: URL) { _ = try? PostgreSQLEngine.destroy(at: database(url), timeout: 30) }
 }
 
 extension PostgreSQLReplacement: StoreReplacement {

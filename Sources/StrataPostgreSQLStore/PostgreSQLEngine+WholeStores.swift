@@ -29,21 +29,36 @@ extension PostgreSQLEngine {
         }
     }
 
-    /// Removes a store: its schema, with all that is in it.
+    /// Removes a store: the tables and sequences that it has made, and the schema if nothing else is in it.
     ///
-    /// Does nothing if there is no store; a schema that has something else is left as it is. Whoever has the store open finds out when they use
-    /// it next: their sessions end.
-    package static func destroy(at url: URL, timeout: Double) throws {
+    /// Does nothing if there is no store. Other programs that have the store open find out when they use it next: their
+    /// sessions end.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - timeout: For how many seconds others may keep the store locked.
+    /// - Returns: A sentence that names what else is in the schema, which stays then; `nil` if nothing is.
+    /// - Throws: `persistentStoreOperation` (134070) if something that is not the store's depends on its tables, such as a
+    ///   view: it names that, and nothing was changed.
+    @discardableResult
+    package static func destroy(at url: URL, timeout: Double) throws -> String? {
         try withConnection(to: url, .destroying, timeout: timeout) { connection, place in
             let target = try ConnectionTarget(url)
             try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
             try OpenDatabase.lockShape(of: target, connection)
-            guard try StoreMetadata.read(connection, place) != nil else { return try connection.rollback() }
+            guard let metadata = try StoreMetadata.read(connection, place) else {
+                try connection.rollback()
+                return nil
+            }
             // Whoever opens a session now waits, and then finds no store.
             try connection.command("LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
             try StoreSessions.endOthers(of: target, connection)
-            try connection.command("DROP SCHEMA \(target.quotedSchema) CASCADE")
+            let left = try StoreRemoval(metadata, target, connection).drop()
             try connection.commit()
+            guard !left.isEmpty else { return nil }
+            let names = StoreRemoval.first(of: left)
+            let reason = "others have put something into it: \(names)"
+            return "The store \(place) was destroyed, but its schema stays, as \(reason)."
         }
     }
 

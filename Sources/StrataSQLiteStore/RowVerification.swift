@@ -91,22 +91,17 @@ struct RowVerification {
                 rows: try keys("SELECT Z_PK FROM \(entity.table) WHERE \(column) NOT NULL AND NOT (\(fits))"),
                 "whose \(slot.name) is of another type"
             )
-            try checkPresence(slot, column, entity, &report)
+            try checkPresence(slot, entity, &report)
         }
     }
 
-    /// Rows without a value that the model requires; nothing is required of an element of a composite that may be missing.
-    private func checkPresence(
-        _ slot: Slot,
-        _ column: SQLName,
-        _ entity: EntityMapping,
-        _ report: inout VerificationReport
-    ) throws {
-        guard slot.kind != .reference, !slot.isOptional, !slot.isDerived, !slot.name.contains(".") else { return }
+    /// Rows without a value that the model requires.
+    private func checkPresence(_ slot: Slot, _ entity: EntityMapping, _ report: inout VerificationReport) throws {
+        guard let lack = entity.lack(of: slot) else { return }
         let own = "Z_ENT BETWEEN \(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
         report.add(
             entity.table.raw,
-            rows: try keys("SELECT Z_PK FROM \(entity.table) WHERE \(own) AND \(column) IS NULL"),
+            rows: try keys("SELECT Z_PK FROM \(entity.table) WHERE \(own) AND \(lack)"),
             "whose \(slot.name) is required, and has no value"
         )
     }

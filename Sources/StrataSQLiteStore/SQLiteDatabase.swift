@@ -16,7 +16,8 @@ final class SQLiteDatabase: Sendable {
         let reports = TriggerReports()
         var options = options
         options.access = access
-        options.functions += PredicateFunctions.all + reports.functions + [BatchAssignments.refuseRange]
+        options.functions += PredicateFunctions.all + reports.functions
+        options.functions += [BatchAssignments.refuseRange, BatchAssignments.refuseNoNumber]
         options.aggregates += PredicateFunctions.aggregates
         options.collations += PredicateCollations.all
         self.reports = reports

@@ -162,7 +162,9 @@ struct ClassModelTests {
             bar.name = "Anker"
             expect(bar.price == 12.5 && bar.stars == .two && bar.beers == 3)
             expect(bar.hours == Hours(opens: 9, closes: 17) && bar.winterHours == nil)
-            expect(bar.address == Address(street: "Main", number: nil, spot: Spot()) && bar.floor == 0)
+            expect(bar.address == nil && bar.floor == 0)
+            bar.address = Address()
+            expectEqual(bar.address, Address(street: "Main", number: nil, spot: nil))
             bar.city = oslo
             bar.hours = Hours(opens: 10, closes: 12)
             bar.winterHours = Hours(opens: 1, closes: 2)
@@ -187,6 +189,8 @@ struct ClassModelTests {
             try context.save()
             context.refresh(bar, mergeChanges: false)
             expect(bar.address == nil && bar.winterHours == nil)
+            request.predicate = NSPredicate(format: "address == nil")
+            try expectEqual(context.fetch(request), [bar])
         }
     }
 

@@ -8,6 +8,9 @@ import Testing
 
 @testable import StrataPostgreSQLStore
 
+/// Foreign keys tell whose tables of pairs are.
+private let hasNoForeignKeys = ProcessInfo.processInfo.environment["STRATA_FOREIGN_KEYS"] != "1"
+
 @Suite("Stores that move to PostgreSQL, and from there", .enabled(if: Server.isThere))
 struct MovingTests {
     private func insert(_ name: String, _ context: NSManagedObjectContext) throws {
@@ -138,6 +141,103 @@ struct MovingTests {
         let error = expectThrows(CocoaError.self) { try insert("Porto", context) }
         expectEqual(error?.code, .persistentStoreOperation)
         try expectEqual(cities(own), [])
+    }
+
+    /// What is in a schema, but for indexes and what belongs to tables.
+    private func relations(_ stack: Stack) throws -> [String] {
+        try TestDatabase.texts(
+            """
+            SELECT c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'v', 'S') ORDER BY 1
+            """,
+            in: stack.storeURL
+        )
+    }
+
+    private func destroy(_ stack: Stack) throws -> String? {
+        try PostgreSQLEngine.destroy(at: TestDatabase.url(for: stack.storeURL), timeout: 30)
+    }
+
+    @Test func `a schema that has nothing else goes with its store`() throws {
+        let stack = try Stack(.postgreSQL)
+        try insert("Rome", stack.context())
+        try expect(relations(stack).contains("city"))
+        try expectEqual(destroy(stack), nil)
+        let schema = try ConnectionTarget(TestDatabase.url(for: stack.storeURL)).schema
+        let found = try Server.connection().query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [.text(schema)])
+        expectEqual(found.rowCount, 0)
+        try expectEqual(destroy(stack), nil, "there is no store any more")
+    }
+
+    @Test func `what others have put into its schema stays when a store is destroyed, and is named`() throws {
+        let person = StoreModels.entity("Person", [StoreModels.attribute("name", .string)])
+        let club = StoreModels.entity("Club")
+        let (clubs, people) = (StoreModels.toMany("clubs", club), StoreModels.toMany("people", person))
+        StoreModels.connect(clubs, people)
+        person.properties.append(clubs)
+        club.properties.append(people)
+        person.userInfo = ["postgresql.table": "Humans \"of\" ours"]
+        people.userInfo = ["postgresql.table": "membership"]
+        let stack = try Stack(.postgreSQL, model: StoreModels.model(person, club))
+        try expect(Set(relations(stack)).isSuperset(of: ["Humans \"of\" ours", "membership", "club"]))
+        try TestDatabase.run(
+            """
+            CREATE TABLE notes (strata_id bigserial PRIMARY KEY, text text);
+            INSERT INTO notes (text) VALUES ('mine');
+            CREATE TABLE club_people (a bigint, b bigint, PRIMARY KEY (a, b));
+            CREATE VIEW shown AS SELECT text FROM notes;
+            CREATE FUNCTION twice(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 * 2'
+            """,
+            in: stack.storeURL
+        )
+        let line = try require(destroy(stack))
+        for name in ["notes", "club_people", "shown", "twice()"] { expect(line.contains(name), "\(name) in \(line)") }
+        try expectEqual(relations(stack), ["club_people", "notes", "notes_strata_id_seq", "shown"])
+        try expectEqual(TestDatabase.texts("SELECT text FROM shown", in: stack.storeURL), ["mine"])
+
+        // There is room for a store again, which is destroyed by the public call without an error.
+        let own = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try own.addPersistentStore(type: .postgreSQL, configuration: nil, at: stack.storeURL)
+        try own.remove(store)
+        try own.destroyPersistentStore(at: stack.storeURL, type: .postgreSQL)
+        try expectEqual(TestDatabase.texts("SELECT text FROM shown", in: stack.storeURL), ["mine"])
+    }
+
+    @Test func `a store is not destroyed as long as something else depends on its tables`() throws {
+        let stack = try Stack(.postgreSQL)
+        try insert("Rome", stack.context())
+        try TestDatabase.run(
+            "CREATE VIEW names AS SELECT name FROM city; CREATE TABLE visits (city bigint REFERENCES city)",
+            in: stack.storeURL
+        )
+        let error = try #require(throws: CocoaError.self) { try destroy(stack) }
+        expectEqual(error.code, .persistentStoreOperation)
+        for name in ["view", "names", "visits"] { expect(error.localizedDescription.contains(name), "\(error)") }
+        try expectEqual(TestDatabase.texts("SELECT name FROM names", in: stack.storeURL), ["Rome"])
+        try TestDatabase.run("DROP VIEW names; DROP TABLE visits", in: stack.storeURL)
+        try expectEqual(destroy(stack), nil)
+    }
+
+    @Test(.enabled(if: hasNoForeignKeys)) func `a store that has not noted its tables leaves those of pairs`() throws {
+        let stack = try Stack(.postgreSQL)
+        let session = try TestDatabase.session(stack.storeURL)
+        let url = stack.storeURL
+        var metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .postgreSQL, at: url)
+        expect(metadata["StrataTableNames"] as? [String] != nil)
+        metadata["StrataTableNames"] = nil
+        let data = try PropertyListSerialization.data(fromPropertyList: metadata, format: .binary, options: 0)
+        try session.query("UPDATE strata_store SET metadata = $1", [.bytea(data)])
+        let pairs = try relations(stack).filter { name in
+            let columns = try TestDatabase.texts(
+                "SELECT attname::text FROM pg_attribute WHERE attrelid = '\"\(name)\"'::regclass AND attnum > 0",
+                in: stack.storeURL
+            )
+            return !name.hasPrefix("strata_") && !columns.contains("strata_id")
+        }
+        expect(!pairs.isEmpty)
+        let line = try require(destroy(stack))
+        expect(pairs.allSatisfy { line.contains($0) }, "\(line)")
+        try expectEqual(relations(stack), pairs)
     }
 
     @Test func `metadata that is set is written beside what others have noted, and never over another model's`() throws

@@ -7,7 +7,9 @@ struct ResolutionTests {
     static let refused: [(String, PredicateResolutionError.Reason, String)] = [
         ("nosuch == 1", .unknownKey, "nosuch"), ("boss.nosuch == 1", .unknownKey, "nosuch"),
         ("name.length == 1", .unknownKey, "length"), ("address.nosuch == 'x'", .unknownKey, "nosuch"),
-        ("address == 'x'", .unsupported, "composite"), ("secret == 1", .unsupported, "transient"),
+        ("address == 'x'", .unsupported, "composite"), ("address > nil", .incompatibleTypes, "order"),
+        ("length(address) == 1", .unsupported, "composite"), ("address IN {'x'}", .unsupported, "composite"),
+        ("secret == 1", .unsupported, "transient"),
         ("items == 1", .toManyNotAllowed, "to-many"), ("items.price > 1", .toManyNotAllowed, "to-many"),
         ("items == nil", .toManyNotAllowed, "to-many"), ("items == friends", .toManyNotAllowed, "to-many"),
         ("ANY 'x' == 'x'", .collectionNeeded, "to-many"), ("ALL lowercase(name) == 'x'", .collectionNeeded, "to-many"),

@@ -52,7 +52,11 @@ final class ToySchema: PredicateSchema {
 
     struct Address: PredicateComposite {
         func predicateProperty(named name: String) -> PredicateProperty? {
-            name == "street" ? .attribute(PredicateAttribute(name: "address.street", type: .string, slot: 99)) : nil
+            name == "street" ? .attribute(predicateLeaves[0]) : nil
+        }
+
+        var predicateLeaves: [PredicateAttribute] {
+            [PredicateAttribute(name: "address.street", type: .string, slot: 99)]
         }
     }
 }

@@ -25,8 +25,10 @@ struct StoreVerifierTests {
         animal.subentities = [cat, dog]
         dog.properties = [trainers]
         trainer.properties = [dogs]
+        let name = StoreModels.attribute("name", .string)
+        name.isOptional = false
         person.properties = [
-            StoreModels.attribute("name", .string), StoreModels.attribute("born", .date),
+            name, StoreModels.attribute("born", .date),
             StoreModels.attribute("id", .uuid), StoreModels.attribute("photo", .binaryData, isExternal: true), pets,
             StoreModels.derived("petCount", .integer64, NSExpression(format: "pets.@count")),
         ]
@@ -88,6 +90,7 @@ struct StoreVerifierTests {
         ("UPDATE ZPERSON SET ZBORN = 'yesterday'", "ZPERSON: row 1 whose born is of another type"),
         ("UPDATE ZPERSON SET ZID = x'01'", "ZPERSON: row 1 whose id is of another type"),
         ("UPDATE ZPERSON SET ZNAME = x'01'", "ZPERSON: row 1 whose name is of another type"),
+        ("UPDATE ZPERSON SET ZNAME = NULL", "ZPERSON: row 1 whose name is required, and has no value"),
         ("UPDATE ZPERSON SET ZPETCOUNT = 1.5", "ZPERSON: row 1 whose petCount is of another type"),
         ("UPDATE ZANIMAL SET ZWEIGHT = x'01' WHERE Z_PK = 1", "ZANIMAL: row 1 whose weight is of another type"),
         ("UPDATE ZPERSON SET ZPHOTO = x'07'", "ZPERSON row 1: photo has no tag that is known"),

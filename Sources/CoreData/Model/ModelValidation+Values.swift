@@ -9,6 +9,17 @@ extension ModelValidation {
         return rows.slotKind != .int || Self.integer(value).map(rows.hasRoom) == true
     }
 
+    /// Whether a value is a number as far as its type demands one: not so NaN, which databases keep as nil.
+    func isNumber(_ value: Any, as type: NSAttributeDescription.AttributeType) -> Bool {
+        guard type != .transformable, type != .undefined else { return true }
+        return switch value {
+        case let date as Date: !date.timeIntervalSinceReferenceDate.isNaN
+        case let number as NSNumber: !number.doubleValue.isNaN
+        case let decimal as Decimal: !decimal.isNaN
+        default: true
+        }
+    }
+
     private static func integer(_ value: Any) -> Int64? {
         guard let number = value as? NSNumber else { return nil }
         let integer = number.int64Value

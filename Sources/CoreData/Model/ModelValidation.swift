@@ -153,6 +153,7 @@ struct ModelValidation {
                 try check(name: inner.name, of: "an element", entity: property.owner?.name, property: property.name)
                 try check(inner, in: property)
             }
+            if let value = composite.defaultValue { try check(value, asDefaultOf: composite, in: property) }
             return
         }
         switch attribute.type {
@@ -164,8 +165,14 @@ struct ModelValidation {
             throw error(property, "a composite attribute needs an NSCompositeAttributeDescription\(element)")
         default: break
         }
-        if let value = attribute.defaultValue, !accepts(value, as: attribute.type) {
-            throw error(property, "its default value \(value) does not fit its type\(element)")
+        if let value = attribute.defaultValue {
+            // First, as the description of a date that is no number stops the program (Foundation on Linux).
+            guard property.isTransient || isNumber(value, as: attribute.type) else {
+                throw error(property, "its default value is not a number, which no store keeps\(element)")
+            }
+            guard accepts(value, as: attribute.type) else {
+                throw error(property, "its default value \(value) does not fit its type\(element)")
+            }
         }
         guard let derived = attribute as? NSDerivedAttributeDescription else { return }
         guard let expression = derived.derivationExpression else {
@@ -173,6 +180,30 @@ struct ModelValidation {
         }
         if let owner = property.owner, let step = missingStep(in: expression, of: owner) {
             throw error(property, "its derivation names \"\(step)\", which does not exist\(element)")
+        }
+    }
+
+    /// Checks the default value of a composite attribute: a dictionary of what its elements take.
+    private func check(
+        _ value: Any,
+        asDefaultOf composite: NSCompositeAttributeDescription,
+        in property: NSPropertyDescription
+    ) throws(ModelError) {
+        guard let values = value as? [String: Any] else {
+            throw error(property, "its default value is no dictionary of the elements of \"\(composite.name)\"")
+        }
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+            guard let element = composite.elements.first(where: { $0.name == name }) else {
+                throw error(property, "its default value has an element \"\(name)\", which \"\(composite.name)\" lacks")
+            }
+            if value is NSNull { continue }
+            if let nested = element as? NSCompositeAttributeDescription {
+                try check(value, asDefaultOf: nested, in: property)
+            } else if !isNumber(value, as: element.type) {
+                throw error(property, "its default value is not a number in its element \"\(name)\"")
+            } else if !accepts(value, as: element.type) {
+                throw error(property, "its default value does not fit the type of its element \"\(name)\"")
+            }
         }
     }
 

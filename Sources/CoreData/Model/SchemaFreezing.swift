@@ -98,29 +98,71 @@ extension PropertyDefinition.Kind {
         case is NSFetchedPropertyDescription: self = .fetched
         case let property where property.isTransient: self = .transient
         case let composite as NSCompositeAttributeDescription:
-            self = .composite(
-                composite.elements.map(PropertyDefinition.init),
-                keepsValueInHistory: composite.preservesValueInHistoryOnDeletion
-            )
+            self = Self(composite, startingWith: composite.startingValues)
         case let attribute as NSAttributeDescription: self = .attribute(AttributeDefinition(attribute))
         default: self = .transient
         }
+    }
+
+    /// A composite attribute.
+    ///
+    /// `values`: What its elements start with, beside their own default values; `nil` if it starts without a value.
+    private init(_ composite: NSCompositeAttributeDescription, startingWith values: [String: Any]?) {
+        let elements = composite.elements.map { element in
+            var definition = PropertyDefinition(element)
+            let value = values?[element.name]
+            switch definition.kind {
+            case .composite:
+                guard let nested = element as? NSCompositeAttributeDescription else { break }
+                let start = value is NSNull ? nil : value as? [String: Any] ?? nested.startingValues
+                definition.kind = Self(nested, startingWith: values == nil ? nil : start)
+            case .attribute(var attribute):
+                attribute.start(with: value, element, isPresent: values != nil)
+                definition.kind = .attribute(attribute)
+            case .relationship, .transient, .fetched: break
+            }
+            return definition
+        }
+        self = .composite(elements, keepsValueInHistory: composite.preservesValueInHistoryOnDeletion)
+    }
+}
+
+extension NSCompositeAttributeDescription {
+    /// What the elements start with, beside their own default values; `nil` if new objects start without a value.
+    fileprivate var startingValues: [String: Any]? {
+        if let values = defaultValue as? [String: Any] { return values }
+        return isOptional ? nil : [:]
     }
 }
 
 extension AttributeDefinition {
     fileprivate init(_ attribute: NSAttributeDescription) {
         self.init(type: AttributeType(attribute.attributeType))
-        // Rows hold the archives of transformable values.
-        defaultValue =
-            attribute.type == .transformable
-            ? attribute.defaultValue.flatMap { attribute.archived($0) } : attribute.defaultValue
+        defaultValue = Self.kept(attribute.defaultValue, attribute)
         allowsExternalStorage = attribute.allowsExternalBinaryDataStorage
         keepsValueInHistory = attribute.preservesValueInHistoryOnDeletion
         hasRules = !attribute.validationPredicates.isEmpty
         guard let derived = attribute as? NSDerivedAttributeDescription else { return }
         isDerived = true
         derivation = derived.derivationText
+    }
+
+    /// Settles what an element of a composite attribute starts with.
+    ///
+    /// `value`: What the default value of the whole has for it. `isPresent`: Whether the whole starts with a value.
+    fileprivate mutating func start(with value: Any?, _ attribute: NSAttributeDescription, isPresent: Bool) {
+        startsWithDefault = isPresent
+        guard isPresent, let value else { return }
+        if value is NSNull {
+            startsWithDefault = false
+        } else {
+            defaultValue = Self.kept(value, attribute)
+        }
+    }
+
+    /// A default value as a row has it, which holds the archives of transformable values.
+    private static func kept(_ value: Any?, _ attribute: NSAttributeDescription) -> Any? {
+        attribute.type == .transformable ? value.flatMap { attribute.archived($0) } : value
     }
 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 extension NSManagedObject {
     /// The value at the end of a path through relationships: `city.name`.
@@ -33,16 +34,22 @@ extension NSManagedObject {
         }
     }
 
-    /// Sets the property at the end of a path of to-one relationships.
+    /// Sets the property at the end of a path of to-one relationships, or an element of a composite attribute.
     ///
-    /// Nothing happens where one on the way is nil.
+    /// Nothing happens where a relationship on the way is nil. A composite attribute that is nil gets a value, whose
+    /// other elements are nil: `setValue("Main", forKeyPath: "address.street")`.
     ///
     /// - Parameters:
     ///   - value: The value, of the property's type; `nil` removes it.
-    ///   - keyPath: The names of to-one relationships and of a property, with dots between.
+    ///   - keyPath: The names of to-one relationships and of a property, with dots between; behind a composite
+    ///     attribute the names that lead to an element.
     public final func setValue(_ value: Any?, forKeyPath keyPath: String) {
         guard let dot = keyPath.firstIndex(of: ".") else { return setValue(value, forKey: keyPath) }
-        let object = self.value(forKey: String(keyPath[..<dot])) as? NSManagedObject
+        let first = String(keyPath[..<dot])
+        if case .composite(let index)? = layout.places[first] {
+            return setElement(value, at: keyPath, of: layout.composites[index])
+        }
+        let object = self.value(forKey: first) as? NSManagedObject
         object?.setValue(value, forKeyPath: String(keyPath[keyPath.index(after: dot)...]))
     }
 }

@@ -60,7 +60,8 @@ extension NSManagedObject {
             }
             setToOne(object, slot)
         case .composite(let index):
-            setComposite(value, layout.composites[index], quietly: quietly)
+            let composite = layout.composites[index]
+            setComposite(value, composite.name, composite.leaves, quietly: quietly)
         case .toMany(let index):
             let slot = layout.toMany[index]
             guard let value else { return setMembers([], slot) }
@@ -109,17 +110,29 @@ extension NSManagedObject {
         return row
     }
 
-    private func setComposite(_ value: Any?, _ composite: CompositeSlot, quietly: Bool) {
+    /// Sets all elements of a composite attribute, or of an element that is composite itself.
+    private func setComposite(_ value: Any?, _ name: String, _ elements: [Int], quietly: Bool) {
         var leaves: [String: Any] = [:]
         if let value {
-            guard let dictionary = value as? [String: Any] else { refuse(value, composite.name, "a dictionary") }
-            flatten(dictionary, composite.name, into: &leaves)
+            guard let dictionary = value as? [String: Any] else { refuse(value, name, "a dictionary") }
+            flatten(dictionary, name, into: &leaves)
         }
-        for index in composite.leaves {
+        for index in elements {
             let slot = layout.slots[index]
-            setAttribute(leaves.removeValue(forKey: slot.name), slot, quietly: quietly)
+            setAttribute(nullToNil(leaves.removeValue(forKey: slot.name)), slot, quietly: quietly)
         }
-        if let stray = leaves.keys.first { refuse(value, stray, "an element of composite \(composite.name)") }
+        // An element that is composite itself may be given as nil.
+        let strays = leaves.filter { !($0.value is NSNull && layout.hasElements(of: $0.key)) }
+        if let stray = strays.keys.min() { refuse(value, stray, "an element of composite \(name)") }
+    }
+
+    /// Sets an element of a composite attribute by its path, and no other.
+    final func setElement(_ value: Any?, at path: String, of composite: CompositeSlot) {
+        if case .slot? = layout.places[path] { return setValue(value, forKey: path) }
+        // An element that is composite itself has no place of its own.
+        let elements = composite.leaves.filter { layout.slots[$0].name.hasPrefix(path + ".") }
+        guard !elements.isEmpty else { return setValue(value, forUndefinedKey: path) }
+        setComposite(nullToNil(value), path, elements, quietly: false)
     }
 
     private func flatten(_ values: [String: Any], _ prefix: String, into leaves: inout [String: Any]) {
@@ -377,6 +390,9 @@ extension Dictionary where Key == String, Value == Any {
 }
 
 extension EntityLayout {
+    /// Whether a path leads to a composite attribute inside of another one.
+    func hasElements(of path: String) -> Bool { slots.contains { $0.name.hasPrefix(path + ".") } }
+
     /// The property whose setter a key names: `date` for `Date`, as key-value coding looks for `setDate:` with either.
     func setterBase(of key: String) -> String? {
         let base = key.prefix(1).lowercased() + key.dropFirst()

@@ -108,17 +108,13 @@ extension NSManagedObject {
 
     /// Whether a slot is an element of an optional composite attribute that has no value at all, so that nothing of it is required.
     private func isInMissingComposite(_ slot: Slot, _ row: Row) -> Bool {
-        guard let whole = layout.composites.first(where: { $0.leaves.contains(slot.index) }) else { return false }
-        var composite = whole.description as? NSCompositeAttributeDescription
-        var prefix = whole.name + "."
-        while let current = composite {
-            let inside = whole.leaves.filter { layout.slots[$0].name.hasPrefix(prefix) }
-            if current.isOptional, inside.allSatisfy({ row.isNull($0) }) { return true }
-            let next = slot.name.dropFirst(prefix.count).split(separator: ".").first.map(String.init) ?? ""
-            composite = current.elements.first { $0.name == next } as? NSCompositeAttributeDescription
-            prefix += next + "."
-        }
-        return false
+        layout.optionalElements[slot.index]?.allSatisfy { row.isNull($0) } ?? false
+    }
+
+    /// Refuses a value that a database would keep as none.
+    final func requireNumbers() throws {
+        guard let current, let slot = current.slotWithoutNumber else { return }
+        throw noNumber(slot, publicValue(of: slot, in: current))
     }
 
     /// The error of a value that a database would keep as none.

@@ -24,7 +24,7 @@ extension InMemoryBatch {
                 let next = successor(of: self.row(row.key, root: row.layout.rootNumber) ?? row)
                 for slot in update.constantSlots { next.take(slot, from: update.constants) }
                 for computed in update.computed {
-                    try next.setComputed(try evaluator.value(of: computed.expression, for: row.buffer), computed.slot)
+                    try next.setComputed(try computed.value(for: row, &evaluator), computed.slot)
                 }
                 put(next)
                 for slot in update.constantSlots where slot.kind == .reference { moveMember(row, next, slot) }

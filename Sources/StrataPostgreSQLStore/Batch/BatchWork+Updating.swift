@@ -14,7 +14,7 @@ extension BatchWork {
         // All rows have one limit, and all values are of the rows before they change.
         try update.rows.evaluating {
             for row in rows {
-                values.append(try update.computed.map { try evaluator.value(of: $0.expression, for: row.buffer) })
+                values.append(try update.computed.map { try $0.value(for: row, &evaluator) })
             }
         }
         for (row, computed) in zip(rows, values) {

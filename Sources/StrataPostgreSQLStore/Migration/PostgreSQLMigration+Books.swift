@@ -9,7 +9,7 @@ import StrataSQL
 extension PostgreSQLMigration {
     func writeMetadata() throws {
         metadata.setModel(request.migration.destinationHashes, request.versionIdentifiers)
-        metadata.tables = PostgreSQLSchema.digest(destination)
+        metadata.setTables(destination)
         try metadata.write(connection)
         try connection.query(
             "UPDATE strata_store SET model = $1",

@@ -266,6 +266,6 @@ package final class PostgreSQLReplacement {
     /// Removes the new store, and lets others write to the old one again.
     package func abandon() {
         if !connection.isBroken, !connection.isIdle { _ = try? connection.command("ROLLBACK") }
-        try? PostgreSQLEngine.destroy(at: url, timeout: timeout)
+        _ = try? PostgreSQLEngine.destroy(at: url, timeout: timeout)
     }
 }

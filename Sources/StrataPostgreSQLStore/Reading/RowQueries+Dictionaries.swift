@@ -129,7 +129,7 @@ extension PredicateValue {
         case .string, .uri: self = .string(row.string(position))
         case .uuid: self = row.uuid(position).map { .uuid($0) } ?? .null
         case .data, .transformable: self = .data(row.data(position))
-        case .null, .reference, .entity: self = .null
+        case .null, .composite, .reference, .entity: self = .null
         }
     }
 }

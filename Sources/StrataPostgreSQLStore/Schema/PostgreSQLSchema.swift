@@ -28,6 +28,11 @@ package struct PostgreSQLSchema {
         return Data(SHA2.sha256(Data(tables.joined(separator: ";").utf8)))
     }
 
+    /// The names of the tables and sequences of a store, but for its books.
+    static func names(_ mapping: SQLMapping) -> [String] {
+        (mapping.tables.flatMap { [$0.name, sequence($0)] } + mapping.joinTables.map(\.name)).map(\.raw).sorted()
+    }
+
     // MARK: - Books
 
     /// A table in which a store keeps its books.

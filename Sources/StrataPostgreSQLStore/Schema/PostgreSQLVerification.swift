@@ -47,7 +47,10 @@ package struct PostgreSQLVerification {
                     try verification.checkRows(table)
                     if sequences.has(table) { try verification.checkKeys(table) }
                 }
-                for entity in mapping.entities { try verification.checkReferences(entity) }
+                for entity in mapping.entities {
+                    try verification.checkPresence(entity)
+                    try verification.checkReferences(entity)
+                }
                 for join in mapping.joinTables { try verification.checkPairs(join) }
                 try verification.checkFolded()
                 // They are computed of rows, which have to be readable.
@@ -115,6 +118,16 @@ package struct PostgreSQLVerification {
     /// The condition that the row `alias` is of an entity, or of one that inherits from it.
     private func isKind(_ alias: String, of entity: EntityMapping) -> String {
         "\(alias).\(naming.entity) BETWEEN \(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
+    }
+
+    /// Counts rows without a value that the model requires.
+    private mutating func checkPresence(_ entity: EntityMapping) throws {
+        for slot in entity.layout.ownSlots {
+            guard let lack = entity.lack(of: slot) else { continue }
+            try count(
+                "SELECT pg_catalog.count(*) FROM \(entity.table) AS t WHERE \(isKind("t", of: entity)) AND \(lack)"
+            ) { "\($0) rows of \(entity.table.raw) have no \(slot.name), which is required" }
+        }
     }
 
     private mutating func checkReferences(_ entity: EntityMapping) throws {

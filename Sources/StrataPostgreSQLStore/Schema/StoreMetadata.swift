@@ -21,11 +21,14 @@ package struct StoreMetadata: @unchecked Sendable {
     private static let ownKeys: Set<String> = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
-        tablesKey, EarlierModels.key,
+        tablesKey, namesKey, EarlierModels.key,
     ]
 
     /// Under which key metadata has the digest of the tables: see ``tables``.
     private static let tablesKey = "StrataTables"
+
+    /// Under which key metadata has the names of the tables: see ``tableNames``.
+    private static let namesKey = "StrataTableNames"
 
     /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
@@ -41,15 +44,23 @@ package struct StoreMetadata: @unchecked Sendable {
             Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last },
             request.versionIdentifiers
         )
-        tables = PostgreSQLSchema.digest(mapping)
+        setTables(mapping)
     }
 
     /// The digest of the tables that the store was made or migrated with; `nil` if it is not known.
     ///
     /// Hashes say nothing of what user info asks for.
-    var tables: Data? {
-        get { values[Self.tablesKey] as? Data }
-        set { values[Self.tablesKey] = newValue }
+    var tables: Data? { values[Self.tablesKey] as? Data }
+
+    /// The names of the tables and sequences that the store has besides its books; `nil` if they are not known.
+    ///
+    /// What else is in the schema is not the store's.
+    var tableNames: [String]? { values[Self.namesKey] as? [String] }
+
+    /// Notes which tables the store has.
+    mutating func setTables(_ mapping: SQLMapping) {
+        values[Self.tablesKey] = PostgreSQLSchema.digest(mapping)
+        values[Self.namesKey] = PostgreSQLSchema.names(mapping)
     }
 
     /// Notes which version of a model the rows fit.

@@ -27,7 +27,7 @@ enum ComparisonResolver {
             return isAny ? .any(conditions) : .all(conditions)
         case .scalar(let value) where comparison.leftExpression.isKeyPath:
             // One value is a collection of one, and nil one of none.
-            let (condition, isNil) = (try pair.condition(left), ResolvedCondition.isNull(value))
+            let (condition, isNil) = (try pair.condition(left), value.isMissing)
             return isAny ? .all([isNil.negated, condition]) : .any([isNil, condition])
         case .scalar, .setOperation:
             throw resolver.failure(
@@ -128,17 +128,20 @@ private struct OperandPair {
     }
 
     private func value(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
-        try resolver.scalar(operand, source)
+        // A composite attribute has its one use here.
+        if case .scalar(let expression) = operand, expression.type == .composite { return expression }
+        return try resolver.scalar(operand, source)
     }
 
     // MARK: - Values
 
     private func equal(_ left: ResolvedExpression, _ right: ResolvedExpression) throws -> ResolvedCondition {
+        try checkComposites(left, right)
         try checkTypes(left, right)
         switch (left.constantValue, right.constantValue) {
         case (let first?, let second?): return .constant(first.isEqual(to: second, folding: folding))
-        case (let constant?, nil) where constant.isNull: return isNull(right)
-        case (nil, let constant?) where constant.isNull: return isNull(left)
+        case (let constant?, nil) where constant.isNull: return right.isMissing
+        case (nil, let constant?) where constant.isNull: return left.isMissing
         // The constant on the right, where a run of equalities is looked for.
         case (_?, nil): return try equal(right, left)
         default: break
@@ -157,12 +160,6 @@ private struct OperandPair {
         return .comparison(
             ResolvedComparison(left: left, operator: .equal, right: right, folding: textFolding(left, right))
         )
-    }
-
-    private func isNull(_ operand: ResolvedExpression) -> ResolvedCondition {
-        // A variable always stands for an object.
-        if case .object(let path) = operand, path.steps.isEmpty { return .constant(false) }
-        return .isNull(operand)
     }
 
     private func order(
@@ -292,7 +289,10 @@ private struct OperandPair {
     private func isMember(_ member: ResolvedExpression, _ members: ConstantMembers) throws -> ResolvedCondition {
         if members.values.isEmpty { return .constant(false) }
         let members = member.type.isText ? members.asTexts : members
-        for value in members.kinds { try checkTypes(member, .constant(value)) }
+        for value in members.kinds {
+            try checkComposites(member, .constant(value))
+            try checkTypes(member, .constant(value))
+        }
         let set = members.set(member.type.isText ? folding : [])
         if let constant = member.constantValue { return .constant(set.contains(constant)) }
         if member.type == .transformable, !set.members.isEmpty {
@@ -302,7 +302,7 @@ private struct OperandPair {
                 keyPath: keyPath
             )
         }
-        if set.members.isEmpty { return isNull(member) }
+        if set.members.isEmpty { return member.isMissing }
         return .member(member, set)
     }
 
@@ -356,8 +356,16 @@ private struct OperandPair {
         )
     }
 
+    /// Refuses to compare a composite attribute with anything but nil.
+    private func checkComposites(_ left: ResolvedExpression, _ right: ResolvedExpression) throws {
+        guard left.type == .composite && right.type != .null || right.type == .composite && left.type != .null else {
+            return
+        }
+        throw resolver.failure(.unsupported, PredicateResolver.onlyNil(keyPath), keyPath: keyPath)
+    }
+
     private func checkOrder(_ operand: ResolvedExpression) throws {
-        guard operand.type == .reference || operand.type == .transformable || operand.type == .entity else { return }
+        guard [.reference, .transformable, .entity, .composite].contains(operand.type) else { return }
         throw resolver.failure(
             .incompatibleTypes,
             "There is no order between values of type \(operand.type), in \(comparison).",

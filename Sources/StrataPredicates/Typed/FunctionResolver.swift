@@ -175,7 +175,7 @@ enum FunctionResolver {
         let isFit =
             switch function {
             case .count: true
-            case .min, .max: type != .reference && type != .transformable && type != .entity
+            case .min, .max: ![.reference, .transformable, .entity, .composite].contains(type)
             default: type.isNumeric || type == .null
             }
         guard isFit else {
@@ -201,7 +201,8 @@ enum FunctionResolver {
         case .list(let operands): return try list(function, operands, resolver)
         case .members(let members): return try overMembers(function, members, arguments[0], resolver)
         case .setOperation: throw resolver.failure(.unsupported, "A store cannot compute with the set \(arguments[0]).")
-        case .scalar(let operand): return try overRows(function, operand, arguments[0], resolver)
+        case .scalar(let operand):
+            return try overRows(function, resolver.scalar(.scalar(operand), arguments[0]), arguments[0], resolver)
         }
     }
 

@@ -51,12 +51,7 @@ enum KeyPathResolver {
         }
         while case .composite(let composite) = property {
             guard let element = keys.popFirst() else {
-                throw resolver.failure(
-                    .unsupported,
-                    "The composite attribute \(key) has no single value.",
-                    keyPath: path,
-                    schema: schema
-                )
+                return replacing(current, .composite(object, composite.predicateLeaves))
             }
             guard let next = composite.predicateProperty(named: String(element)) else {
                 throw resolver.failure(
@@ -90,13 +85,8 @@ enum KeyPathResolver {
                 keyPath: path,
                 schema: schema
             )
-        case .composite:
-            throw resolver.failure(
-                .unsupported,
-                "The composite attribute \(key) has no single value.",
-                keyPath: path,
-                schema: schema
-            )
+        // Gone into above.
+        case .composite(let composite): return replacing(current, .composite(object, composite.predicateLeaves))
         }
     }
 

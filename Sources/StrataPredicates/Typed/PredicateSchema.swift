@@ -45,7 +45,7 @@ package protocol PredicateEntityMember {
 /// A property of an entity, or of a composite attribute, as a predicate sees it.
 package enum PredicateProperty: Sendable {
     case attribute(PredicateAttribute)
-    /// A composite attribute: no value by itself, but elements with values.
+    /// A composite attribute: no value to compare with, but elements with values; nil if none of them has one.
     case composite(any PredicateComposite)
     case toOne(PredicateRelationship)
     case toMany(PredicateRelationship)
@@ -56,6 +56,9 @@ package enum PredicateProperty: Sendable {
 /// The elements of a composite attribute.
 package protocol PredicateComposite: Sendable {
     func predicateProperty(named name: String) -> PredicateProperty?
+
+    /// The elements at any depth that are no composites themselves.
+    var predicateLeaves: [PredicateAttribute] { get }
 }
 
 /// The types of attributes.

@@ -45,6 +45,12 @@ package struct ResolvedEvaluator {
         return try value(expression)
     }
 
+    /// Whether a condition holds for a subject.
+    package mutating func holds(_ condition: ResolvedCondition, for subject: AnyObject) throws -> Bool {
+        subjects[0] = subject
+        return try holds(condition)
+    }
+
     // MARK: - Conditions
 
     private mutating func holds(_ condition: ResolvedCondition) throws -> Bool {

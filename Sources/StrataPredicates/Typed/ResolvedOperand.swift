@@ -48,7 +48,11 @@ extension PredicateResolver {
     /// The operand as one value.
     func scalar(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
         switch operand {
-        case .scalar(let expression): return expression
+        case .scalar(let expression):
+            guard expression.type != .composite else {
+                throw failure(.unsupported, Self.onlyNil(source.description), keyPath: source.description)
+            }
+            return expression
         case .members:
             throw failure(
                 .toManyNotAllowed,
@@ -58,6 +62,11 @@ extension PredicateResolver {
         case .constants, .list, .setOperation:
             throw failure(.toManyNotAllowed, "The collection \(source) stands where one value is needed.")
         }
+    }
+
+    /// Why a composite attribute cannot stand somewhere.
+    static func onlyNil(_ source: String) -> String {
+        "The composite attribute \(source.prefix(80)) can be compared with nil only; name one of its elements."
     }
 
     /// Resolves an expression to whatever it is.

@@ -210,6 +210,23 @@ extension ResolvedExpression {
         .constant(value.isNull ? .null : value, ResolvedType(of: value))
     }
 
+    /// A composite attribute of an object: nil if none of its elements has a value, and else something of no other use.
+    static func composite(_ object: ResolvedPath, _ elements: [PredicateAttribute]) -> ResolvedExpression {
+        let isMissing = ResolvedCondition.all(elements.map { .isNull(.attribute(object, $0)) })
+        return .conditional(isMissing, .constant(.null, .null), .constant(.int(1), .composite))
+    }
+
+    /// The condition that the value is nil.
+    var isMissing: ResolvedCondition {
+        switch self {
+        // A variable always stands for an object.
+        case .object(let path) where path.steps.isEmpty: .constant(false)
+        // Its elements tell.
+        case .conditional(let isMissing, _, .constant(_, .composite)): isMissing
+        default: .isNull(self)
+        }
+    }
+
     /// The type of an aggregate of values of a type.
     package static func aggregateType(_ function: PredefinedFunction, of type: ResolvedType) -> ResolvedType {
         switch function {

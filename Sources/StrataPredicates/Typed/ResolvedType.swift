@@ -12,6 +12,8 @@ package enum ResolvedType: String, Hashable, Sendable {
     case uuid
     case data
     case transformable
+    /// A composite attribute as a whole, which can be compared with nil only.
+    case composite
     case reference
     case entity
 
@@ -65,6 +67,6 @@ package enum ResolvedType: String, Hashable, Sendable {
         if self == .null || other == .null { return true }
         if isNumeric { return other.isNumeric }
         if isText { return other.isText }
-        return self == other
+        return self == other && self != .composite
     }
 }

@@ -161,10 +161,24 @@ package struct BatchUpdate {
     package struct Computed {
         package let slot: Slot
         package let expression: ResolvedExpression
+        /// The condition that it is no number for a row, which no store keeps; `nil` if that cannot be.
+        package let lacksNumber: ResolvedCondition?
 
         package init(slot: Slot, expression: ResolvedExpression) {
             self.slot = slot
             self.expression = expression
+            lacksNumber = expression.lacksNumber
+        }
+
+        /// The value for a row, worked out in the process.
+        ///
+        /// - Throws: `persistentStoreOperation` (134070) if it is no number, and what the evaluator throws.
+        package func value(for row: Row, _ evaluator: inout ResolvedEvaluator) throws -> PredicateValue {
+            let value = try evaluator.value(of: expression, for: row.buffer)
+            if value.isNull, let lacksNumber, try evaluator.holds(lacksNumber, for: row.buffer) {
+                throw CocoaError.batchValueIsNoNumber(row.layout)
+            }
+            return value
         }
     }
 

@@ -35,4 +35,10 @@ extension CocoaError {
             "A batch update of \(layout.name) is refused: a value that was worked out does not fit into its attribute."
         )
     }
+
+    /// What an expression has come to is no number.
+    package static func batchValueIsNoNumber(_ layout: EntityLayout) -> CocoaError {
+        let reason = "a value that was worked out is not a number, which no store keeps"
+        return .refused("A batch update of \(layout.name) is refused: \(reason).")
+    }
 }

@@ -55,7 +55,7 @@ extension AttributeType {
     /// The widest type of attribute for a type of expressions.
     package init(_ type: ResolvedType) {
         switch type {
-        case .null, .entity: self = .undefined
+        case .null, .composite, .entity: self = .undefined
         case .bool: self = .boolean
         case .integer: self = .integer64
         case .double: self = .double

@@ -62,6 +62,10 @@ package struct AttributeDefinition {
     package var type: AttributeType
     /// A value that ``Row/setAny(_:_:)`` takes; what it refuses is no default.
     package var defaultValue: Any?
+    /// Whether new objects start with the default value.
+    ///
+    /// Not so for an element of a composite attribute that starts without a value.
+    package var startsWithDefault = true
     /// Whether the store computes the value.
     package var isDerived = false
     /// How it does; `nil` for a derivation without a text.

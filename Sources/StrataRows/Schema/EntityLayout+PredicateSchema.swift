@@ -49,13 +49,15 @@ extension EntityLayout: PredicateSchema {
     }
 
     fileprivate func property(_ slot: Slot) -> PredicateProperty? {
-        guard slot.kind == .reference else {
-            return .attribute(PredicateAttribute(name: slot.name, type: slot.type.predicateType, slot: slot.index))
-        }
+        guard slot.kind == .reference else { return .attribute(attribute(slot)) }
         guard let destination = slot.relationship?.destination else { return nil }
         return .toOne(
             PredicateRelationship(name: slot.name, slot: slot.index, isToMany: false, destination: destination)
         )
+    }
+
+    fileprivate func attribute(_ slot: Slot) -> PredicateAttribute {
+        PredicateAttribute(name: slot.name, type: slot.type.predicateType, slot: slot.index)
     }
 }
 
@@ -69,5 +71,9 @@ private struct CompositeSchema: PredicateComposite {
         if let slot = layout.slot(named: path) { return layout.property(slot) }
         guard layout.slots.contains(where: { $0.name.hasPrefix(path + ".") }) else { return nil }
         return .composite(CompositeSchema(layout: layout, prefix: path))
+    }
+
+    var predicateLeaves: [PredicateAttribute] {
+        layout.slots.filter { $0.name.hasPrefix(prefix + ".") }.map(layout.attribute)
     }
 }

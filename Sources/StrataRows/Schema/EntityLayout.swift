@@ -68,6 +68,10 @@ public final class EntityLayout: Sendable {
     package let toMany: [ToManySlot]
     package let transients: [TransientSlot]
     package let composites: [CompositeSlot]
+    /// The slots of the innermost optional composite attribute around an element, by the index of the element's slot.
+    ///
+    /// The attribute has no value where all of them are nil, and then none of its elements is required.
+    package let optionalElements: [Int: Range<Int>]
     /// Where each property lies, by name.
     package let places: [String: PropertyPlace]
 
@@ -100,6 +104,10 @@ public final class EntityLayout: Sendable {
     // Set once, at the end of the initialiser, before anybody else can see the layout.
     @usableFromInline nonisolated(unsafe) var defaultRow: Row?
     // Seldom asked for, so they stand behind what is looked at for each object.
+    /// A row with all default values, also those of elements whose composite attribute starts without a value.
+    package var elementDefaults: Row { elementDefaultRow.unsafelyUnwrapped }
+    // As above.
+    nonisolated(unsafe) private var elementDefaultRow: Row?
     /// The texts of the entity's user info.
     package let userInfo: [String: String]
     /// The texts of the user info of properties that have some, by name, those of super-entities included.
@@ -130,6 +138,7 @@ public final class EntityLayout: Sendable {
         toMany = draft.toMany
         transients = draft.transients
         composites = draft.composites
+        optionalElements = draft.optionalElements
         places = draft.places
         wordCount = nullWords + draft.wordCount
         countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
@@ -143,12 +152,17 @@ public final class EntityLayout: Sendable {
         referenceSlots = slots.filter { $0.kind == .reference }
         declarationDepths = draft.declarationDepths
         hasDerivedSlots = slots.contains(where: \.isDerived)
-        let defaults = Row(layout: self, key: 0)
-        for (index, value) in draft.defaultValues {
+        defaultRow = row(of: draft.defaultValues.filter(\.isInitial))
+        elementDefaultRow = row(of: draft.defaultValues)
+    }
+
+    private func row(of values: [(slot: Int, value: Any, isInitial: Bool)]) -> Row {
+        let row = Row(layout: self, key: 0)
+        for (index, value, _) in values {
             // A default of the wrong type was refused when the model was validated.
-            try? defaults.setAny(value, slots[index])
+            try? row.setAny(value, slots[index])
         }
-        defaultRow = defaults
+        return row
     }
 
     func join(_ schema: Schema) { joinedSchema = schema }

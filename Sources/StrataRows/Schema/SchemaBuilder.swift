@@ -83,8 +83,10 @@ final class EntityDraft {
     private(set) var composites: [CompositeSlot]
     private(set) var places: [String: PropertyPlace]
     private(set) var relationships: [String: Relationship]
-    /// The default values, by the index of the slot.
-    private(set) var defaultValues: [(Int, Any)]
+    /// The default values, by the index of the slot, and whether new objects start with them.
+    private(set) var defaultValues: [(slot: Int, value: Any, isInitial: Bool)]
+    /// The slots of the innermost optional composite attribute around an element, by the index of the element's slot.
+    private(set) var optionalElements: [Int: Range<Int>]
     /// Whether the model has predicates for a slot, by its index.
     private(set) var rules: [Bool]
     private(set) var wordCount: Int
@@ -110,6 +112,7 @@ final class EntityDraft {
         places = parent?.places ?? [:]
         relationships = (parent?.relationships ?? [:]).merging(declared) { $1 }
         defaultValues = parent?.defaultValues ?? []
+        optionalElements = parent?.optionalElements ?? [:]
         rules = parent?.rules ?? []
         wordCount = parent?.wordCount ?? 0
         let inherited = places
@@ -134,7 +137,7 @@ final class EntityDraft {
         case .attribute(let definition): addAttribute(property.name, property, definition)
         case .composite(let elements, let keepsValueInHistory):
             let first = slots.count
-            addLeaves(elements, prefix: property.name)
+            addLeaves(elements, prefix: property.name, isOptional: property.isOptional)
             places[property.name] = .composite(composites.count)
             composites.append(
                 CompositeSlot(
@@ -182,22 +185,28 @@ final class EntityDraft {
     }
 
     private func addAttribute(_ name: String, _ property: PropertyDefinition, _ definition: AttributeDefinition) {
-        if let value = definition.defaultValue { defaultValues.append((slots.count, value)) }
+        if let value = definition.defaultValue {
+            defaultValues.append((slots.count, value, definition.startsWithDefault))
+        }
         let traits = Unmanaged.passRetained(AttributeTraits(definition)).takeUnretainedValue()
         addSlot(name, property, definition.type.slotKind, definition.type, nil, traits)
     }
 
-    private func addLeaves(_ elements: [PropertyDefinition], prefix: String) {
+    private func addLeaves(_ elements: [PropertyDefinition], prefix: String, isOptional: Bool) {
+        let first = slots.count
         for element in elements {
             let name = prefix + "." + element.name
             note(element.userInfo, name)
             switch element.kind {
-            case .composite(let nested, _): addLeaves(nested, prefix: name)
+            case .composite(let nested, _): addLeaves(nested, prefix: name, isOptional: element.isOptional)
             case .attribute(let definition): addAttribute(name, element, definition)
             // Elements are attributes, all of them stored.
             case .relationship, .transient, .fetched: break
             }
         }
+        guard isOptional else { return }
+        let leaves = first..<slots.count
+        for index in leaves where optionalElements[index] == nil { optionalElements[index] = leaves }
     }
 
     private func addSlot(

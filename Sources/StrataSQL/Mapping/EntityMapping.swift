@@ -73,6 +73,17 @@ package final class EntityMapping: Sendable {
     package func column(named name: String) -> SlotColumn? {
         layout.slot(named: name).map { columns[$0.index] }
     }
+
+    /// The condition that a row lacks a value that the model requires; `nil` if it requires none.
+    ///
+    /// An element of an optional composite attribute is required only where another element has a value.
+    package func lack(of slot: Slot) -> String? {
+        guard slot.kind != .reference, !slot.isOptional, !slot.isDerived, let column = columns[slot.index].name else {
+            return nil
+        }
+        guard let elements = layout.optionalElements[slot.index] else { return "\(column) IS NULL" }
+        return "\(column) IS NULL AND " + MigratedValue.hasAny(elements.compactMap { columns[$0].name })
+    }
 }
 
 /// The columns that hold one slot.

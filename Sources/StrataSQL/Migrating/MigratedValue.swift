@@ -100,6 +100,45 @@ package struct MigratedValue: Hashable, Sendable {
         )
     }
 
+    /// A value for the rows that have one in some column of several.
+    static func constant(_ value: SQLBinding, ifAny known: [SQLName], _ type: AttributeType) -> MigratedValue {
+        if case .null = value { return .null }
+        let constant = Part.constant(Constant(binding: value, type: type))
+        return MigratedValue([.sql("CASE WHEN \(hasAny(known)) THEN "), constant, .sql(" END")])
+    }
+
+    /// A column, or a value where it is NULL; and another value in the rows that have none in any column of several.
+    ///
+    /// - Parameters:
+    ///   - name: The column.
+    ///   - value: What takes the place of NULL; `nil` for nothing.
+    ///   - known: The columns, of which the column is one.
+    ///   - missing: The value for rows in which all of them are NULL.
+    ///   - type: The type of the attribute.
+    /// - Returns: The expression.
+    static func column(
+        _ name: SQLName,
+        orElse value: SQLBinding?,
+        ifAny known: [SQLName],
+        missing: SQLBinding,
+        _ type: AttributeType
+    ) -> MigratedValue {
+        let present = value.map { Self.column(name, orElse: $0, type) } ?? Self.column(name)
+        let absent = Self.constant(missing, type)
+        if present.isPlain, absent.isNull { return present }
+        var parts: [Part] = [.sql("CASE WHEN \(hasAny(known)) THEN ")]
+        parts += present.parts
+        parts.append(.sql(" ELSE "))
+        parts += absent.parts
+        parts.append(.sql(" END"))
+        return MigratedValue(parts, base: name)
+    }
+
+    /// Whether some column of several has a value.
+    static func hasAny(_ names: [SQLName]) -> String {
+        "(" + names.map { "\($0) IS NOT NULL" }.joined(separator: " OR ") + ")"
+    }
+
     /// An expression over the row's own columns.
     static func expression(_ text: String, base: SQLName?, isStrict: Bool = false) -> MigratedValue {
         MigratedValue([.sql(text)], base: base, isStrict: isStrict)

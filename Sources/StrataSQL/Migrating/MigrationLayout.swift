@@ -160,12 +160,42 @@ struct MigrationMapper {
     // MARK: - Attributes
 
     private func attribute(_ row: MappedPair, _ slot: Slot, isTagged: Bool) -> MigratedValue {
-        let fallback = slot.isDerived ? .null : defaultValue(row.to.layout, slot, isTagged: isTagged)
-        guard let old = row.pair.source(of: slot), old.kind != .reference, let name = row.from.columns[old.index].name
-        else {
-            return .constant(fallback, slot.type)
+        if let elements = row.to.layout.optionalElements[slot.index] {
+            return element(row, slot, formerColumns(row, elements), isTagged: isTagged)
+        }
+        let fallback = slot.isDerived ? .null : defaultValue(row.to.layout.defaults, slot, isTagged: isTagged)
+        guard let (name, old) = formerColumn(row, slot) else { return .constant(fallback, slot.type) }
+        if let elements = row.from.layout.optionalElements[old.index] {
+            // The composite attribute that it is an element of had to have no value, and has to have one now.
+            let known = elements.compactMap { row.from.columns[$0].name }
+            return .column(name, orElse: slot.isOptional ? nil : fallback, ifAny: known, missing: fallback, slot.type)
         }
         return old.isOptional && !slot.isOptional ? .column(name, orElse: fallback, slot.type) : .column(name)
+    }
+
+    /// An element of an optional composite attribute, whose default value counts only where the whole has a value.
+    private func element(_ row: MappedPair, _ slot: Slot, _ known: [SQLName], isTagged: Bool) -> MigratedValue {
+        guard !known.isEmpty else {
+            // All of it is new.
+            return .constant(defaultValue(row.to.layout.defaults, slot, isTagged: isTagged), slot.type)
+        }
+        let fallback = defaultValue(row.to.layout.elementDefaults, slot, isTagged: isTagged)
+        guard let (name, old) = formerColumn(row, slot) else { return .constant(fallback, ifAny: known, slot.type) }
+        guard old.isOptional, !slot.isOptional else { return .column(name) }
+        return .column(name, orElse: fallback, ifAny: known, missing: .null, slot.type)
+    }
+
+    /// The column that holds what an attribute was, and what it was.
+    func formerColumn(_ row: MappedPair, _ slot: Slot) -> (SQLName, Slot)? {
+        guard let old = row.pair.source(of: slot), old.kind != .reference,
+            let name = row.from.columns[old.index].name
+        else { return nil }
+        return (name, old)
+    }
+
+    /// The columns that hold what some attributes were.
+    func formerColumns(_ row: MappedPair, _ slots: Range<Int>) -> [SQLName] {
+        slots.compactMap { formerColumn(row, row.to.layout.slots[$0])?.0 }
     }
 
     /// The folded text of an attribute, if it can be taken over; else NULL, and it has to be computed.
@@ -176,9 +206,9 @@ struct MigrationMapper {
         return .column(known.name)
     }
 
-    private func defaultValue(_ layout: EntityLayout, _ slot: Slot, isTagged: Bool) -> SQLBinding {
+    private func defaultValue(_ defaults: Row, _ slot: Slot, isTagged: Bool) -> SQLBinding {
         // A sub-entity has the slots of its super-entity at the same places.
-        let value = SQLBinding(valueOf: slot, in: layout.defaults, destination.dialect.forms)
+        let value = SQLBinding(valueOf: slot, in: defaults, destination.dialect.forms)
         guard isTagged, case .blob(let data) = value else { return value }
         return .blob(Data([1]) + data)
     }

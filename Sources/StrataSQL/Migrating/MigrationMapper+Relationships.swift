@@ -278,10 +278,16 @@ extension MigrationMapper {
                 continue
             }
             for slot in entity.slots where slot.kind != .reference && !slot.isOptional && !slot.isDerived {
-                guard entity.defaults.isNull(slot.index) else { continue }
-                guard let old = pair.pair.source(of: slot), old.kind != .reference,
-                    let column = pair.from.columns[old.index].name
-                else {
+                var rows = rows
+                let whole = entity.optionalElements[slot.index]
+                guard (whole == nil ? entity.defaults : entity.elementDefaults).isNull(slot.index) else { continue }
+                if let whole {
+                    // Without a value of the composite attribute its elements need none.
+                    let known = formerColumns(pair, whole)
+                    guard !known.isEmpty else { continue }
+                    rows += " AND " + MigratedValue.hasAny(known)
+                }
+                guard let (column, old) = formerColumn(pair, slot) else {
                     add(
                         RowCheck(
                             sql: rows,
@@ -293,7 +299,8 @@ extension MigrationMapper {
                     )
                     continue
                 }
-                guard old.isOptional else { continue }
+                let mayLack = whole == nil && pair.from.layout.optionalElements[old.index] != nil
+                guard old.isOptional || mayLack else { continue }
                 add(
                     RowCheck(
                         sql: rows + " AND \(column) IS NULL",

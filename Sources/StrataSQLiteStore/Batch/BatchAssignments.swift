@@ -15,6 +15,15 @@ struct BatchAssignments {
         $0.fail(rangeMessage)
     }
 
+    /// What SQLite says of a value that is no number.
+    static let numberMessage = "strata: not a number"
+    /// Fails.
+    ///
+    /// Called only for a value that is no number.
+    static let refuseNoNumber = ScalarFunction("strata_not_a_number", argumentCount: 0, isDeterministic: false) {
+        $0.fail(numberMessage)
+    }
+
     /// Columns with values that are the same for all rows.
     private var constants: [(column: SQLName, value: SQLBinding)] = []
     /// Columns with what is worked out, of `t0`.
@@ -44,9 +53,9 @@ struct BatchAssignments {
             entity: entity,
             variableCount: update.variableCount
         )
-        for (slot, expression) in update.computed.map({ ($0.slot, $0.expression) }) {
-            guard let name = entity.columns[slot.index].name else { continue }
-            try compiler.writeValue(expression, for: slot)
+        for value in update.computed {
+            guard let name = entity.columns[value.slot.index].name else { continue }
+            try compiler.write(value)
             computed.append((name, compiler.takeText()))
         }
         computedBindings = compiler.bindings
@@ -99,8 +108,18 @@ struct BatchAssignments {
 }
 
 extension QueryCompiler {
+    /// Writes the new value of a column; the statement fails where it is no number.
+    fileprivate mutating func write(_ value: BatchUpdate.Computed) throws {
+        guard let lacksNumber = value.lacksNumber else { return try writeValue(value.expression, for: value.slot) }
+        write("CASE WHEN ")
+        try write(lacksNumber)
+        write(" THEN \(BatchAssignments.refuseNoNumber.name)() ELSE ")
+        try writeValue(value.expression, for: value.slot)
+        write(" END")
+    }
+
     /// Writes an expression as a value for a column.
-    fileprivate mutating func writeValue(_ expression: ResolvedExpression, for slot: Slot) throws {
+    private mutating func writeValue(_ expression: ResolvedExpression, for slot: Slot) throws {
         let range: (String, String)?
         switch slot.type {
         case .integer16: range = ("\(Int16.min)", "\(Int16.max)")

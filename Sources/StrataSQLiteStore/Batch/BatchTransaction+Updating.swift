@@ -23,6 +23,8 @@ extension BatchTransaction {
             try change(assignments, rows, update, entity)
         } catch let error as SQLiteError where error.message.contains(BatchAssignments.rangeMessage) {
             throw CocoaError.batchValueOutOfRange(entity.layout)
+        } catch let error as SQLiteError where error.message.contains(BatchAssignments.numberMessage) {
+            throw CocoaError.batchValueIsNoNumber(entity.layout)
         } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
             throw uniquenessError(error, entity)
         }

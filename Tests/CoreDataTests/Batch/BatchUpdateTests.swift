@@ -72,8 +72,8 @@ struct BatchUpdateTests {
             ("distance", "visits * visits", "8.507059173023462e+37"), ("visits", "visits - 1", "9223372036854775806"),
             ("distance", "price + 1", "7.0"), ("distance", "distance * 1.5 - price", "4.5"),
             ("distance", "distance * 1e-300 * 1e-300", "0.0"), ("distance", "(price + 4.5) * 1e308", "inf"),
-            ("price", "distance + 1", nil), ("distance", "distance - distance", "nil"),
-            ("distance", "distance + 1", "nil"), ("distance", "price - 6", "0.0"), ("seats", "nil + 1", "nil"),
+            ("price", "distance + 1", nil), ("distance", "distance - distance", nil),
+            ("distance", "distance + 1", "inf"), ("distance", "price - 6", "0.0"), ("seats", "nil + 1", "nil"),
             ("seats", "seats + 1", "nil"), ("price", "seats + price", "nil"), ("price", "7 - 5", "2"),
         ]
         for (name, expression, wanted) in cases {
@@ -89,6 +89,42 @@ struct BatchUpdateTests {
                 try expectEqual(shown(name), before, "\(name) = \(expression)")
             }
         }
+        try expectEqual(stack.problems(), [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an expression that comes to no number for a row is refused, and nothing changes`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context in
+            for (name, distance) in [("a", 1.0), ("b", -Double.infinity)] {
+                let venue = Venue(context: context)
+                (venue.name, venue.price, venue.distance, venue.visits) = (name, 0, distance, 5)
+            }
+            try context.save()
+        }
+        func shown() throws -> [String] { try stack.all(Venue.self) { "\($0.name ?? "") \($0.distance) \($0.visits)" } }
+        let before = try shown()
+        // The first venue alone has a number for some.
+        let refused = [
+            ("distance", "distance - distance"), ("distance", "distance / price"), ("distance", "price / price"),
+            ("distance", "sqrt(distance)"), ("distance", "distance * price"), ("distance", "distance * 0"),
+            ("distance", "1 + abs(distance - distance)"), ("visits", "visits / price"),
+            ("visits", "modulus:by:(visits, price)"), ("distance", "city.venues.@count / price"),
+        ]
+        for (name, expression) in refused {
+            let request = NSBatchUpdateRequest(entityName: "Venue")
+            request.propertiesToUpdate = [name: NSExpression(format: expression)]
+            let error = #expect(throws: CocoaError.self, "\(expression)") { try stack.execute(request) }
+            expectEqual(error?.code, .persistentStoreOperation, "\(expression)")
+            try expectEqual(shown(), before, "\(name) = \(expression)")
+        }
+        // Nil of nil, and a division that is not made.
+        for (name, expression) in [("seats", "seats / visits"), ("visits", "TERNARY(price == 0, 7, visits / price)")] {
+            let request = NSBatchUpdateRequest(entityName: "Venue")
+            request.propertiesToUpdate = [name: NSExpression(format: expression)]
+            _ = try stack.execute(request)
+        }
+        try expectEqual(shown(), before.map { $0.replacing(" 5", with: " 7") })
         try expectEqual(stack.problems(), [])
     }
 

@@ -114,6 +114,41 @@ struct NotANumberTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `are refused by a migration by objects, which leaves no store`(_ isElement: Bool) throws {
+        let stack = try Stack(.database, model: model(optional: true))
+        try stack.inContext { context in
+            _ = reading(context)
+            try context.save()
+        }
+        for store in stack.coordinator.persistentStores { try stack.coordinator.remove(store) }
+        var value: Any = Double.nan
+        if isElement { value = ["float": Float.nan] as [String: Any] }
+        let property = NSPropertyMapping()
+        property.name = isElement ? "whole" : "double"
+        property.valueExpression = NSExpression(forConstantValue: value)
+        let entity = NSEntityMapping()
+        (entity.sourceEntityName, entity.destinationEntityName) = ("Reading", "Reading")
+        entity.attributeMappings = [property]
+        let mapping = NSMappingModel()
+        mapping.entityMappings = [entity]
+        let manager = NSMigrationManager(
+            sourceModel: model(optional: true),
+            destinationModel: model(optional: true)
+        )
+        let place = stack.folder.appendingPathComponent("new.sqlite")
+        defer { if stack.kind == .postgreSQL { DatabaseTexts.drop(place) } }
+        let type = stack.kind.type
+        let error = try #require(throws: CocoaError.self) {
+            try manager.migrateStore(from: stack.storeURL, type: type, mapping: mapping, to: place, type: type)
+        }
+        expectEqual(error.code, .managedObjectValidation)
+        expectEqual(error.userInfo[NSValidationKeyErrorKey] as? String, isElement ? "whole.float" : "double")
+        expectThrows(CocoaError.self) {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: place)
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `are refused by batches, which change nothing then`(_ kind: StoreKind) throws {
         let stack = try Stack(kind, model: model(optional: true))

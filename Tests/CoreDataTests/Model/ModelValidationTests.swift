@@ -138,6 +138,21 @@ struct ModelValidationTests {
             composite.elements = [attribute("y", .undefined)]
             return NSManagedObjectModel(NSEntityDescription("A", composite))
         },
+        Mistake("a composite attribute whose default value is no dictionary", "A", "x", "is no dictionary") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements, composite.defaultValue) = ("x", [attribute("y")], "Lund")
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
+        Mistake("a default value of an unknown element", "A", "x", "has an element \"z\"") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements, composite.defaultValue) = ("x", [attribute("y")], ["z": "Lund"])
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
+        Mistake("a default value of the wrong type in a composite attribute", "A", "x", "of its element \"y\"") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements, composite.defaultValue) = ("x", [attribute("y")], ["y": 7])
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
+        },
         Mistake("a derived attribute without a derivation", "A", "x", "no derivation expression") {
             let derived = NSDerivedAttributeDescription()
             derived.name = "x"
@@ -155,6 +170,23 @@ struct ModelValidationTests {
         },
         Mistake("a default value of the wrong type", "A", "x", "default value Lund does not fit its type") {
             NSManagedObjectModel(NSEntityDescription("A", attribute("x", .integer64) { $0.defaultValue = "Lund" }))
+        },
+        Mistake("a default value that is not a number", "A", "x", "default value is not a number") {
+            NSManagedObjectModel(NSEntityDescription("A", attribute("x", .double) { $0.defaultValue = Double.nan }))
+        },
+        Mistake("a default decimal that is not a number", "A", "x", "default value is not a number") {
+            let none = NSDecimalNumber.notANumber
+            return NSManagedObjectModel(NSEntityDescription("A", attribute("x", .decimal) { $0.defaultValue = none }))
+        },
+        Mistake("a default date that is not a number", "A", "x", "default value is not a number") {
+            let none = Date(timeIntervalSinceReferenceDate: .nan)
+            return NSManagedObjectModel(NSEntityDescription("A", attribute("x", .date) { $0.defaultValue = none }))
+        },
+        Mistake("a default element that is not a number", "A", "x", "not a number in its element \"y\"") {
+            let composite = NSCompositeAttributeDescription()
+            (composite.name, composite.elements) = ("x", [attribute("y", .float)])
+            composite.defaultValue = ["y": Float.nan]
+            return NSManagedObjectModel(NSEntityDescription("A", composite))
         },
         Mistake("a default value out of range", "A", "x", "default value 70000 does not fit its type") {
             NSManagedObjectModel(NSEntityDescription("A", attribute("x", .integer16) { $0.defaultValue = 70000 }))

@@ -126,7 +126,8 @@ final class EntityStep {
             let value = try evaluate(step, scope)
             guard let attribute = destination.attributesByName[step.name] else { continue }
             // A value that became required: the default takes the place of what is missing.
-            if value == nil, !attribute.isOptional, attribute.defaultValue != nil { continue }
+            let hasDefault = attribute.defaultValue != nil || attribute is NSCompositeAttributeDescription
+            if value == nil, !attribute.isOptional, hasDefault { continue }
             try require(value, isFor: attribute, step)
             made.setValue(value, forKey: step.name)
         }

@@ -238,10 +238,13 @@ final class MigrationRun {
 
     private func write() throws {
         if let failure = (destination.context as? MigrationContext)?.listingFailure { throw failure }
-        destination.context.processPendingChanges()
+        let context = destination.context
+        context.processPendingChanges()
+        // At the end, where all objects are validated, the database has nil for what is no number.
+        for object in context.insertedObjects.union(context.updatedObjects) { try object.requireNumbers() }
         keepKeys()
         do {
-            try destination.context.save()
+            try context.save()
         } catch let error as CocoaError where error.code == .managedObjectConstraintMerge {
             throw constraintViolation(error)
         } catch {

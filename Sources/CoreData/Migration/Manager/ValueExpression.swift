@@ -59,7 +59,7 @@ struct ValueExpression {
         switch form {
         case .constant(let value): value
         case .sourceProperty(let key): scope.source?.value(forKey: key)
-        case .any: try expression.valueOrThrow(with: scope.source, context: scope.dictionary)
+        case .any: nullToNil(try expression.valueOrThrow(with: scope.source, context: scope.dictionary))
         }
     }
 

@@ -149,20 +149,26 @@ extension MappingExpressions {
 }
 
 extension InferredAttribute {
-    /// Whether some element of a composite attribute has another name than before, or is new, or was dropped.
+    /// Whether some element of a composite attribute has another name, is new, was dropped, or became required.
     fileprivate var hasRenamedElements: Bool {
         guard !elements.isEmpty else { return false }
         let old = (source as? NSCompositeAttributeDescription)?.elements.map(\.name) ?? []
-        return elements.contains { $0.source?.name != $0.destination.name || $0.hasRenamedElements }
-            || old.count != elements.count
+        return elements.contains {
+            $0.source?.name != $0.destination.name || $0.becomesRequired || $0.hasRenamedElements
+        } || old.count != elements.count
     }
 
-    /// The elements under their new names.
+    /// Whether the attribute may be nil in the source, and not in the destination.
+    private var becomesRequired: Bool { source?.isOptional == true && !destination.isOptional }
+
+    /// The elements under their new names, with the default values of those that are new or became required.
     fileprivate func renaming(_ values: [String: Any]) -> [String: Any] {
         var renamed: [String: Any] = [:]
         for element in elements {
             guard let name = element.source?.name, let value = values[name] else {
-                renamed[element.destination.name] = element.destination.defaultValue
+                if element.source == nil || element.becomesRequired {
+                    renamed[element.destination.name] = element.destination.defaultValue
+                }
                 continue
             }
             let nested = value as? [String: Any]

@@ -6,7 +6,7 @@ extension NSManagedObjectModel {
     ///
     /// All that migrations need is there: entities, attributes with types and default values, relationships, renaming identifiers,
     /// constraints, indexes and configurations. Validation predicates, fetched properties, templates, and default values of
-    /// transformable attributes are left out.
+    /// transformable and composite attributes are left out.
     ///
     /// - Returns: `nil` for a model with a derivation that cannot be written.
     package func cachedModelData() -> Data? {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 import StrataRows
 
 /// Puts values from outside into a row, by property, for batches.
@@ -77,10 +78,12 @@ struct BatchValues {
         }
         for index in composite.leaves {
             let slot = layout.slots[index]
-            try setAttribute(leaves.removeValue(forKey: slot.name), slot, in: row)
+            try setAttribute(nullToNil(leaves.removeValue(forKey: slot.name)), slot, in: row)
             given.insert(index)
         }
-        if let stray = leaves.keys.min() { throw refused("cannot set \"\(stray)\": there is no such element.") }
+        // An element that is composite itself may be given as nil.
+        let strays = leaves.filter { !($0.value is NSNull && layout.hasElements(of: $0.key)) }
+        if let stray = strays.keys.min() { throw refused("cannot set \"\(stray)\": there is no such element.") }
     }
 
     // MARK: - Relationships
