@@ -276,7 +276,7 @@ struct ModelReader {
                 .invalid,
                 entity: entity,
                 property: property,
-                "\"\(text)\" cannot be understood: \((error as? ModelError)?.reason ?? "\(error)")"
+                "\"\(ModelText.quotable(text))\" cannot be understood: \((error as? ModelError)?.reason ?? "\(error)")"
             )
         }
     }
