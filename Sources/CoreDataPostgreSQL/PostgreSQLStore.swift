@@ -73,7 +73,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             requireVersion: { metadata in
                 guard !ignoresVersions else { return }
                 // The text of a URL without its secrets.
-                let place = url.path
+                let place = url.placeName
                 try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: place)
             }
         )

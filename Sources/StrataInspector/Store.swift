@@ -140,9 +140,10 @@ extension NSManagedObjectModel {
     /// Refuses a store that was made with another version of the model, before the model is changed.
     func requireFit(ofStoreMetadata metadata: [String: Any], _ configuration: String?, at url: URL) throws {
         guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
+        let name = url.isFileURL ? url.path : StorePlace.shown(url)
         throw CocoaError(
             .persistentStoreIncompatibleVersionHash,
-            userInfo: [NSLocalizedDescriptionKey: "The store \(url.path) was made with another version of the model."]
+            userInfo: [NSLocalizedDescriptionKey: "The store \(name) was made with another version of the model."]
         )
     }
 }

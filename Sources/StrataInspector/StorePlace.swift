@@ -70,7 +70,7 @@ struct StorePlace {
     var name: String { isFile ? url.path : Self.shown(url) }
 
     /// A URL as it may be printed, without users and options.
-    private static func shown(_ url: URL) -> String {
+    static func shown(_ url: URL) -> String {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let schema = parts?.queryItems?.last { $0.name == "schema" }?.value ?? "strata"
         return "postgresql://\(parts?.host ?? "")\(parts?.path ?? "")?schema=\(schema)"

@@ -53,7 +53,7 @@ package struct SQLiteOptions: Sendable {
             throw CocoaError(
                 .persistentStoreOpen,
                 userInfo: [
-                    NSLocalizedDescriptionKey: "A SQLite store needs the URL of a file, not \(url.absoluteString)."
+                    NSLocalizedDescriptionKey: "A SQLite store needs the URL of a file, not \(url.placeName)."
                 ]
             )
         }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSPersistentStoreCoordinator {
     /// Copies the coordinator's only store to a file, while it is in use.
@@ -77,7 +78,7 @@ extension NSPersistentStoreCoordinator {
                 .persistentStoreInvalidType,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The store \(place.path) of type \(type) is no file, so it cannot be backed up."
+                        "The store \(place.placeName) of type \(type) is no file, so it cannot be backed up."
                 ]
             )
         }

@@ -118,8 +118,8 @@ extension NSPersistentStoreCoordinator {
         throw CocoaError(
             .migrationMissingSourceModel,
             userInfo: [
-                NSLocalizedDescriptionKey: "The store \(url.path) keeps no copy of its model.",
-                NSFilePathErrorKey: url.path,
+                NSLocalizedDescriptionKey: "The store \(url.placeName) keeps no copy of its model.",
+                NSFilePathErrorKey: url.placeName,
             ]
         )
     }

@@ -109,14 +109,17 @@ extension NSPersistentStoreCoordinator {
             )
         }
         if url.path != "/dev/null", type != NSInMemoryStoreType, let other = openStore(at: url) {
-            throw alreadyOpen("The store \(url.path) is open in this coordinator already.", other)
+            throw alreadyOpen("The store \(url.placeName) is open in this coordinator already.", other)
         }
         let store = try loadedStore(storeClass, configuration, url, options, type)
         var entry: OpenStore?
         do {
             if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil
             {
-                throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
+                throw alreadyOpen(
+                    "The store \(url.placeName) is a copy of one that is open in this coordinator.",
+                    other
+                )
             }
             let made = makeEntry(store, try store.rows, entityNumbers: Set(entities.map(\.entityNumber)))
             entry = made
@@ -441,7 +444,7 @@ extension NSPersistentStoreCoordinator {
         throw CocoaError(
             .persistentStoreOperation,
             userInfo: [
-                NSLocalizedDescriptionKey: "The store \(url.path) is open in this coordinator; remove it first.",
+                NSLocalizedDescriptionKey: "The store \(url.placeName) is open in this coordinator; remove it first.",
                 NSAffectedStoresErrorKey: [open.store],
             ]
         )

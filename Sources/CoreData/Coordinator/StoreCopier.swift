@@ -44,7 +44,7 @@ struct StoreCopier {
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store cannot be migrated to \(target.store.url?.path ?? ""): there is a store with objects already. Destroy it first, or name another place."
+                    "The store cannot be migrated to \(target.store.url?.placeName ?? ""): there is a store with objects already. Destroy it first, or name another place."
             ]
         )
     }

@@ -222,7 +222,7 @@ enum HistoryStores {
                 entry.rows is any HistoryStore
                 ? "was added without NSPersistentHistoryTrackingKey"
                 : "is of type \(entry.store.type), which keeps none"
-            return "\(entry.store.url?.path ?? entry.store.identifier ?? "") \(reason)"
+            return "\(entry.store.url?.placeName ?? entry.store.identifier ?? "") \(reason)"
         }
         throw CocoaError(
             .persistentStoreUnsupportedRequestType,

@@ -117,7 +117,8 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
 
     /// The type, the URL, the UUID, and whether the store is read-only, removed, or of one configuration.
     open override var description: String {
-        var parts = [url?.absoluteString ?? "without a URL", identifier ?? "without a UUID"]
+        let place = url.map { $0.isFileURL ? $0.absoluteString : $0.placeName }
+        var parts = [place ?? "without a URL", identifier ?? "without a UUID"]
         if configurationName != defaultConfigurationName { parts.append("configuration \(configurationName)") }
         if isReadOnly { parts.append("read-only") }
         if persistentStoreCoordinator == nil { parts.append("not in use") }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataRows
 
 /// The errors of migrations.
 package enum MigrationErrors {
@@ -16,8 +17,8 @@ package enum MigrationErrors {
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(place ?? url.path) was not migrated, and is as it was: \(reason)",
-                NSFilePathErrorKey: url.path,
+                    "The store \(place ?? url.placeName) was not migrated, and is as it was: \(reason)",
+                NSFilePathErrorKey: url.placeName,
                 "sourceURL": url,
                 "destinationURL": url,
                 "reason": reason,
@@ -55,8 +56,8 @@ package enum MigrationErrors {
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(place ?? url.path) was not migrated, and is as it was: objects do not fit the new model. \(list) Change them with the old model, or in a custom stage, first.",
-                NSFilePathErrorKey: url.path,
+                    "The store \(place ?? url.placeName) was not migrated, and is as it was: objects do not fit the new model. \(list) Change them with the old model, or in a custom stage, first.",
+                NSFilePathErrorKey: url.placeName,
                 "sourceURL": url,
                 "destinationURL": url,
                 "reason": list,
@@ -101,8 +102,8 @@ package enum MigrationErrors {
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(place ?? url.path) was not migrated, and is as it was: constraint violation during attempted migration. \(text)",
-                NSFilePathErrorKey: url.path,
+                    "The store \(place ?? url.placeName) was not migrated, and is as it was: constraint violation during attempted migration. \(text)",
+                NSFilePathErrorKey: url.placeName,
                 "sourceURL": url,
                 "destinationURL": url,
                 "reason": "constraint violation during attempted migration. \(text)",

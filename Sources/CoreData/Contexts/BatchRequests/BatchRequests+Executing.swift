@@ -11,7 +11,7 @@ extension NSBatchUpdateRequest: ExecutableRequest {
                 .managedObjectExternalRelationship,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "A batch update of \(entityName) cannot set a relationship to an object of another store than \(other.store.url?.path ?? ""), which it changes too. Set affectedStores.",
+                        "A batch update of \(entityName) cannot set a relationship to an object of another store than \(other.store.url?.placeName ?? ""), which it changes too. Set affectedStores.",
                     NSAffectedStoresErrorKey: [other.store],
                 ]
             )

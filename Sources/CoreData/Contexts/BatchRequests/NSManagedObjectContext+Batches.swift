@@ -50,7 +50,7 @@ extension NSManagedObjectContext {
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "\(type(of: request)) is refused: the store \(store.store.url?.path ?? "") is read-only.",
+                        "\(type(of: request)) is refused: the store \(store.store.url?.placeName ?? "") is read-only.",
                     NSAffectedStoresErrorKey: [store.store],
                 ]
             ).marked(.environment)

@@ -249,7 +249,7 @@ final class SavePlan {
                 .fileWriteNoPermission,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "\(object.objectID) cannot be saved: the store \(store.store.url?.path ?? "") is read-only.",
+                        "\(object.objectID) cannot be saved: the store \(store.store.url?.placeName ?? "") is read-only.",
                     NSAffectedObjectsErrorKey: [object],
                     NSAffectedStoresErrorKey: [store.store],
                 ]

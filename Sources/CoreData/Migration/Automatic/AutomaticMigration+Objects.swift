@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import StrataSQLiteStore
 
 // The way of objects: for mapping models, and for stores that cannot be changed in place. The migration manager goes it.
@@ -33,7 +34,7 @@ extension AutomaticMigration {
         for _ in 0..<Self.mostAttempts where try migrate(by: mapping, from: source) { return }
         throw MigrationFailure.error(
             .migration,
-            "The store \(url.path) was written to by others each time its migration was complete. Try again when they are done.",
+            "The store \(url.placeName) was written to by others each time its migration was complete. Try again when they are done.",
             url: url
         )
     }

@@ -252,8 +252,8 @@ struct AutomaticMigration {
             .persistentStoreIncompatibleVersionHash,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(url.path) was made with another version of the model and cannot be migrated: \(reason). Entities that differ: \(names.joined(separator: ", ")).",
-                NSFilePathErrorKey: url.path,
+                    "The store \(url.placeName) was made with another version of the model and cannot be migrated: \(reason). Entities that differ: \(names.joined(separator: ", ")).",
+                NSFilePathErrorKey: url.placeName,
                 "metadata": metadata,
                 "reason": reason,
                 incompatibleEntitiesErrorKey: names,
@@ -266,8 +266,8 @@ struct AutomaticMigration {
         let reason = misses.isEmpty ? reason : "\(reason) \(misses)"
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey:
-                "The store \(url.path) cannot be migrated from version \(source.model.versionChecksum) of the model (from \(source.origin.rawValue)) to \(model.versionChecksum). \(reason)",
-            NSFilePathErrorKey: url.path,
+                "The store \(url.placeName) cannot be migrated from version \(source.model.versionChecksum) of the model (from \(source.origin.rawValue)) to \(model.versionChecksum). \(reason)",
+            NSFilePathErrorKey: url.placeName,
             "sourceModel": source.model,
             "destinationModel": model,
             "reason": reason,

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import StrataSQLiteStore
 
 /// Tells what a migration does, for `-com.apple.CoreData.MigrationDebug 1`.
@@ -53,6 +54,6 @@ struct MigrationLog {
     private func write(_ line: String) {
         guard Self.isOn else { return }
         // One call, so that lines of several threads stay whole.
-        try? FileHandle.standardError.write(contentsOf: Data("CoreData: migration: \(url.path): \(line)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("CoreData: migration: \(url.placeName): \(line)\n".utf8))
     }
 }

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Option: a `Progress` that a migration of the store moves on, from 0 to its total, and by which it can be cancelled.
 ///
@@ -62,8 +63,8 @@ final class MigrationProgress {
         CocoaError(
             .migrationCancelled,
             userInfo: [
-                NSLocalizedDescriptionKey: "The migration of the store \(url.path) was cancelled.",
-                NSFilePathErrorKey: url.path,
+                NSLocalizedDescriptionKey: "The migration of the store \(url.placeName) was cancelled.",
+                NSFilePathErrorKey: url.placeName,
             ]
         )
     }

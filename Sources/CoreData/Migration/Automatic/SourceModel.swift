@@ -121,8 +121,8 @@ struct SourceModel {
             .migrationMissingSourceModel,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(url.path) cannot be migrated: the model that it was written with was not found. Among the \(models.count) versions in the program's bundles \(reason). \(copy) Add that version of the model to the bundle.",
-                NSFilePathErrorKey: url.path,
+                    "The store \(url.placeName) cannot be migrated: the model that it was written with was not found. Among the \(models.count) versions in the program's bundles \(reason). \(copy) Add that version of the model to the bundle.",
+                NSFilePathErrorKey: url.placeName,
                 NSURLErrorKey: url,
                 "URL": url,
                 "metadata": metadata,

@@ -27,7 +27,7 @@ protocol CustomStore: NSPersistentStore, RowStore {
 }
 
 extension CustomStore {
-    package var place: String { url?.path ?? "" }
+    package var place: String { url?.placeName ?? "" }
 
     package var takesBatches: Bool { false }
 
