@@ -90,9 +90,27 @@ enum SQLiteBoundary {
                 .persistentStoreOperation,
                 "\(error.message). Pin the context anew, or begin the loop again, to read the newest version."
             )
+        case .inputOutput: return inputOutput(error, path)
+        case .noMemory: return (.sqlite, "there is not enough memory (SQLite error \(error.extendedCode.rawValue)).")
         case .misuse where doing == .opening: return (.persistentStoreOpen, "\(error.message).")
         default: return (.sqlite, "SQLite error \(error.extendedCode.rawValue), \(error.message).")
         }
+    }
+
+    /// The free space, in bytes, with which a volume counts as full: less than a page of each of SQLite's files needs.
+    private static let littleSpace: Int64 = 64 << 10
+
+    private static func inputOutput(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
+        let number = "SQLite error \(error.extendedCode.rawValue)"
+        let folder = (path as NSString).deletingLastPathComponent
+        // SQLite notices a full volume in some places only.
+        if error.extendedCode.mayBeFullDisk, !folder.isEmpty, let free = DiskSpace.available(in: folder),
+            free < littleSpace
+        {
+            return (.fileWriteOutOfSpace, "there is no space left on the volume (\(number)).")
+        }
+        let text = error.extendedCode.inputOutputText ?? error.message
+        return (.sqlite, "\(text) (\(number)). Look at the disk, and at who may read and write the files.")
     }
 
     private static func cannotOpen(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
