@@ -99,7 +99,7 @@ struct Store {
         do {
             cached = try place.cachedModel()
         } catch let error as CocoaError where error.code == .migrationMissingSourceModel {
-            throw CocoaError(
+            throw CocoaError.described(
                 error.code,
                 userInfo: [
                     NSLocalizedDescriptionKey: "\(error.localizedDescription) Name one with \(option).",
@@ -141,7 +141,7 @@ extension NSManagedObjectModel {
     func requireFit(ofStoreMetadata metadata: [String: Any], _ configuration: String?, at url: URL) throws {
         guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
         let name = url.isFileURL ? url.path : StorePlace.shown(url)
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreIncompatibleVersionHash,
             userInfo: [NSLocalizedDescriptionKey: "The store \(name) was made with another version of the model."]
         )

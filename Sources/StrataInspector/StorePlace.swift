@@ -18,13 +18,13 @@ struct StorePlace {
         guard isFile else { return }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileReadNoSuchFile,
                 userInfo: [NSLocalizedDescriptionKey: "There is no store at \(url.path)."]
             )
         }
         guard !isFolder.boolValue else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "\(url.path) is a folder, and no store."]
             )
@@ -94,7 +94,7 @@ struct StorePlace {
             if let data = try PostgreSQLStore.cachedModel(at: url) {
                 return try NSManagedObjectModel(cachedModelData: data)
             }
-            throw CocoaError(
+            throw CocoaError.described(
                 .migrationMissingSourceModel,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(name) keeps no copy of its model."]
             )

@@ -55,7 +55,8 @@ enum SQLiteBoundary {
             NSUnderlyingErrorKey: error,
         ]
         userInfo[NSFilePathErrorKey] = url?.path
-        return CocoaError(code, userInfo: userInfo).marked(code == .persistentStoreTimeout ? .deadline : .environment)
+        return CocoaError.described(code, userInfo: userInfo)
+            .marked(code == .persistentStoreTimeout ? .deadline : .environment)
     }
 
     private static func meaning(
@@ -132,6 +133,6 @@ enum SQLiteBoundary {
             NSLocalizedDescriptionKey: "The store \(url?.path ?? "in memory") is damaged: \(reason)"
         ]
         userInfo[NSFilePathErrorKey] = url?.path
-        return CocoaError(.fileReadCorruptFile, userInfo: userInfo)
+        return CocoaError.described(.fileReadCorruptFile, userInfo: userInfo)
     }
 }

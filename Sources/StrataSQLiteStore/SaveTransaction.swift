@@ -130,7 +130,7 @@ final class SaveTransaction {
     }
 
     private func notHeld(_ layout: EntityLayout) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:

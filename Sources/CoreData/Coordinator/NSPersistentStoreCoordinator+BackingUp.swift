@@ -17,7 +17,7 @@ extension NSPersistentStoreCoordinator {
     public func backUp(to url: URL) throws {
         let stores = openStores
         guard stores.count == 1 else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -45,7 +45,7 @@ extension NSPersistentStoreCoordinator {
     ///   `fileWriteOutOfSpace` (640), before anything is written if that can be told; `persistentStoreTimeout` (134090); and errors of the disk.
     public func backUp(_ store: NSPersistentStore, to url: URL) throws {
         guard openStore(of: store) != nil, let place = store.url else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
@@ -74,7 +74,7 @@ extension NSPersistentStoreCoordinator {
 
     private static func backUp(_ place: URL, _ type: String, _ options: [AnyHashable: Any]?, to url: URL) throws {
         guard let storeClass = StoreTypes.wholeStoreClass(type), !place.path.hasPrefix("/dev/null") else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreInvalidType,
                 userInfo: [
                     NSLocalizedDescriptionKey:

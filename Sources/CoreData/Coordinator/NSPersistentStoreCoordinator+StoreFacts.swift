@@ -115,7 +115,7 @@ extension NSPersistentStoreCoordinator {
         options: [AnyHashable: Any]? = nil
     ) throws -> NSManagedObjectModel {
         if let data = try SQLiteStore.cachedModel(at: url) { return try NSManagedObjectModel(cachedModelData: data) }
-        throw CocoaError(
+        throw CocoaError.described(
             .migrationMissingSourceModel,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(url.placeName) keeps no copy of its model.",

@@ -56,7 +56,7 @@ extension NSPersistentStoreCoordinator {
         let storeClass = StoreTypes.storeClass(storeType)
         let needsURL = storeClass == SQLiteStore.self || storeClass == BinaryStore.self
         guard let url = storeURL ?? (needsURL ? nil : URL(fileURLWithPath: "/dev/null")) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store of type \(storeType) needs a URL."]
             )
@@ -103,7 +103,7 @@ extension NSPersistentStoreCoordinator {
         if isClosed { throw closedError }
         let storeClass = try StoreTypes.required(type)
         guard let entities = managedObjectModel.entities(forConfigurationName: configuration) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The model has no configuration \"\(configuration ?? "")\"."]
             )
@@ -204,7 +204,7 @@ extension NSPersistentStoreCoordinator {
     }
 
     private func alreadyOpen(_ reason: String, _ other: OpenStore) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOpen,
             userInfo: [NSLocalizedDescriptionKey: reason, NSAffectedStoresErrorKey: [other.store]]
         )
@@ -234,7 +234,7 @@ extension NSPersistentStoreCoordinator {
     /// - Throws: `persistentStoreOperation` (134070) for a store that is not of this coordinator.
     public func remove(_ store: NSPersistentStore) throws {
         guard let entry = openStore(of: store) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
@@ -285,7 +285,7 @@ extension NSPersistentStoreCoordinator {
         type storeType: NSPersistentStore.StoreType
     ) throws -> NSPersistentStore {
         guard let source = openStore(of: store) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
@@ -441,7 +441,7 @@ extension NSPersistentStoreCoordinator {
 
     private func requireClosed(_ url: URL) throws {
         guard let open = openStore(at: url) else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(url.placeName) is open in this coordinator; remove it first.",
@@ -451,7 +451,7 @@ extension NSPersistentStoreCoordinator {
     }
 
     func unsupported(_ what: String, _ type: NSPersistentStore.StoreType) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "Stores of type \(type.rawValue) cannot be \(what)."]
         )

@@ -40,7 +40,7 @@ struct StoreCopier {
     /// - Throws: `persistentStoreOperation` (134070) if the target has any.
     func requireEmptyTarget() throws {
         guard try roots.contains(where: { try target.rows.count(for: plan($0)) > 0 }) else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -115,7 +115,7 @@ struct StoreCopier {
         }
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:

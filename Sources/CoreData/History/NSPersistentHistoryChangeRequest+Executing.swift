@@ -28,7 +28,7 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
     /// Refuses a deletion that is to leave something out.
     private func requireWholeHistory() throws {
         guard fetchRequest != nil else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -118,7 +118,7 @@ extension NSPersistentStoreCoordinator {
                 "For entity \(entity.name ?? "") \(trouble); as it is, its objects are of class \(String(reflecting: type))."
         }
         guard !troubles.isEmpty else { return }
-        let error = CocoaError(
+        let error = CocoaError.described(
             .coreData,
             userInfo: [NSLocalizedDescriptionKey: troubles.joined(separator: " ")]
         )

@@ -67,7 +67,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///
     /// - Throws: A `CocoaError` when the store cannot be opened, which keeps it from being added.
     open func loadMetadata() throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -159,7 +159,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     /// - Returns: The metadata, with `NSStoreTypeKey` and `NSStoreUUIDKey`.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "\(self) cannot read metadata without opening the store."]
         )
@@ -178,7 +178,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///   - url: Where the store lies.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "\(self) cannot write metadata without opening the store."]
         )

@@ -151,7 +151,7 @@ struct HistoryQueries {
             NSStoreUUIDKey: store,
         ]
         userInfo[NSPersistentHistoryOldestTransactionNumberKey] = oldest
-        return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
+        return CocoaError.described(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 
     private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {

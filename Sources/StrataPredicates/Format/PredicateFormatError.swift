@@ -48,9 +48,9 @@ public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringC
         CocoaError.Code.formatting.rawValue
     }
 
-    /// The description, under `NSLocalizedDescriptionKey`.
+    /// The description, under `NSLocalizedDescriptionKey` and `NSLocalizedFailureReasonErrorKey`.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: description]
+        [NSLocalizedDescriptionKey: description, NSLocalizedFailureReasonErrorKey: description]
     }
 }
 

@@ -105,7 +105,7 @@ package struct MappingBuilder {
 
     private func requireFewColumns() throws {
         for table in tables where table.columns.count + 3 > rules.most {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -122,7 +122,7 @@ package struct MappingBuilder {
             if let sequence = naming.sequence?(table.name.raw) { seen.insert(sequence.uppercased()) }
         }
         for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -139,7 +139,7 @@ package struct MappingBuilder {
         for entity in members {
             guard let name = try hints.name(\.table, entity.userInfo, "entity \(entity.name)") else { continue }
             guard entity.parent == nil else {
-                throw CocoaError(
+                throw CocoaError.described(
                     .persistentStoreIncompatibleSchema,
                     userInfo: [
                         NSLocalizedDescriptionKey:
@@ -160,7 +160,7 @@ package struct MappingBuilder {
             for slot in entity.ownSlots {
                 guard let name = try given(slot, entity) else { continue }
                 guard known.insert(name.uppercased()).inserted else {
-                    throw CocoaError(
+                    throw CocoaError.described(
                         .persistentStoreIncompatibleSchema,
                         userInfo: [
                             NSLocalizedDescriptionKey:

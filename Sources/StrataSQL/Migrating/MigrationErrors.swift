@@ -13,7 +13,7 @@ package enum MigrationErrors {
     /// - Returns: The error, `migration` (134110).
     package static func failure(_ url: URL, _ underlying: any Error, place: String? = nil) -> CocoaError {
         let reason = underlying.localizedDescription
-        return CocoaError(
+        return CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -49,10 +49,10 @@ package enum MigrationErrors {
             ]
             userInfo["attribute"] = problem.property
             userInfo[NSModelPropertyNameErrorKey] = problem.property
-            return CocoaError(.migration, userInfo: userInfo)
+            return CocoaError.described(.migration, userInfo: userInfo)
         }
         let list = errors.map(\.localizedDescription).joined(separator: " ")
-        return CocoaError(
+        return CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -88,7 +88,7 @@ package enum MigrationErrors {
         let more = groups.count > 3 ? " and more" : ""
         let text =
             "\(entity): objects have the same \(names), which must be unique: \(shown.joined(separator: "; "))\(more)."
-        let underlying = CocoaError(
+        let underlying = CocoaError.described(
             CocoaError.Code(rawValue: NSMigrationConstraintViolationError),
             userInfo: [
                 NSLocalizedDescriptionKey: text,
@@ -98,7 +98,7 @@ package enum MigrationErrors {
                 NSModelEntityNameErrorKey: entity,
             ]
         )
-        return CocoaError(
+        return CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -7,7 +7,7 @@ extension NSBatchUpdateRequest: ExecutableRequest {
         let (update, store) = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).plan(self)
         let stores = try coordinator.openStores(for: update.rows, affectedStores)
         if let store, let other = stores.first(where: { $0 !== store }) {
-            throw CocoaError(
+            throw CocoaError.described(
                 .managedObjectExternalRelationship,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -45,7 +45,7 @@ extension NSManagedObjectContext {
         guard let coordinator else {
             // Nobody can be told anything of a context that has no place to save to.
             guard hasSomethingToSave else { return }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
             ).marked(.request)
@@ -148,7 +148,7 @@ struct ContextSave {
     private static let mostRounds = 1000
 
     private func endlessRounds(_ objects: [NSManagedObject]) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -380,7 +380,7 @@ struct ContextSave {
     }
 
     private func incompleteSave(_ error: any Error) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreIncompleteSave,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -235,7 +235,7 @@ final class SavePlan {
             return body(&stores[known.position].changes)
         }
         guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -245,7 +245,7 @@ final class SavePlan {
             )
         }
         guard !store.store.isReadOnly else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileWriteNoPermission,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -267,7 +267,7 @@ final class SavePlan {
         let storeIndex = Int(context.storeIndexForInsertion(of: object))
         guard let store = coordinator.openStore(at: storeIndex), store.isOpen, store.entityNumbers.contains(number)
         else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -325,7 +325,7 @@ final class SavePlan {
     }
 
     private func external(_ object: NSManagedObject, _ name: String, _ destination: NSManagedObject) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .managedObjectExternalRelationship,
             userInfo: [
                 NSLocalizedDescriptionKey:

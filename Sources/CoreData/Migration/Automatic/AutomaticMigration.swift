@@ -248,7 +248,7 @@ struct AutomaticMigration {
         }
         guard let reason else { return }
         let names = model.entitiesThatDiffer(fromStoreMetadata: metadata, configuration: configuration)
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreIncompatibleVersionHash,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -273,6 +273,6 @@ struct AutomaticMigration {
             "reason": reason,
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(.migrationMissingMappingModel, userInfo: userInfo)
+        return CocoaError.described(.migrationMissingMappingModel, userInfo: userInfo)
     }
 }

@@ -60,7 +60,7 @@ final class MigrationProgress {
 
     /// The error of a migration that was cancelled.
     static func cancelled(_ url: URL) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .migrationCancelled,
             userInfo: [
                 NSLocalizedDescriptionKey: "The migration of the store \(url.placeName) was cancelled.",

@@ -132,7 +132,8 @@ struct ProgressiveMigration {
         var userInfo = failure?.userInfo ?? [:]
         let text = [failure?.localizedDescription, reason].compactMap(\.self).joined(separator: " ")
         userInfo[NSLocalizedDescriptionKey] = text
+        userInfo[NSLocalizedFailureReasonErrorKey] = text
         userInfo["reason"] = text
-        return CocoaError(.migrationMissingMappingModel, userInfo: userInfo)
+        return CocoaError.described(.migrationMissingMappingModel, userInfo: userInfo)
     }
 }

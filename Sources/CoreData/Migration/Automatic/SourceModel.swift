@@ -117,7 +117,7 @@ struct SourceModel {
         let copy =
             cached == nil
             ? "The store keeps no copy of its model either." : "The copy of a model in the store is of another version."
-        return CocoaError(
+        return CocoaError.described(
             .migrationMissingSourceModel,
             userInfo: [
                 NSLocalizedDescriptionKey:

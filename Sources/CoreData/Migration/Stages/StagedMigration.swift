@@ -181,7 +181,7 @@ struct StagedMigration {
             The store \(whole.url.placeName) was not migrated: \(describe(first)) and \(describe(second)) do not meet. \
             \(error.localizedDescription)
             """
-        throw CocoaError(
+        throw CocoaError.described(
             .migrationMissingMappingModel,
             userInfo: [
                 NSLocalizedDescriptionKey: text, "reason": text, NSUnderlyingErrorKey: error, "sourceModel": from,

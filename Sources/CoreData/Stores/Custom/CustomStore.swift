@@ -73,7 +73,7 @@ extension CustomStore {
             NSAffectedStoresErrorKey: [self],
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        let error = CocoaError(code, userInfo: userInfo)
+        let error = CocoaError.described(code, userInfo: userInfo)
         return code == .persistentStoreOperation ? error.marked(.environment) : error
     }
 
@@ -191,7 +191,7 @@ extension CustomStore {
             "was made with another version of the model. Entities that differ: \(differing.joined(separator: ", ")).",
             .persistentStoreIncompatibleVersionHash
         )
-        throw CocoaError(error.code, userInfo: error.userInfo.merging(["metadata": found]) { $1 })
+        throw CocoaError.described(error.code, userInfo: error.userInfo.merging(["metadata": found]) { $1 })
     }
 
     private var modelConfiguration: String? {
