@@ -55,7 +55,8 @@ extension FrozenModel {
     /// Mostly none. Names are compared again when they may mean more than before.
     private var entitiesInDoubt: [NSEntityDescription] {
         let generation = ManagedClasses.generation
-        if let known = doubtful.withLock({ $0.generation == generation ? $0.entities : nil }) { return known }
+        let known = doubtful.withLock { $0 }
+        if known.generation == generation { return known.entities }
         let found = entities.filter {
             !$0.isAbstract && ManagedClasses.isOfSeveralModules($0.managedObjectClassName ?? "")
         }
