@@ -117,22 +117,22 @@ struct ModelFormTests {
     @Test func `no detail of a file is lost, in whatever kind of package it is`() throws {
         let scratch = try ScratchFolder()
         let older = Self.detailed.replacingOccurrences(of: "usedWithCloudKit=\"YES\" ", with: "")
-        let package = scratch.file("Library.xcdatamodeld")
+        let bundle = scratch.file("Library.xcdatamodeld")
         for (name, text) in [("Library", older), ("Library 2", Self.detailed)] {
-            let folder = package.appendingPathComponent("\(name).xcdatamodel")
+            let folder = bundle.appendingPathComponent("\(name).xcdatamodel")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             try Data(text.utf8).write(to: folder.appendingPathComponent("contents"))
         }
         // The two differ in nothing that a model has.
         let current = ["_XCCurrentVersionName": "Library 2.xcdatamodel"]
         let list = try PropertyListSerialization.data(fromPropertyList: current, format: .xml, options: 0)
-        try list.write(to: package.appendingPathComponent(".xccurrentversion"))
+        try list.write(to: bundle.appendingPathComponent(".xccurrentversion"))
 
-        let printed = Self.run("model", package.path, "--as", "xml")
+        let printed = Self.run("model", bundle.path, "--as", "xml")
         expectEqual(Self.ended(printed.lines.joined(separator: "\n")), Self.detailed, "\(printed.complaints)")
 
         let copy = scratch.file("Copy.xcdatamodeld")
-        let written = Self.run("model", package.path, "--as", "xml", "--output", copy.path)
+        let written = Self.run("model", bundle.path, "--as", "xml", "--output", copy.path)
         expectEqual(written.code, .success, "\(written.complaints)")
         for (name, text) in [("Library", older), ("Library 2", Self.detailed)] {
             try expectEqual(Self.text(of: copy.appendingPathComponent("\(name).xcdatamodel/contents")), text)

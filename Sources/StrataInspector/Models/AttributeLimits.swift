@@ -34,9 +34,7 @@ struct AttributeLimits {
             let codes = (NSValidationDateTooSoonError, NSValidationDateTooLateError)
             return take(date, comparison.predicateOperatorType, code, codes)
         case .string where left.expressionType == .keyPath:
-            guard left.keyPath == "length", let number = value as? NSNumber,
-                let length = Int(exactly: number.doubleValue), length >= 0
-            else { return false }
+            guard left.keyPath == "length", let length = value as? Int, length >= 0 else { return false }
             let codes = (NSValidationStringTooShortError, NSValidationStringTooLongError)
             return take(length, comparison.predicateOperatorType, code, codes)
         case .string:
