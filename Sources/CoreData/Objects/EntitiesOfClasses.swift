@@ -82,7 +82,7 @@ struct DoubtfulEntities: Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// Refuses to make objects of a class that the program has twice, unless it has told which one it means.
+    /// Refuses to make objects of a class that the program has twice, unless a use says which one it means.
     ///
     /// A plain object in place of one of the class would stop the program, where it is cast.
     final func requireClasses(for plan: FetchPlan) throws {

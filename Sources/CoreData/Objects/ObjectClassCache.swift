@@ -53,7 +53,7 @@ final class ObjectClassCache: Sendable {
         return "several classes are named \"\(name)\", \(names): give its name in the model with the module"
     }
 
-    /// Why objects of `entity` cannot be made, though the program has classes for them: modules share the name, and nothing tells
+    /// Why objects of `entity` cannot be made, though the program has classes for them: modules share the name, and no use says
     /// which one is meant; `nil` if they can.
     func doubt(about entity: NSEntityDescription) -> String? {
         guard case .ambiguous = meaning(of: entity), let trouble = trouble(with: entity) else { return nil }

@@ -45,7 +45,7 @@ extension NSEntityDescription {
     /// Makes an object of the entity with a name and inserts it.
     ///
     /// Stops the program if the context's model has no such entity, or if several modules have a class of the name that the
-    /// model gives and the program has used none of them, or more than one, without telling which one the entity means.
+    /// model gives and the program has used none of them, or more than one, without saying which one the entity means.
     ///
     /// ```swift
     /// let venue = NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context)
