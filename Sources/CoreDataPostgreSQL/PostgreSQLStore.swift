@@ -19,7 +19,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     package var engine: any RowStore {
         get throws {
             if let postgreSQL { return postgreSQL }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not loaded yet."]
             )
@@ -44,7 +44,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     package override func loadMetadata() throws {
         guard let url = url.map(Self.database), let model = persistentStoreCoordinator?.managedObjectModel else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store needs a URL and a coordinator."]
             )
@@ -73,7 +73,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             requireVersion: { metadata in
                 guard !ignoresVersions else { return }
                 // The text of a URL without its secrets.
-                let place = url.path
+                let place = url.placeName
                 try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: place)
             }
         )
@@ -96,7 +96,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         let list = value == nil ? [] : value as? [Any] ?? (value as? NSArray).map { Array($0) }
         let urls = list?.compactMap { $0 as? URL ?? ($0 as? String).flatMap { URL(string: $0) } }
         guard let urls, urls.count == list?.count else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [
                     NSLocalizedDescriptionKey: "The option \(NSPostgreSQLReplicasOption) must be an array of URLs."
@@ -258,7 +258,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         withStoreAt source: URL,
         _ sourceOptions: [AnyHashable: Any]?
     ) throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -268,7 +268,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     }
 
     package static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [
                 NSLocalizedDescriptionKey:

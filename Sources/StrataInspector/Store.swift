@@ -99,7 +99,7 @@ struct Store {
         do {
             cached = try place.cachedModel()
         } catch let error as CocoaError where error.code == .migrationMissingSourceModel {
-            throw CocoaError(
+            throw CocoaError.described(
                 error.code,
                 userInfo: [
                     NSLocalizedDescriptionKey: "\(error.localizedDescription) Name one with \(option).",
@@ -140,9 +140,10 @@ extension NSManagedObjectModel {
     /// Refuses a store that was made with another version of the model, before the model is changed.
     func requireFit(ofStoreMetadata metadata: [String: Any], _ configuration: String?, at url: URL) throws {
         guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
-        throw CocoaError(
+        let name = url.isFileURL ? url.path : StorePlace.shown(url)
+        throw CocoaError.described(
             .persistentStoreIncompatibleVersionHash,
-            userInfo: [NSLocalizedDescriptionKey: "The store \(url.path) was made with another version of the model."]
+            userInfo: [NSLocalizedDescriptionKey: "The store \(name) was made with another version of the model."]
         )
     }
 }

@@ -18,13 +18,13 @@ struct StorePlace {
         guard isFile else { return }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileReadNoSuchFile,
                 userInfo: [NSLocalizedDescriptionKey: "There is no store at \(url.path)."]
             )
         }
         guard !isFolder.boolValue else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "\(url.path) is a folder, and no store."]
             )
@@ -70,7 +70,7 @@ struct StorePlace {
     var name: String { isFile ? url.path : Self.shown(url) }
 
     /// A URL as it may be printed, without users and options.
-    private static func shown(_ url: URL) -> String {
+    static func shown(_ url: URL) -> String {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let schema = parts?.queryItems?.last { $0.name == "schema" }?.value ?? "strata"
         return "postgresql://\(parts?.host ?? "")\(parts?.path ?? "")?schema=\(schema)"
@@ -94,7 +94,7 @@ struct StorePlace {
             if let data = try PostgreSQLStore.cachedModel(at: url) {
                 return try NSManagedObjectModel(cachedModelData: data)
             }
-            throw CocoaError(
+            throw CocoaError.described(
                 .migrationMissingSourceModel,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(name) keeps no copy of its model."]
             )

@@ -8,7 +8,7 @@ extension PropertyListSerialization {
         guard propertyList(metadata, isValidFor: .binary),
             let data = try? data(fromPropertyList: metadata, format: .binary, options: 0)
         else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -16,6 +16,6 @@ extension CocoaError {
     package func marked(_ mark: FailureMark) -> CocoaError {
         var userInfo = userInfo
         userInfo[failureMarkKey] = mark.rawValue
-        return CocoaError(code, userInfo: userInfo)
+        return .described(code, userInfo: userInfo)
     }
 }

@@ -79,9 +79,15 @@ package struct ConnectionTarget: Sendable, Hashable {
         let user = parts.user.map { "\($0)@" } ?? ""
         parts.query = nil
         parts.user = nil
-        let host = hosts.isEmpty ? "" : hosts.joined(separator: ",")
+        let host = hosts.joined(separator: ",")
         let port = parts.port.map { ":\($0)" } ?? ""
-        place = "postgresql://\(user)\(host)\(port)\(parts.path)?schema=\(schema)"
+        // Nothing may run together with the name of the database: neither a host nor a folder that stands for one.
+        let database = items.last { $0.name == "dbname" }?.value ?? parts.path
+        let path = database.isEmpty || database.hasPrefix("/") ? database : "/" + database
+        place =
+            host.hasPrefix("/")
+            ? "postgresql://\(user)\(port)\(path)?host=\(host)&schema=\(schema)"
+            : "postgresql://\(user)\(host)\(port)\(path)?schema=\(schema)"
     }
 
     private static let loopback: Set<String> = ["localhost", "127.0.0.1", "::1", "[::1]"]

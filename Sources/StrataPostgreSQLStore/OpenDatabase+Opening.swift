@@ -26,7 +26,7 @@ extension OpenDatabase {
                 if metadata == nil {
                     try pool.withConnection { try requireUse(of: target, $0) }
                     guard !request.isReadOnly else {
-                        throw CocoaError(
+                        throw CocoaError.described(
                             .fileReadNoSuchFile,
                             userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
                         )

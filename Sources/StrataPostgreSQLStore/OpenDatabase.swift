@@ -234,7 +234,7 @@ final class OpenDatabase: Sendable {
     /// Makes certain that metadata is that of this store, with the model that it was opened with.
     func requireSame(_ found: StoreMetadata?) throws {
         guard let found, identifiers.withLock({ $0.contains(found.uuid) }) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -243,7 +243,7 @@ final class OpenDatabase: Sendable {
             ).marked(.environment)
         }
         guard found.versionHashes == metadata.versionHashes else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleVersionHash,
                 userInfo: [
                     NSLocalizedDescriptionKey:

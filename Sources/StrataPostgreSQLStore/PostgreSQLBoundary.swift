@@ -51,7 +51,7 @@ enum PostgreSQLBoundary {
             } else {
                 .environment
             }
-        return CocoaError(
+        return CocoaError.described(
             code,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(place) cannot \(doing.rawValue): \(error)",
@@ -62,7 +62,7 @@ enum PostgreSQLBoundary {
 
     /// The error for a row, or a database, that contradicts the model.
     static func damaged(_ place: String, _ reason: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .fileReadCorruptFile,
             userInfo: [NSLocalizedDescriptionKey: "The store \(place) is damaged: \(reason)"]
         )
@@ -70,6 +70,6 @@ enum PostgreSQLBoundary {
 
     /// The error for what a store of PostgreSQL does not do.
     static func unsupported(_ text: String) -> CocoaError {
-        CocoaError(.persistentStoreUnsupportedRequestType, userInfo: [NSLocalizedDescriptionKey: text])
+        CocoaError.described(.persistentStoreUnsupportedRequestType, userInfo: [NSLocalizedDescriptionKey: text])
     }
 }

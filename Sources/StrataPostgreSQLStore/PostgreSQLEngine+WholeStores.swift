@@ -71,7 +71,7 @@ extension PostgreSQLEngine {
 
     private static func existing(_ connection: Connection, _ place: String) throws -> StoreMetadata {
         if let metadata = try StoreMetadata.read(connection, place) { return metadata }
-        throw CocoaError(
+        throw CocoaError.described(
             .fileReadNoSuchFile,
             userInfo: [NSLocalizedDescriptionKey: "There is no store at \(place)."]
         )

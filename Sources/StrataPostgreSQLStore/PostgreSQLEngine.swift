@@ -113,7 +113,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     }
 
     var readOnlyError: CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [NSLocalizedDescriptionKey: "The store \(place) is read-only."]
         )

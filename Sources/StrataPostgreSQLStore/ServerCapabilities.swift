@@ -75,7 +75,7 @@ enum ServerCapabilities {
     }
 
     static func failure(_ missing: [String], _ place: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOpen,
             userInfo: [
                 NSLocalizedDescriptionKey:

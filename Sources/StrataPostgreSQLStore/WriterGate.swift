@@ -52,7 +52,7 @@ final class WriterGate: Sendable {
         let end = ContinuousClock.now + .seconds(timeout)
         while !isReady() {
             guard ContinuousClock.now < end else {
-                throw CocoaError(
+                throw CocoaError.described(
                     .persistentStoreTimeout,
                     userInfo: [NSLocalizedDescriptionKey: "Others were busy with the store for \(timeout) s."]
                 ).marked(.deadline)

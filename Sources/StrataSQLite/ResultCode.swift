@@ -52,3 +52,24 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
     package static let readOnlyMoved = ResultCode(rawValue: SQLITE_READONLY | (4 << 8))
     package static let inputOutputSync = ResultCode(rawValue: SQLITE_IOERR | (4 << 8))
 }
+
+extension ResultCode {
+    /// What the system could not do, for an input or output error: SQLite itself has one text for all of them.
+    package var inputOutputText: String? {
+        guard primary == .inputOutput else { return nil }
+        return switch rawValue >> 8 {
+        case 1, 2, 7, 22, 32, 33: "the system could not read the file, or one beside it"
+        case 3, 6, 10, 19, 29, 30: "the system could not write to the file, or to one beside it"
+        case 4, 5: "the system could not bring to the disk what was written"
+        case 8, 9, 14, 15, 20: "the system could not lock the file: its file system may not be able to"
+        case 18, 21, 24: "the system could not share a part of the file in memory"
+        case 12: "there is not enough memory"
+        default: "the system could not work with the file, or with one beside it"
+        }
+    }
+
+    /// Whether it is an input or output error that a full disk may be the cause of.
+    package var mayBeFullDisk: Bool {
+        primary == .inputOutput && [3, 4, 5, 6, 10, 18, 19, 21, 24, 29, 30].contains(rawValue >> 8)
+    }
+}

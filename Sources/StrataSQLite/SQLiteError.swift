@@ -100,7 +100,8 @@ public struct SQLiteError: Error, Sendable {
 extension SQLiteError: CustomStringConvertible {
     /// The code, what was being done, the message and the statement, in one line.
     public var description: String {
-        var text = "SQLite error \(extendedCode.rawValue) while \(operation.rawValue): \(message)"
+        let reason = extendedCode.inputOutputText.map { "\($0), \(message)" } ?? message
+        var text = "SQLite error \(extendedCode.rawValue) while \(operation.rawValue): \(reason)"
         if let sql { text += " – in: \(sql)" }
         return text
     }

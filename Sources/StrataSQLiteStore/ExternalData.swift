@@ -61,7 +61,7 @@ struct ExternalData: Sendable {
             return nil
         } catch {
             let reason = (error as? CocoaError)?.underlying ?? error
-            throw CocoaError(
+            throw CocoaError.described(
                 (error as? CocoaError)?.code ?? .fileReadUnknown,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -99,7 +99,7 @@ struct ExternalData: Sendable {
         } catch let error as SQLiteError {
             remove(name)
             guard [.cannotOpen, .readOnly].contains(error.code), access(folder.path, W_OK) != 0 else { throw error }
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileWriteNoPermission,
                 userInfo: [NSFilePathErrorKey: folder.path, NSUnderlyingErrorKey: error]
             )

@@ -45,7 +45,7 @@ enum MissedFiles {
     ///
     /// A process keeps the files of the versions that it holds, but other processes do not know about these.
     static func error(_ missed: Set<String>, _ url: URL) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -74,7 +74,7 @@ final class ModelGuard: Sendable {
     private var error: CocoaError {
         let found = metadata.withLock { $0 }
         let names = Set(hashes.keys).union(found.versionHashes.keys).filter { hashes[$0] != found.versionHashes[$0] }
-        return CocoaError(
+        return CocoaError.described(
             .persistentStoreIncompatibleVersionHash,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -89,7 +89,7 @@ package final class OpenSQLiteFile: Sendable {
             return try pin(pool)
         } catch {
             guard error.code == .full else { throw error }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -146,7 +146,7 @@ package final class OpenSQLiteFile: Sendable {
         var isDirectory: ObjCBool = false
         let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
         if isDirectory.boolValue {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is a folder."]
             )
@@ -156,7 +156,7 @@ package final class OpenSQLiteFile: Sendable {
             let found = try StoreContents.read(request, reader.pool)
             if options.isReadOnly {
                 guard let found else {
-                    throw CocoaError(
+                    throw CocoaError.described(
                         .persistentStoreOpen,
                         userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is empty."]
                     )

@@ -55,7 +55,8 @@ enum SQLiteBoundary {
             NSUnderlyingErrorKey: error,
         ]
         userInfo[NSFilePathErrorKey] = url?.path
-        return CocoaError(code, userInfo: userInfo).marked(code == .persistentStoreTimeout ? .deadline : .environment)
+        return CocoaError.described(code, userInfo: userInfo)
+            .marked(code == .persistentStoreTimeout ? .deadline : .environment)
     }
 
     private static func meaning(
@@ -95,9 +96,27 @@ enum SQLiteBoundary {
                 .persistentStoreOperation,
                 "\(error.message). Pin the context anew, or begin the loop again, to read the newest version."
             )
+        case .inputOutput: return inputOutput(error, path)
+        case .noMemory: return (.sqlite, "there is not enough memory (SQLite error \(error.extendedCode.rawValue)).")
         case .misuse where doing == .opening: return (.persistentStoreOpen, "\(error.message).")
         default: return (.sqlite, "SQLite error \(error.extendedCode.rawValue), \(error.message).")
         }
+    }
+
+    /// The free space, in bytes, with which a volume counts as full: less than a page of each of SQLite's files needs.
+    private static let littleSpace: Int64 = 64 << 10
+
+    private static func inputOutput(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
+        let number = "SQLite error \(error.extendedCode.rawValue)"
+        let folder = (path as NSString).deletingLastPathComponent
+        // SQLite notices a full volume in some places only.
+        if error.extendedCode.mayBeFullDisk, !folder.isEmpty, let free = DiskSpace.available(in: folder),
+            free < littleSpace
+        {
+            return (.fileWriteOutOfSpace, "there is no space left on the volume (\(number)).")
+        }
+        let text = error.extendedCode.inputOutputText ?? error.message
+        return (.sqlite, "\(text) (\(number)). Look at the disk, and at who may read and write the files.")
     }
 
     private static func cannotOpen(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
@@ -115,11 +134,11 @@ enum SQLiteBoundary {
 
     /// The error for a file whose contents are those of another store by now.
     static func replaced(_ url: URL) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(url.path) holds another store than the one that was opened: it has another UUID. Remove the store from its coordinator and add it again.",
+                    "The store \(url.placeName) holds another store than the one that was opened: it has another UUID. Remove the store from its coordinator and add it again.",
                 NSFilePathErrorKey: url.path,
             ]
         ).marked(.environment)
@@ -131,6 +150,6 @@ enum SQLiteBoundary {
             NSLocalizedDescriptionKey: "The store \(url?.path ?? "in memory") is damaged: \(reason)"
         ]
         userInfo[NSFilePathErrorKey] = url?.path
-        return CocoaError(.fileReadCorruptFile, userInfo: userInfo)
+        return CocoaError.described(.fileReadCorruptFile, userInfo: userInfo)
     }
 }

@@ -31,7 +31,7 @@ extension SQLiteEngine {
 
     static func metadata(_ connection: Connection, _ url: URL) throws -> StoreMetadata {
         guard let metadata = try StoreMetadata(connection, SQLCatalog(connection), url) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreTypeMismatch,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -78,7 +78,7 @@ extension SQLiteEngine {
             database = try SQLiteDatabase.shared(named: name, options.pool)
             return try body(database)
         case .privateMemory:
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store in memory cannot be reached before it is added."]
             )
@@ -97,7 +97,7 @@ extension SQLiteEngine {
         _ sourceOptions: SQLiteOptions
     ) throws {
         if destinationOptions.isReadOnly {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -331,7 +331,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
         let file = try openFile()
         guard !isReadOnly else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
             )

@@ -50,10 +50,10 @@ package struct SQLiteOptions: Sendable {
     /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's.
     package init(url: URL, isReadOnly: Bool = false, pragmas: [String: String] = [:]) throws {
         guard url.isFileURL else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [
-                    NSLocalizedDescriptionKey: "A SQLite store needs the URL of a file, not \(url.absoluteString)."
+                    NSLocalizedDescriptionKey: "A SQLite store needs the URL of a file, not \(url.placeName)."
                 ]
             )
         }

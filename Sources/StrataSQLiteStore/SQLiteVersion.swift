@@ -54,7 +54,7 @@ final class SQLiteVersion: ForwardingRowSource {
     var reading: any RowReading {
         get throws {
             if let snapshot = held.withLock({ $0?.snapshot }) { return SQLiteReading(file, at: snapshot) }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -131,7 +131,7 @@ final class SaveTransaction {
     }
 
     private func notHeld(_ layout: EntityLayout) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:

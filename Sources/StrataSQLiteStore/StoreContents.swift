@@ -48,7 +48,7 @@ struct StoreContents {
         let missing = mapping.missing(in: catalog)
         guard missing.isEmpty else {
             let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: it lacks \(names).",
@@ -92,7 +92,7 @@ struct StoreContents {
     }
 
     private static func mismatch(_ url: URL, _ reason: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreTypeMismatch,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: \(reason)",

@@ -38,7 +38,7 @@ package struct StoreVerifier {
         self.identify = identify
         let options = try SQLiteOptions(url: storeURL, isReadOnly: true)
         guard case .file(let path) = options.place else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store in memory cannot be checked: \(storeURL.path)."]
             )

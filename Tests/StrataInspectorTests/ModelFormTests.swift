@@ -65,6 +65,99 @@ struct ModelFormTests {
         expect(text.contains("<constraint value=\"title\"/>"))
     }
 
+    @Test(
+        "the XML of a model that is read from XML is that of its file",
+        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
+        arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") }
+    )
+    func sameText(_ path: String) throws {
+        let url = ModelFixtures.url(path)
+
+        let result = Self.run("model", url.path, "--as", "xml")
+
+        expectEqual(result.code, .success, "\(result.complaints)")
+        try expectEqual(Self.ended(result.lines.joined(separator: "\n")), Self.ended(Self.text(of: url)))
+    }
+
+    /// What the descriptions of a model have no place for.
+    private static let detailed = """
+        <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+        <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0" lastSavedToolsVersion="21513" systemVersion="21G115" \
+        minimumToolsVersion="Automatic" sourceLanguage="Swift" usedWithCloudKit="YES" userDefinedModelVersionIdentifier="">
+            <entity name="Book" representedClassName="Book" syncable="YES" codeGenerationType="class">
+                <attribute name="title" optional="YES" attributeType="String"/>
+                <attribute name="cover" optional="YES" attributeType="Binary"/>
+                <attribute name="back" optional="YES" attributeType="Binary Data"/>
+                <attribute name="stars" optional="YES" attributeType="Integer 16" defaultValueString="0" usesScalarValueType="NO"/>
+                <attribute name="isbn" optional="YES" attributeType="Integer 64" defaultValueString="0"/>
+                <attribute name="bought" optional="YES" attributeType="Date" usesScalarValueType="YES"/>
+                <attribute name="length" optional="YES" attributeType="Integer 64" derived="YES" derivationExpression="pages.@count" \
+        usesScalarValueType="YES"/>
+                <relationship name="pages" optional="YES" toMany="YES" deletionRule="Cascade" destinationEntity="Page" \
+        inverseName="book" inverseEntity="Page"/>
+                <fetchIndex name="byProperty">
+                    <fetchIndexElement property="title" type="Binary" order="ascending"/>
+                </fetchIndex>
+                <fetchIndex name="byProperty">
+                    <fetchIndexElement property="isbn" type="Binary" order="descending"/>
+                </fetchIndex>
+            </entity>
+            <entity name="Page" representedClassName="Page" syncable="YES" codeGenerationType="category">
+                <attribute name="number" attributeType="Integer 32" defaultValueString="1" usesScalarValueType="YES"/>
+                <relationship name="book" optional="YES" maxCount="1" deletionRule="Nullify" destinationEntity="Book" \
+        inverseName="pages" inverseEntity="Book"/>
+            </entity>
+            <elements>
+                <element name="Book" positionX="-63" positionY="-18" width="128" height="44"/>
+            </elements>
+        </model>
+
+        """
+
+    @Test func `no detail of a file is lost, in whatever kind of package it is`() throws {
+        let scratch = try ScratchFolder()
+        let older = Self.detailed.replacingOccurrences(of: "usedWithCloudKit=\"YES\" ", with: "")
+        let bundle = scratch.file("Library.xcdatamodeld")
+        for (name, text) in [("Library", older), ("Library 2", Self.detailed)] {
+            let folder = bundle.appendingPathComponent("\(name).xcdatamodel")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: folder.appendingPathComponent("contents"))
+        }
+        // The two differ in nothing that a model has.
+        let current = ["_XCCurrentVersionName": "Library 2.xcdatamodel"]
+        let list = try PropertyListSerialization.data(fromPropertyList: current, format: .xml, options: 0)
+        try list.write(to: bundle.appendingPathComponent(".xccurrentversion"))
+
+        let printed = Self.run("model", bundle.path, "--as", "xml")
+        expectEqual(Self.ended(printed.lines.joined(separator: "\n")), Self.detailed, "\(printed.complaints)")
+
+        let copy = scratch.file("Copy.xcdatamodeld")
+        let written = Self.run("model", bundle.path, "--as", "xml", "--output", copy.path)
+        expectEqual(written.code, .success, "\(written.complaints)")
+        for (name, text) in [("Library", older), ("Library 2", Self.detailed)] {
+            try expectEqual(Self.text(of: copy.appendingPathComponent("\(name).xcdatamodel/contents")), text)
+        }
+        let single = scratch.file("One.xcdatamodel")
+        expectEqual(Self.run("model", copy.path, "--as", "xml", "--output", single.path).code, .success)
+        try expectEqual(Self.text(of: single.appendingPathComponent("contents")), Self.detailed)
+    }
+
+    @Test func `types and derivations of a model without a file are named as in files of Xcode`() throws {
+        let scratch = try ScratchFolder()
+        let file = scratch.file("contents")
+        try Data(Self.detailed.utf8).write(to: file)
+        let model = try NSManagedObjectModel(reading: file)
+
+        let text = ModelXMLWriter.text(of: model)
+
+        expect(text.contains("<attribute name=\"cover\" optional=\"YES\" attributeType=\"Binary\"/>"), "\(text)")
+        expect(text.contains("derivationExpression=\"pages.@count\""), "\(text)")
+        try expectEqual(Self.reread(model), model)
+        let swift = ModelSwiftWriter.lines(of: model, name: "Library").joined(separator: "\n")
+        expect(swift.contains(".derived(from: \"pages.@count\")"), "\(swift)")
+        expectEqual(swift.components(separatedBy: ".index(\"byProperty\"").count, 3, "\(swift)")
+    }
+
     @Test("what Xcode has no field for is named in a comment")
     func comment() throws {
         let price = attribute("price", .double) {
@@ -74,6 +167,96 @@ struct ModelFormTests {
 
         expect(ModelXMLWriter.text(of: model).contains("<!-- left out: validation by SELF != 13 -->"))
         try expectEqual(Self.reread(model).entity("Book").attributesByName["price"]?.validationPredicates.isEmpty, true)
+    }
+
+    /// A book whose price, author and place have rules.
+    private static func book() -> NSManagedObjectModel {
+        let price = attribute("price", .integer32) {
+            $0.setValidationPredicates(
+                ["SELF >= 1", "SELF != 14", "SELF != 13"].map { NSPredicate(format: $0) },
+                withValidationWarnings: [NSValidationNumberTooSmallError, "Fourteen is unlucky too.", 1550]
+            )
+        }
+        let isNew = attribute("isNew", .boolean) {
+            $0.setValidationPredicates(
+                [NSPredicate(format: "SELF >= 1")],
+                withValidationWarnings: [NSValidationNumberTooSmallError]
+            )
+        }
+        let title = attribute("title", .string) {
+            $0.setValidationPredicates(
+                ["length >= 9", "length <= 3", "SELF >= 'a'"].map { NSPredicate(format: $0) },
+                withValidationWarnings: [
+                    NSValidationStringTooShortError, NSValidationStringTooLongError, NSValidationNumberTooSmallError,
+                ]
+            )
+        }
+        let x = attribute("x", .double) {
+            $0.setValidationPredicates([NSPredicate(format: "SELF > 7")], withValidationWarnings: ["far\naway"])
+        }
+        let place = NSCompositeAttributeDescription()
+        (place.name, place.isOptional) = ("place", true)
+        place.elements = [x]
+        let entity = NSEntityDescription("Book", price, isNew, title, place)
+        let next = relationship("next", to: entity, maxCount: 1)
+        next.setValidationPredicates(
+            [NSPredicate(format: "SELF != 'a--b---c'")],
+            withValidationWarnings: [NSManagedObjectValidationError]
+        )
+        entity.properties.append(next)
+        return NSManagedObjectModel(entity)
+    }
+
+    @Test func `each rule that XML has no place for is named in a comment`() throws {
+        let text = ModelXMLWriter.text(of: Self.book())
+
+        for rule in [
+            "SELF != 14", "SELF != 13", "SELF >= 1", "SELF >= \"a\"", "SELF > 7", "SELF != \"a- -b- - -c\"",
+        ] {
+            expect(text.contains("<!-- left out: validation by \(rule) -->"), "\(rule): \(text)")
+        }
+        expect(text.contains("minValueString=\"9\" maxValueString=\"3\""), "\(text)")
+        expectEqual(text.components(separatedBy: "minValueString=\"1\"").count, 2, "\(text)")
+        try expectEqual(Self.reread(Self.book()).entityVersionHashesByName, Self.book().entityVersionHashesByName)
+    }
+
+    @Test func `each rule of a model is a trait in Swift, or named in a comment`() {
+        let text = ModelSwiftWriter.lines(of: Self.book(), name: "Shop").joined(separator: "\n")
+
+        for trait in [
+            ".minimum(1)", ".validated(\"SELF != 14\", message: \"Fourteen is unlucky too.\")", ".length(9...)",
+            ".length(...3)",
+        ] {
+            expect(text.contains(trait), "\(trait): \(text)")
+        }
+        for rule in ["SELF != 13", "SELF >= 1", "SELF >= \"a\"", "SELF > 7", "SELF != \"a--b---c\""] {
+            expect(text.contains("// Left out: validation by \(rule)."), "\(rule): \(text)")
+        }
+    }
+
+    @Test func `a model that is read from a store says what the store does not keep of one`() throws {
+        let scratch = try ScratchFolder()
+        let store = scratch.file("store.sqlite")
+        let model = try NSManagedObjectModel.parsing(
+            "<entity name=\"Car\"><attribute name=\"year\" attributeType=\"Integer 16\" minValueString=\"9\"/></entity>"
+        )
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let added = try coordinator.addPersistentStore(type: .sqlite, at: store)
+        try coordinator.remove(added)
+
+        for (form, start) in [("xml", "    <!-- "), ("swift", "// ")] {
+            let result = Self.run("model", store.path, "--as", form)
+            expectEqual(result.code, .success, "\(result.complaints)")
+            let lines = result.lines.joined(separator: "\n").components(separatedBy: "\n")
+            let remark = try require(lines.first { $0.hasPrefix("\(start)Left out") }, "\(form): \(lines)")
+            for what in ["validation", "fetched properties", "default values of transformable attributes"] {
+                expect(remark.contains(what), "\(remark)")
+            }
+        }
+        let copy = scratch.file("contents")
+        expectEqual(Self.run("model", store.path, "--as", "xml", "--output", copy.path).code, .success)
+        try expect(Self.text(of: copy).contains("<!-- Left out"))
+        #expect(throws: Never.self) { try NSManagedObjectModel(reading: copy) }
     }
 
     // MARK: - Other forms
@@ -256,6 +439,11 @@ struct ModelFormTests {
         }
         return (code, lines, complaints)
     }
+
+    private static func text(of file: URL) throws -> String { String(decoding: try Data(contentsOf: file), as: UTF8.self) }
+
+    /// The text with one end of a line behind it.
+    private static func ended(_ text: String) -> String { text.hasSuffix("\n") ? text : text + "\n" }
 
     /// A model that is written as XML and read again.
     static func reread(_ model: NSManagedObjectModel) throws -> NSManagedObjectModel {

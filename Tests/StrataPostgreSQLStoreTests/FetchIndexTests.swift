@@ -245,6 +245,35 @@ struct FetchIndexTests {
         try expectEqual(definitions(store), ["btree (name) WHERE (price > 5)", "btree (price NULLS FIRST)"])
     }
 
+    @Test func `indexes of one name are told apart by a number, and dropped with their model`() throws {
+        let store = ReopenedStore()
+        func model(_ version: String, _ conditions: [String]) -> NSManagedObjectModel {
+            let model = Self.model([:], version: version)
+            model.entities[0].indexes = conditions.map { condition in
+                let index = NSFetchIndexDescription(name: "some", elements: [Self.element("name")])
+                index.partialIndexPredicate = NSPredicate(format: condition)
+                return index
+            }
+            return model
+        }
+        func names() throws -> [String] {
+            try store.texts(
+                """
+                SELECT c.relname::text FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+                WHERE i.indrelid = 'place'::regclass AND NOT i.indisprimary ORDER BY 1
+                """
+            )
+        }
+        let first = model("1", ["price < 20", "rooms == 2"])
+        try store.with(first) { try Self.insert(10, $0) }
+        try expectEqual(names(), ["place_some_index", "place_some_index1"])
+        try expectEqual(store.problems(first), [])
+        try store.with(model("2", ["rooms == 2"])) { try expectEqual(count("rooms == 2", $0), 2) }
+        try expectEqual(names(), ["place_some_index"])
+        try store.with(model("3", [])) { _ in }
+        try expectEqual(names(), [])
+    }
+
     @Test(arguments: [
         ("price + rooms > 2147483650", true), ("price * price >= 4611686014132420609", true),
         ("price - rooms == -2147516416", true), ("NOT (price + 1 == 1)", true),

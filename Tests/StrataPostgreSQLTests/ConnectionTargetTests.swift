@@ -38,6 +38,14 @@ struct ConnectionTargetTests {
         expectEqual(target.schema, "guide")
         expect(!target.preparesStatements && target.isPooled == true && !target.namesSeveralHosts)
         expectEqual(target.place, "postgresql://me@db.example.org:5433/shop?schema=guide")
+        for (text, place) in [
+            ("postgresql:shop?host=localhost", "postgresql://localhost/shop?schema=strata"),
+            ("postgresql:///shop?host=a.example,b.example", "postgresql://a.example,b.example/shop?schema=strata"),
+            ("postgresql://localhost?dbname=shop", "postgresql://localhost/shop?schema=strata"),
+            ("postgresql:///shop?host=/run/postgresql", "postgresql:///shop?host=/run/postgresql&schema=strata"),
+        ] {
+            try expectEqual(Self.target(text).place, place)
+        }
         let components = try require(URLComponents(string: target.url))
         expect(components.host == "db.example.org" && components.port == 5433 && components.path == "/shop")
         expectEqual(components.queryItems?.map(\.name), ["sslmode", "a"])

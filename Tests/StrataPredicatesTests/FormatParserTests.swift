@@ -96,6 +96,39 @@ struct FormatParserTests {
         expectEqual(error?.errorCode, CocoaError.Code.formatting.rawValue)
     }
 
+    @Test(arguments: [
+        "password == 'geheim' name", "password == 'geheim", "password == \"x' geheim\" AND", "a ==[x] 'geheim'",
+        "password == 'ge\\u12heim'", "password == 'it\\'s geheim' OR", "a == 'b' 'geheim'", "x == 1234567 1234567",
+        "x == 1234567y", "x == 0b1234567", "password IN {'geheim', 'geheim'} %", "password == 'geheim' AND #1",
+        "nosuch('geheim') == 1", "CAST(1, 'geheim') == 1", "%K == 1", "%K == 'geheim'",
+    ])
+    func `an error quotes the place, and no literal or argument`(_ text: String) throws {
+        let arguments: [Any?] = text.hasPrefix("%K") ? ["geheim..b"] : []
+        let error = try #require(throws: PredicateFormatError.self) {
+            try NSPredicate(validating: text, arguments: arguments)
+        }
+
+        for said in [
+            "\(error)", error.localizedDescription, error.found, error.expected, error.place, error.format,
+            "\(error.errorUserInfo)",
+        ] {
+            expect(!said.contains("geheim") && !said.contains("1234567"), "\(said)")
+        }
+    }
+
+    @Test func `an error quotes a few characters on each side`() throws {
+        let name = String(repeating: "n", count: 300)
+        let error = try #require(throws: PredicateFormatError.self) {
+            try NSPredicate(validating: "\(name) == 'größe' AND größe == \(name) \(name) == 1")
+        }
+
+        expect(error.place.count <= 45 && error.found.count <= 20, "\(error)")
+        let literal = try #require(throws: PredicateFormatError.self) { try NSPredicate(validating: "a == 'ä' ? 'b'") }
+        expectEqual(literal.place, "a == '…' ? '…'")
+        expectEqual(literal.found, "'?'")
+        expectEqual(literal.format, "a == '…' ? '…'")
+    }
+
     @Test func `placeholders take their arguments in order`() throws {
         let text = try NSPredicate(
             validating: "%K == %@ AND b.%K == %d AND c == %lf AND %@ IN d AND e == '%d' AND %K == 1",

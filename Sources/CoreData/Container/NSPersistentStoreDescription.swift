@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// Which store a container opens, and how.
 ///
@@ -155,5 +156,7 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     }
 
     /// The type and the URL.
-    open override var description: String { "<NSPersistentStoreDescription \(type) \(url?.path ?? "without a URL")>" }
+    open override var description: String {
+        "<NSPersistentStoreDescription \(type) \(url?.placeName ?? "without a URL")>"
+    }
 }

@@ -153,7 +153,7 @@ extension NSManagedObjectContext {
     /// Refuses to save what may have been computed from values that were not read.
     final func requireReadValues() throws {
         guard !failedReads.isEmpty, let (objects, error) = failedReads.unread() else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey: """

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSPersistentStoreCoordinator {
     /// Copies the coordinator's only store to a file, while it is in use.
@@ -16,7 +17,7 @@ extension NSPersistentStoreCoordinator {
     public func backUp(to url: URL) throws {
         let stores = openStores
         guard stores.count == 1 else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -44,7 +45,7 @@ extension NSPersistentStoreCoordinator {
     ///   `fileWriteOutOfSpace` (640), before anything is written if that can be told; `persistentStoreTimeout` (134090); and errors of the disk.
     public func backUp(_ store: NSPersistentStore, to url: URL) throws {
         guard openStore(of: store) != nil, let place = store.url else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
@@ -73,11 +74,11 @@ extension NSPersistentStoreCoordinator {
 
     private static func backUp(_ place: URL, _ type: String, _ options: [AnyHashable: Any]?, to url: URL) throws {
         guard let storeClass = StoreTypes.wholeStoreClass(type), !place.path.hasPrefix("/dev/null") else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreInvalidType,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The store \(place.path) of type \(type) is no file, so it cannot be backed up."
+                        "The store \(place.placeName) of type \(type) is no file, so it cannot be backed up."
                 ]
             )
         }

@@ -115,11 +115,11 @@ extension NSPersistentStoreCoordinator {
         options: [AnyHashable: Any]? = nil
     ) throws -> NSManagedObjectModel {
         if let data = try SQLiteStore.cachedModel(at: url) { return try NSManagedObjectModel(cachedModelData: data) }
-        throw CocoaError(
+        throw CocoaError.described(
             .migrationMissingSourceModel,
             userInfo: [
-                NSLocalizedDescriptionKey: "The store \(url.path) keeps no copy of its model.",
-                NSFilePathErrorKey: url.path,
+                NSLocalizedDescriptionKey: "The store \(url.placeName) keeps no copy of its model.",
+                NSFilePathErrorKey: url.placeName,
             ]
         )
     }

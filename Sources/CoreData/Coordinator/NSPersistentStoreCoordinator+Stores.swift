@@ -56,7 +56,7 @@ extension NSPersistentStoreCoordinator {
         let storeClass = StoreTypes.storeClass(storeType)
         let needsURL = storeClass == SQLiteStore.self || storeClass == BinaryStore.self
         guard let url = storeURL ?? (needsURL ? nil : URL(fileURLWithPath: "/dev/null")) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store of type \(storeType) needs a URL."]
             )
@@ -104,20 +104,23 @@ extension NSPersistentStoreCoordinator {
         if isClosed { throw closedError }
         let storeClass = try StoreTypes.required(type)
         guard let entities = managedObjectModel.storedEntities(forConfigurationName: configuration) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The model has no configuration \"\(configuration ?? "")\"."]
             )
         }
         if url.path != "/dev/null", type != NSInMemoryStoreType, let other = openStore(at: url) {
-            throw alreadyOpen("The store \(url.path) is open in this coordinator already.", other)
+            throw alreadyOpen("The store \(url.placeName) is open in this coordinator already.", other)
         }
         let store = try loadedStore(storeClass, configuration, url, options, type)
         var entry: OpenStore?
         do {
             if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil
             {
-                throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
+                throw alreadyOpen(
+                    "The store \(url.placeName) is a copy of one that is open in this coordinator.",
+                    other
+                )
             }
             let numbers = Set(entities.map(\.entityNumber))
             let made = makeEntry(store, try store.rows, entityNumbers: numbers, replacing: former)
@@ -203,7 +206,7 @@ extension NSPersistentStoreCoordinator {
     }
 
     private func alreadyOpen(_ reason: String, _ other: OpenStore) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOpen,
             userInfo: [NSLocalizedDescriptionKey: reason, NSAffectedStoresErrorKey: [other.store]]
         )
@@ -233,7 +236,7 @@ extension NSPersistentStoreCoordinator {
     /// - Throws: `persistentStoreOperation` (134070) for a store that is not of this coordinator.
     public func remove(_ store: NSPersistentStore) throws {
         guard let entry = openStore(of: store) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
@@ -294,7 +297,7 @@ extension NSPersistentStoreCoordinator {
         type storeType: NSPersistentStore.StoreType
     ) throws -> NSPersistentStore {
         guard let source = openStore(of: store) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
@@ -454,17 +457,17 @@ extension NSPersistentStoreCoordinator {
 
     private func requireClosed(_ url: URL) throws {
         guard let open = openStore(at: url) else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
-                NSLocalizedDescriptionKey: "The store \(url.path) is open in this coordinator; remove it first.",
+                NSLocalizedDescriptionKey: "The store \(url.placeName) is open in this coordinator; remove it first.",
                 NSAffectedStoresErrorKey: [open.store],
             ]
         )
     }
 
     func unsupported(_ what: String, _ type: NSPersistentStore.StoreType) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "Stores of type \(type.rawValue) cannot be \(what)."]
         )

@@ -423,7 +423,7 @@ extension RowCache {
 extension SaveInDoubt {
     /// The error that the caller sees, with what it should do.
     func error(of store: OpenStore, _ advice: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -275,13 +275,13 @@ extension OpenStore {
         } catch let error as CocoaError where error.code == .persistentStoreSave && error.affectedStores == nil {
             var userInfo = error.userInfo
             userInfo[NSAffectedStoresErrorKey] = [store]
-            throw CocoaError(error.code, userInfo: userInfo)
+            throw CocoaError.described(error.code, userInfo: userInfo)
         }
     }
 
     /// The error for a batch that the store does not take.
     func refusal(of request: NSPersistentStoreRequest) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:

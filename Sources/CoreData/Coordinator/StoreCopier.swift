@@ -41,11 +41,11 @@ struct StoreCopier {
     /// - Throws: `persistentStoreOperation` (134070) if the target has any.
     func requireEmptyTarget() throws {
         guard try roots.contains(where: { try target.rows.count(for: plan($0)) > 0 }) else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store cannot be migrated to \(target.store.url?.path ?? ""): there is a store with objects already. Destroy it first, or name another place."
+                    "The store cannot be migrated to \(target.store.url?.placeName ?? ""): there is a store with objects already. Destroy it first, or name another place."
             ]
         )
     }
@@ -124,7 +124,7 @@ struct StoreCopier {
         changes.keptKeys = lastKeys
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:

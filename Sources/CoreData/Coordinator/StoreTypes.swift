@@ -29,7 +29,7 @@ enum StoreTypes {
     /// - Throws: `persistentStoreInvalidType` (134000) for a type that nobody knows.
     static func required(_ type: String) throws -> NSPersistentStore.Type {
         if let found = storeClass(type) { return found }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [
                 NSLocalizedDescriptionKey:

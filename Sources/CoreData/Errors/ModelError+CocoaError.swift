@@ -24,6 +24,6 @@ extension ModelError {
         userInfo[NSModelEntityNameErrorKey] = entity
         userInfo[NSModelPropertyNameErrorKey] = property
         userInfo[NSURLErrorKey] = file
-        return CocoaError(kind.code, userInfo: userInfo)
+        return CocoaError.described(kind.code, userInfo: userInfo)
     }
 }

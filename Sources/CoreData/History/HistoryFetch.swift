@@ -331,9 +331,9 @@ enum HistoryStores {
                 entry.rows is any HistoryStore
                 ? "was added without NSPersistentHistoryTrackingKey"
                 : "is of type \(entry.store.type), which keeps none"
-            return "\(entry.store.url?.path ?? entry.store.identifier ?? "") \(reason)"
+            return "\(entry.store.url?.placeName ?? entry.store.identifier ?? "") \(reason)"
         }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -354,7 +354,7 @@ enum HistoryStores {
     static func requireKnown(_ token: NSPersistentHistoryToken, among stores: [OpenStore]) throws {
         let named = token.transactionNumbers.keys
         guard !named.isEmpty, !stores.contains(where: { named.contains($0.store.identifier ?? "") }) else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             CocoaError.Code(rawValue: NSPersistentHistoryTokenStoreNotFoundError),
             userInfo: [
                 NSLocalizedDescriptionKey:

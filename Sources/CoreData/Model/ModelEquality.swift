@@ -44,10 +44,15 @@ enum ModelEquality {
             && left.allSatisfy { property in theirs[property.name].map { areEqual(property, $0) } ?? false }
     }
 
+    /// Whether two lists have the same indexes, in whatever order; several of one name are compared in their order.
     private static func areEqual(_ left: [NSFetchIndexDescription], _ right: [NSFetchIndexDescription]) -> Bool {
-        let theirs = EntityFacts.byName(right) { $0.name }
-        return left.count == right.count
-            && left.allSatisfy { index in theirs[index.name].map { areEqual(index, $0) } ?? false }
+        guard left.count == right.count else { return false }
+        let theirs = Dictionary(grouping: right) { $0.name }
+        return Dictionary(grouping: left) { $0.name }
+            .allSatisfy { name, indexes in
+                guard let others = theirs[name], others.count == indexes.count else { return false }
+                return zip(indexes, others).allSatisfy { areEqual($0, $1) }
+            }
     }
 
     static func areEqual(_ left: NSFetchIndexDescription, _ right: NSFetchIndexDescription) -> Bool {

@@ -104,11 +104,7 @@ struct ModelValidation {
                 }
             }
         }
-        var indexNames = Set<String>()
         for index in entity.indexes {
-            guard indexNames.insert(index.name).inserted else {
-                throw ModelError(.invalid, entity: entity.name, "there are two fetch indexes named \"\(index.name)\"")
-            }
             for element in index.elements {
                 guard let property = element.property, !(property is NSExpressionDescription) else { continue }
                 guard Self.hasColumn(properties[property.name]) else {

@@ -40,6 +40,20 @@ open class NSDerivedAttributeDescription: NSAttributeDescription, @unchecked Sen
         (source ?? derivationExpression?.description).map(HashFormula.canonicalDerivation)
     }
 
+    /// The derivation as model files have it: `pages.@count` where ``derivationText`` says `count:(pages)`.
+    package var writtenDerivation: String? {
+        guard let text = derivationText else { return nil }
+        guard let open = text.range(of: ":("), text.hasSuffix(")") else { return text }
+        let name = text[..<open.lowerBound]
+        let path = text[open.upperBound...].dropLast()
+        guard Self.collectionOperators.contains(String(name)), !path.isEmpty,
+            path.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." })
+        else { return text }
+        return "\(path).@\(name)"
+    }
+
+    private static let collectionOperators: Set<String> = ["count", "sum", "min", "max", "avg"]
+
     override func adopt(_ other: NSPropertyDescription) {
         super.adopt(other)
         guard let other = other as? NSDerivedAttributeDescription else { return }

@@ -40,7 +40,7 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
     /// Creates an index.
     ///
     /// - Parameters:
-    ///   - name: The index's name, unique in its entity.
+    ///   - name: The index's name.
     ///   - elements: What is indexed, in the order of the columns.
     public required init(name: String, elements: [NSFetchIndexElementDescription]?) {
         self.name = name
@@ -49,7 +49,10 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
         attachElements()
     }
 
-    /// The index's name, unique in its entity.
+    /// The index's name.
+    ///
+    /// An entity should have one index of a name. If it has several, as models of Xcode may, then a store adds numbers to the names
+    /// of all but the first.
     open var name: String { willSet { assertMutable() } }
 
     /// What is indexed, in the order of the columns.

@@ -29,7 +29,7 @@ struct AttributeMaker {
             do {
                 try derived.setDerivation(derivation)
             } catch {
-                throw failure("the derivation \"\(derivation)\" cannot be understood")
+                throw failure("the derivation \"\(ModelText.quotable(derivation))\" cannot be understood")
             }
             attribute = derived
         } else {

@@ -136,7 +136,7 @@ struct ClassProperty {
         do {
             return try parse(text)
         } catch {
-            throw ModelError.class(owner, property, "\"\(text)\" cannot be understood")
+            throw ModelError.class(owner, property, "\"\(ModelText.quotable(text))\" cannot be understood")
         }
     }
 }

@@ -46,7 +46,9 @@ public struct ManagedEntityTrait {
         ManagedEntityTrait(part: .unique(properties))
     }
 
-    /// A fetch index, whose name is unique in the entity.
+    /// A fetch index.
+    ///
+    /// If two indexes of an entity have one name, then stores add a number to the second.
     ///
     /// The elements are names of properties, for rising order, or such as `.descending("price")`. With a predicate, only the objects for
     /// which it holds are indexed.

@@ -69,7 +69,7 @@ enum ManagedClasses {
         if found.isEmpty { found = all.filter { String(reflecting: $0) == mainModule + "." + bare } }
         guard found.isEmpty else {
             // A class that is not inside of something else has the name more than one that is.
-            let outer = found.filter { String(reflecting: $0).split(separator: ".").count == 2 }
+            let outer = found.filter(isOuter)
             return outer.isEmpty ? found : outer
         }
         // What is not recorded may be known to the runtime by name, as on Apple's platforms.
@@ -77,6 +77,18 @@ enum ManagedClasses {
             if let found = NSClassFromString(name) as? NSManagedObject.Type { return [found] }
         }
         return []
+    }
+
+    /// Whether classes of several modules have the name, so that a guess may be wrong.
+    ///
+    /// Classes inside of other types do not count: a bare name is not theirs.
+    static func isOfSeveralModules(_ className: String) -> Bool {
+        let found = candidates(for: className)
+        return found.count > 1 && found.allSatisfy(isOuter)
+    }
+
+    private static func isOuter(_ type: NSManagedObject.Type) -> Bool {
+        String(reflecting: type).split(separator: ".").count == 2
     }
 
     private static func recordedClasses(named name: String) -> [NSManagedObject.Type] {

@@ -152,7 +152,7 @@ extension NSManagedObject {
         }
         let model = coordinator.frozenModel
         guard model.mismatches.withLock({ $0.insert("\(layout.number).\(name)").inserted }) else { return }
-        let error = CocoaError(
+        let error = CocoaError.described(
             .coreData,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -249,7 +249,7 @@ extension NSManagedObject {
         ]
         if let value { userInfo[NSValidationValueErrorKey] = value }
         if let predicate { userInfo[NSValidationPredicateErrorKey] = predicate }
-        return CocoaError(code, userInfo: userInfo)
+        return CocoaError.described(code, userInfo: userInfo)
     }
 
     // MARK: - Deletion

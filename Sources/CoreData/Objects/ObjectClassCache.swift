@@ -53,6 +53,13 @@ final class ObjectClassCache: Sendable {
         return "several classes are named \"\(name)\", \(names): give its name in the model with the module"
     }
 
+    /// Why objects of `entity` cannot be made, though the program has classes for them: modules share the name, and no use says
+    /// which one is meant; `nil` if they can.
+    func doubt(about entity: NSEntityDescription) -> String? {
+        guard case .ambiguous = meaning(of: entity), let trouble = trouble(with: entity) else { return nil }
+        return "Objects of entity \(entity.name ?? "") cannot be made: \(trouble)."
+    }
+
     private func meaning(of entity: NSEntityDescription) -> ManagedClasses.Meaning {
         if let chosen = state.withLock({ $0.chosen }) { return .found(chosen) }
         return ManagedClasses.find(entity.managedObjectClassName ?? "NSManagedObject")

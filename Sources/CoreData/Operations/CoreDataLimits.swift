@@ -55,7 +55,7 @@ extension NSPersistentStoreCoordinator {
 
     /// The error for requests of a context that is one too many.
     func tooManyContexts(_ context: NSManagedObjectContext) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -45,7 +45,7 @@ extension NSPersistentStoreCoordinator {
         if isClosed { throw closedError }
         let stores = openStores
         guard !stores.isEmpty else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The coordinator has no stores."]
             ).marked(.environment)
@@ -64,7 +64,7 @@ extension NSPersistentStoreCoordinator {
     }
 
     private static func checkTimedOut(_ limit: Duration) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreTimeout,
             userInfo: [NSLocalizedDescriptionKey: "The stores have not answered within \(limit)."]
         )

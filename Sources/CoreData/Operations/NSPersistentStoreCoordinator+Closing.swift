@@ -26,7 +26,7 @@ extension NSPersistentStoreCoordinator {
         let start = ContinuousClock.now
         let running = gate.close(waiting: limit.inSeconds)
         guard running == 0 else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreTimeout,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -56,7 +56,7 @@ extension NSPersistentStoreCoordinator {
 
     /// The error for what is asked of a coordinator that was closed.
     var closedError: CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -67,7 +67,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///
     /// - Throws: A `CocoaError` when the store cannot be opened, which keeps it from being added.
     open func loadMetadata() throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -117,7 +117,8 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
 
     /// The type, the URL, the UUID, and whether the store is read-only, removed, or of one configuration.
     open override var description: String {
-        var parts = [url?.absoluteString ?? "without a URL", identifier ?? "without a UUID"]
+        let place = url.map { $0.isFileURL ? $0.absoluteString : $0.placeName }
+        var parts = [place ?? "without a URL", identifier ?? "without a UUID"]
         if configurationName != defaultConfigurationName { parts.append("configuration \(configurationName)") }
         if isReadOnly { parts.append("read-only") }
         if persistentStoreCoordinator == nil { parts.append("not in use") }
@@ -158,7 +159,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     /// - Returns: The metadata, with `NSStoreTypeKey` and `NSStoreUUIDKey`.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "\(self) cannot read metadata without opening the store."]
         )
@@ -177,7 +178,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///   - url: Where the store lies.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "\(self) cannot write metadata without opening the store."]
         )

@@ -7,43 +7,86 @@ struct AttributeLimits {
     private(set) var maximum: Any?
     /// The regular expression of a text.
     private(set) var pattern: String?
-    /// The predicates that the editor has no field for.
-    private(set) var others: [NSPredicate] = []
+    /// The rules that the editor has no field for.
+    private(set) var others: [ValidationRule] = []
 
     init(of attribute: NSAttributeDescription) {
-        for (predicate, warning) in zip(attribute.validationPredicates, attribute.validationWarnings) {
-            if !take(predicate, warning as? Int) { others.append(predicate) }
-        }
+        for rule in ValidationRule.all(of: attribute) where !take(rule, attribute.type) { others.append(rule) }
     }
 
-    /// Takes over a predicate in the form that reading a model gives it: `SELF >= 1`, `length <= 10`, `SELF MATCHES "…"`.
-    private mutating func take(_ predicate: NSPredicate, _ code: Int?) -> Bool {
-        guard let comparison = predicate as? NSComparisonPredicate, let code,
+    /// Takes over a rule in the form that reading a model gives it: `SELF >= 1`, `length <= 10`, `SELF MATCHES "…"`.
+    ///
+    /// Only where a file would be read with the same rule: an attribute of another type has no such limits.
+    private mutating func take(_ rule: ValidationRule, _ type: NSAttributeDescription.AttributeType) -> Bool {
+        guard let comparison = rule.predicate as? NSComparisonPredicate, let code = rule.code,
+            comparison.comparisonPredicateModifier == .direct, comparison.options.isEmpty,
             comparison.rightExpression.expressionType == .constantValue,
             let value = comparison.rightExpression.constantValue
         else { return false }
-        let isLength = [NSValidationStringTooShortError, NSValidationStringTooLongError].contains(code)
-        guard isLength == Self.isLength(comparison.leftExpression) else { return false }
-        switch (comparison.predicateOperatorType, code) {
-        case (.greaterThanOrEqualTo, NSValidationNumberTooSmallError),
-            (.greaterThanOrEqualTo, NSValidationDateTooSoonError),
-            (.greaterThanOrEqualTo, NSValidationStringTooShortError):
-            guard minimum == nil else { return false }
-            minimum = value
-        case (.lessThanOrEqualTo, NSValidationNumberTooLargeError),
-            (.lessThanOrEqualTo, NSValidationDateTooLateError),
-            (.lessThanOrEqualTo, NSValidationStringTooLongError):
-            guard maximum == nil else { return false }
-            maximum = value
-        case (.matches, NSValidationStringPatternMatchingError):
-            guard pattern == nil, let text = value as? String else { return false }
+        let left = comparison.leftExpression
+        switch type {
+        case .integer16, .integer32, .integer64, .decimal, .double, .float:
+            guard left.expressionType == .evaluatedObject, let number = value as? NSNumber else { return false }
+            let codes = (NSValidationNumberTooSmallError, NSValidationNumberTooLargeError)
+            return take(number, comparison.predicateOperatorType, code, codes)
+        case .date:
+            guard left.expressionType == .evaluatedObject, let date = value as? Date else { return false }
+            let codes = (NSValidationDateTooSoonError, NSValidationDateTooLateError)
+            return take(date, comparison.predicateOperatorType, code, codes)
+        case .string where left.expressionType == .keyPath:
+            guard left.keyPath == "length", let length = value as? Int, length >= 0 else { return false }
+            let codes = (NSValidationStringTooShortError, NSValidationStringTooLongError)
+            return take(length, comparison.predicateOperatorType, code, codes)
+        case .string:
+            guard left.expressionType == .evaluatedObject, comparison.predicateOperatorType == .matches,
+                code == NSValidationStringPatternMatchingError, pattern == nil, let text = value as? String,
+                !text.isEmpty, (try? NSRegularExpression(pattern: text)) != nil
+            else { return false }
             pattern = text
+            return true
+        default: return false
+        }
+    }
+
+    /// Takes over a limit, if none of its kind was there before.
+    private mutating func take(
+        _ value: Any,
+        _ type: NSComparisonPredicate.Operator,
+        _ code: Int,
+        _ codes: (least: Int, most: Int)
+    ) -> Bool {
+        switch (type, code) {
+        case (.greaterThanOrEqualTo, codes.least) where minimum == nil: minimum = value
+        case (.lessThanOrEqualTo, codes.most) where maximum == nil: maximum = value
         default: return false
         }
         return true
     }
+}
 
-    private static func isLength(_ expression: NSExpression) -> Bool {
-        expression.expressionType == .keyPath && expression.keyPath == "length"
+/// A validation predicate of a property, with what is reported when it does not hold.
+struct ValidationRule {
+    let predicate: NSPredicate
+    /// The code of the error, if the rule gives one.
+    let code: Int?
+    /// The text of the error, if the rule gives one.
+    let message: String?
+
+    /// The rules of a property, in their order.
+    static func all(of property: NSPropertyDescription) -> [ValidationRule] {
+        let warnings = property.validationWarnings
+        return property.validationPredicates.enumerated()
+            .map { number, predicate in
+                let warning: Any? = number < warnings.count ? warnings[number] : nil
+                let message = warning as? String
+                return ValidationRule(
+                    predicate: predicate,
+                    code: message == nil ? warning as? Int : nil,
+                    message: message
+                )
+            }
     }
+
+    /// What a comment says if a form of the model cannot have the rule.
+    var remark: String { "validation by \(predicate.formatText)" }
 }

@@ -24,8 +24,8 @@ enum ModelForm: String, CaseIterable {
         switch self {
         case .text: ModelCommand.lines(of: model.model)
         case .json: [ModelJSON.json(of: model.model).text]
-        case .xml: [String(ModelXMLWriter.text(of: model.model).dropLast())]
-        case .swift: ModelSwiftWriter.lines(of: model.model, name: model.name)
+        case .xml: [model.xmlText.hasSuffix("\n") ? String(model.xmlText.dropLast()) : model.xmlText]
+        case .swift: ModelSwiftWriter.lines(of: model.model, name: model.name, remark: model.remark)
         case .sql: try SQLiteSchema(for: Self.copy(model.model)).statements.map { $0 + ";" }
         case .mermaid: ModelMermaid.lines(of: model.model)
         case .svg: SVGWriter.lines(of: model.model)

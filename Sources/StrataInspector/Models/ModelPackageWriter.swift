@@ -14,19 +14,18 @@ enum ModelPackageWriter {
         switch url.pathExtension {
         case "xcdatamodeld":
             for version in source.versions {
-                try write(version.model, toFolder: url.appendingPathComponent("\(version.name).xcdatamodel"))
+                try write(version, toFolder: url.appendingPathComponent("\(version.name).xcdatamodel"))
             }
             let current = ["_XCCurrentVersionName": "\(source.current.name).xcdatamodel"]
             let data = try PropertyListSerialization.data(fromPropertyList: current, format: .xml, options: 0)
             try data.write(to: url.appendingPathComponent(".xccurrentversion"))
-        case "xcdatamodel": try write(source.current.model, toFolder: url)
-        default: try Data(ModelXMLWriter.text(of: source.current.model).utf8).write(to: url)
+        case "xcdatamodel": try write(source.current, toFolder: url)
+        default: try Data(source.current.xmlText.utf8).write(to: url)
         }
     }
 
-    private static func write(_ model: NSManagedObjectModel, toFolder folder: URL) throws {
+    private static func write(_ version: NamedModel, toFolder folder: URL) throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let text = ModelXMLWriter.text(of: model)
-        try Data(text.utf8).write(to: folder.appendingPathComponent("contents"))
+        try Data(version.xmlText.utf8).write(to: folder.appendingPathComponent("contents"))
     }
 }

@@ -4,6 +4,24 @@ import CoreData
 struct NamedModel {
     let name: String
     let model: NSManagedObjectModel
+    /// The text that the model was read from, if that was XML.
+    var xml: String?
+    /// Whether it is the copy that a store keeps.
+    var isOfStore = false
+
+    /// The model as Xcode saves it: as its file has it, if it was read from one.
+    ///
+    /// A model's descriptions have no place for some of what such a file says, as for the generation of classes.
+    var xmlText: String { xml ?? ModelXMLWriter.text(of: model, remark: remark) }
+
+    /// What a form that can be edited says at its beginning.
+    var remark: [String] { isOfStore ? Self.storeRemark : [] }
+
+    private static let storeRemark = [
+        "This is the copy of the model that the store keeps.",
+        "Left out, if Strata made the store: validation, fetched properties, fetch requests, default values of "
+            + "transformable attributes, and fetch indexes of expressions or of some rows.",
+    ]
 }
 
 /// Where a model is read from: a file or folder of any form, or the copy that a store keeps.
@@ -25,22 +43,26 @@ struct ModelSource {
                 at: url,
                 options: [NSReadOnlyPersistentStoreOption: true]
             )
-            current = NamedModel(name: name, model: model)
+            current = NamedModel(name: name, model: model, isOfStore: true)
             versions = [current]
             return
         }
-        let model = try NSManagedObjectModel(reading: url)
+        let (model, xml) = try NSManagedObjectModel.reading(url)
         guard ["xcdatamodeld", "momd"].contains(url.pathExtension) else {
-            current = NamedModel(name: name, model: model)
+            current = NamedModel(name: name, model: model, xml: xml)
             versions = [current]
             return
         }
         let kind = url.pathExtension == "momd" ? "mom" : "xcdatamodel"
         let entries = try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
         versions = try entries.filter { $0.pathExtension == kind }.sorted { $0.path < $1.path }
-            .map { NamedModel(name: Self.name(of: $0), model: try NSManagedObjectModel(reading: $0)) }
+            .map { version in
+                let (model, xml) = try NSManagedObjectModel.reading(version)
+                return NamedModel(name: Self.name(of: version), model: model, xml: xml)
+            }
         // The current version is known by what it says: the framework tells the model, not the file.
-        current = versions.last { $0.model == model } ?? NamedModel(name: name, model: model)
+        current =
+            versions.last { $0.model == model && $0.xml == xml } ?? NamedModel(name: name, model: model, xml: xml)
     }
 
     /// The name without extensions; for `contents` that of the folder around it.

@@ -5,6 +5,7 @@ import CoreData
 /// What classes cannot say, such as named queries, is written as code that completes the model, or named in a comment.
 struct ModelSwiftWriter {
     private let model: NSManagedObjectModel
+    private let remark: [String]
     private let names: SwiftNames
     private var lines: [String] = []
     private var composites: [(name: String, attribute: NSCompositeAttributeDescription)] = []
@@ -12,14 +13,20 @@ struct ModelSwiftWriter {
     private var named = Set<ObjectIdentifier>()
 
     /// The lines of a model, in a namespace of that name; what cannot be in a Swift name becomes an underscore.
-    static func lines(of model: NSManagedObjectModel, name: String) -> [String] {
-        var writer = ModelSwiftWriter(model)
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - name: The name of the namespace.
+    ///   - remark: What a comment at the beginning says.
+    static func lines(of model: NSManagedObjectModel, name: String, remark: [String] = []) -> [String] {
+        var writer = ModelSwiftWriter(model, remark)
         writer.write(SwiftText.typeName(name))
         return writer.lines
     }
 
-    private init(_ model: NSManagedObjectModel) {
+    private init(_ model: NSManagedObjectModel, _ remark: [String]) {
         self.model = model
+        self.remark = remark
         names = SwiftNames(model)
         for pair in RelationshipPair.all(of: model) {
             // A key path on both sides would be circular.
@@ -30,7 +37,9 @@ struct ModelSwiftWriter {
     // MARK: - The model
 
     private mutating func write(_ name: String) {
-        lines = ["import CoreData", "", "enum \(name): ManagedModelVersion {"]
+        lines = ["import CoreData", ""]
+        for text in remark { comment(text, indent: "") }
+        lines.append("enum \(name): ManagedModelVersion {")
         lines.append("    static let versionIdentifier = \(SwiftText.literal(model.identifierText))")
         lines.append("")
         lines.append("    static var entities: [NSManagedObject.Type] {")
@@ -79,6 +88,7 @@ struct ModelSwiftWriter {
                     "        \(variable).resultType = NSFetchRequestResultType(rawValue: \(request.resultType.rawValue))"
                 )
             }
+            if request.sortDescriptors?.isEmpty == false { comment("Left out: the sort descriptors.") }
             lines.append("        model.setFetchRequestTemplate(\(variable), forName: \(SwiftText.literal(name)))")
         }
         lines += ["        return model", "    }"]
@@ -150,8 +160,13 @@ struct ModelSwiftWriter {
 
     // MARK: - Properties
 
+    /// A comment, on one line whatever is in it.
+    private mutating func comment(_ text: String, indent: String = "        ") {
+        lines.append("\(indent)// \(text.split(whereSeparator: \.isNewline).joined(separator: " "))")
+    }
+
     private mutating func property(_ name: String, _ type: String, _ traits: [String], comments: [String] = []) {
-        for comment in comments { lines.append("        // \(comment)") }
+        for text in comments { comment(text) }
         let attribute = Self.attribute("Managed", traits, indent: "        ")
         let declaration = "var \(SwiftText.identifier(name)): \(type)"
         if attribute.contains("\n") || attribute.count + declaration.count > 110 {
@@ -197,7 +212,7 @@ struct ModelSwiftWriter {
         if attribute.type != .transformable, let name = attribute.valueTransformerName {
             comments.append("Left out: the value transformer \(name), which only a transformable attribute uses.")
         }
-        if let derived = attribute as? NSDerivedAttributeDescription, let text = derived.derivationText {
+        if let derived = attribute as? NSDerivedAttributeDescription, let text = derived.writtenDerivation {
             traits.append(".derived(from: \(SwiftText.literal(text)))")
         }
         if attribute.allowsExternalBinaryDataStorage { traits.append(".externalStorage") }
@@ -214,26 +229,47 @@ struct ModelSwiftWriter {
     }
 
     private func limits(of attribute: NSAttributeDescription, _ comments: inout [String]) -> [String] {
+        // The traits of a composite attribute say nothing about values.
+        guard attribute.type != .composite else {
+            comments += Self.leftOut(ValidationRule.all(of: attribute))
+            return []
+        }
         let limits = AttributeLimits(of: attribute)
-        comments += limits.others.map { "Left out: validation by \($0.formatText)." }
         var traits: [String] = []
         if attribute.type == .string {
-            switch (limits.minimum, limits.maximum) {
-            case (let least?, let most?): traits.append(".length(\(least)...\(most))")
-            case (let least?, nil): traits.append(".length(\(least)...)")
-            case (nil, let most?): traits.append(".length(...\(most))")
-            case (nil, nil): break
+            let (least, most) = (limits.minimum as? Int, limits.maximum as? Int)
+            if let least, let most, least <= most {
+                traits.append(".length(\(least)...\(most))")
+            } else {
+                if let least { traits.append(".length(\(least)...)") }
+                if let most { traits.append(".length(...\(most))") }
             }
         } else {
-            if let text = limits.minimum.flatMap({ SwiftText.value($0, attribute.type) }) {
-                traits.append(".minimum(\(text))")
-            }
-            if let text = limits.maximum.flatMap({ SwiftText.value($0, attribute.type) }) {
-                traits.append(".maximum(\(text))")
+            for (value, name) in [(limits.minimum, "minimum"), (limits.maximum, "maximum")] {
+                guard let value else { continue }
+                if let text = SwiftText.value(value, attribute.type) {
+                    traits.append(".\(name)(\(text))")
+                } else {
+                    comments.append("Left out: the \(name) \(value).")
+                }
             }
         }
         if let pattern = limits.pattern { traits.append(".matches(\(SwiftText.literal(pattern)))") }
+        for rule in limits.others {
+            let format = rule.predicate.formatText
+            if let message = rule.message, (try? NSPredicate(validating: format)) != nil {
+                traits.append(
+                    ".validated(\(SwiftText.literal(format)), message: \(SwiftText.literal(message)))"
+                )
+            } else {
+                comments += Self.leftOut([rule])
+            }
+        }
         return traits
+    }
+
+    private static func leftOut(_ rules: [ValidationRule]) -> [String] {
+        rules.map { "Left out: \($0.remark)." }
     }
 
     private mutating func write(_ relationship: NSRelationshipDescription) {
@@ -270,15 +306,27 @@ struct ModelSwiftWriter {
             relationship.isToMany
             ? (relationship.isOrdered ? "[\(names[destination])]" : "Set<\(names[destination])>")
             : "\(names[destination])?"
-        property(relationship.name, type, traits)
+        property(
+            relationship.name,
+            type,
+            traits,
+            comments: Self.leftOut(ValidationRule.all(of: relationship))
+        )
     }
 
     private mutating func write(_ fetched: NSFetchedPropertyDescription) {
-        guard let destination = fetched.fetchRequest?.entity else { return }
+        guard let destination = fetched.fetchRequest?.entity else {
+            return comment("Left out: the fetched property \(fetched.name), which has no request.")
+        }
         let predicate = fetched.fetchRequest?.predicate?.formatText ?? "TRUEPREDICATE"
         var traits = [".fetched(where: \(SwiftText.literal(predicate)))"]
         if !fetched.isOptional { traits.append(".required") }
-        property(fetched.name, "[\(names[destination])]", traits + Self.common(fetched))
+        property(
+            fetched.name,
+            "[\(names[destination])]",
+            traits + Self.common(fetched),
+            comments: Self.leftOut(ValidationRule.all(of: fetched))
+        )
     }
 
     // MARK: - Composites
@@ -305,6 +353,8 @@ struct ModelSwiftWriter {
             let inner = (element as? NSCompositeAttributeDescription).map { compositeName(of: $0) }
             let type = (inner ?? SwiftText.type(of: element)) + (element.isOptional ? "?" : "")
             let value = element.defaultValue.flatMap { SwiftText.value($0, element.type) }.map { " = \($0)" } ?? ""
+            // A structure's properties have no traits.
+            for text in Self.leftOut(ValidationRule.all(of: element)) { comment(text) }
             lines.append("        var \(SwiftText.identifier(element.name)): \(type)\(value)")
         }
         lines.append("    }")

@@ -6,19 +6,27 @@ import CoreData
 /// validation predicate of one's own, is left out and named in a comment, which readers pass over.
 struct ModelXMLWriter {
     private let model: NSManagedObjectModel
+    private let remark: [String]
     private var lines: [String] = []
     private var depth = 0
     /// Composite types by name: Xcode keeps them beside the entities.
     private var composites: [(name: String, attribute: NSCompositeAttributeDescription)] = []
 
     /// The text of a model.
-    static func text(of model: NSManagedObjectModel) -> String {
-        var writer = ModelXMLWriter(model: model)
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - remark: What a comment at the beginning says.
+    static func text(of model: NSManagedObjectModel, remark: [String] = []) -> String {
+        var writer = ModelXMLWriter(model: model, remark: remark)
         writer.write()
         return writer.lines.joined(separator: "\n") + "\n"
     }
 
-    private init(model: NSManagedObjectModel) { self.model = model }
+    private init(model: NSManagedObjectModel, remark: [String]) {
+        self.model = model
+        self.remark = remark
+    }
 
     // MARK: - Elements
 
@@ -42,7 +50,9 @@ struct ModelXMLWriter {
     private mutating func line(_ text: String) { lines.append(String(repeating: "    ", count: depth) + text) }
 
     private mutating func comment(_ text: String) {
-        line("<!-- \(text.replacingOccurrences(of: "--", with: "- -")) -->")
+        // Twice, for a row of dashes.
+        let text = text.replacingOccurrences(of: "--", with: "- -").replacingOccurrences(of: "--", with: "- -")
+        line("<!-- \(text) -->")
     }
 
     private static func escaped(_ text: String) -> String {
@@ -72,6 +82,7 @@ struct ModelXMLWriter {
             ("sourceLanguage", "Swift"), ("userDefinedModelVersionIdentifier", model.identifierText),
         ]
         element("model", attributes) { writer in
+            for text in writer.remark { writer.comment(text) }
             for entity in writer.model.sortedEntities { writer.write(entity) }
             // Writing a composite type may find others inside of it.
             var done = 0
@@ -146,7 +157,7 @@ struct ModelXMLWriter {
         element("fetchIndex", [("name", index.name), ("partialIndexPredicate", predicate)]) { writer in
             for item in index.elements {
                 let computed = item.property as? NSExpressionDescription
-                let type = computed.map(\.resultType.rawValue.described)
+                let type = computed.map { Self.typeName($0.resultType) }
                 writer.element(
                     "fetchIndexElement",
                     [
@@ -168,7 +179,7 @@ struct ModelXMLWriter {
         func limit(_ value: Any?) -> String? { value.flatMap { Self.text(of: $0, attribute.type) } }
         let derived = attribute as? NSDerivedAttributeDescription
         let composite = attribute as? NSCompositeAttributeDescription
-        let type = attribute.type == .undefined ? nil : attribute.attributeType.described
+        let type = attribute.type == .undefined ? nil : Self.typeName(attribute.type)
         let defaultText = attribute.defaultValue.flatMap { Self.text(of: $0, attribute.type) }
         let attributes: Attributes = [
             ("name", attribute.name), ("optional", Self.yes(attribute.isOptional)),
@@ -182,7 +193,7 @@ struct ModelXMLWriter {
             ("customClassName", attribute.type == .transformable ? attribute.attributeValueClassName : nil),
             ("usesScalarValueType", Self.scalar(attribute)),
             ("allowsExternalBinaryDataStorage", Self.yes(attribute.allowsExternalBinaryDataStorage)),
-            ("derived", Self.yes(derived != nil)), ("derivationExpression", derived?.derivationText),
+            ("derived", Self.yes(derived != nil)), ("derivationExpression", derived?.writtenDerivation),
             ("preserveAfterDeletion", Self.yes(attribute.preservesValueInHistoryOnDeletion)),
             ("indexed", Self.yes(attribute.isIndexed)), ("elementID", attribute.formerName),
             ("versionHashModifier", attribute.versionHashModifier),
@@ -191,9 +202,19 @@ struct ModelXMLWriter {
             if attribute.defaultValue != nil, defaultText == nil {
                 writer.comment("left out: a default value of type \(attribute.attributeType.described)")
             }
-            for other in limits.others { writer.comment("left out: validation by \(other.formatText)") }
+            for other in limits.others { writer.comment("left out: \(other.remark)") }
             writer.write(userInfo: attribute.userInfo)
         }
+    }
+
+    /// The type as files name it: that of bytes is not what the editor shows.
+    private static func typeName(_ type: NSAttributeDescription.AttributeType) -> String {
+        type == .binaryData ? "Binary" : type.rawValue.described
+    }
+
+    /// Names the validation of a property that is no attribute, which the editor has no fields for.
+    private mutating func writeValidation(of property: NSPropertyDescription) {
+        for rule in ValidationRule.all(of: property) { comment("left out: \(rule.remark)") }
     }
 
     /// Whether Xcode's classes have a number in place of an object; absent where the editor has no such choice.
@@ -255,12 +276,16 @@ struct ModelXMLWriter {
             ("indexed", Self.yes(relationship.isIndexed)), ("elementID", relationship.formerName),
             ("versionHashModifier", relationship.versionHashModifier),
         ]
-        element("relationship", attributes) { $0.write(userInfo: relationship.userInfo) }
+        element("relationship", attributes) { writer in
+            writer.writeValidation(of: relationship)
+            writer.write(userInfo: relationship.userInfo)
+        }
     }
 
     private mutating func write(_ property: NSFetchedPropertyDescription) {
         element("fetchedProperty", [("name", property.name), ("optional", Self.yes(property.isOptional))]) { writer in
             if let request = property.fetchRequest { writer.write(request, name: "fetchedPropertyFetchRequest") }
+            writer.writeValidation(of: property)
             writer.write(userInfo: property.userInfo)
         }
     }

@@ -170,6 +170,9 @@ enum ExchangeFormat {
 
     /// The error for a line that cannot be imported.
     static func failure(_ text: String, _ line: Int) -> CocoaError {
-        CocoaError(.fileReadCorruptFile, userInfo: [NSLocalizedDescriptionKey: "Nothing was imported: \(text)."])
+        CocoaError.described(
+            .fileReadCorruptFile,
+            userInfo: [NSLocalizedDescriptionKey: "Nothing was imported: \(text)."]
+        )
     }
 }

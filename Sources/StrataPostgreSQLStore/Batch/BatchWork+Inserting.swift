@@ -58,7 +58,7 @@ extension BatchWork {
     func insert(_ given: [GivenRow], _ insertion: BatchInsertion) throws {
         guard let entity = database.mapping.entity(insertion.layout), let table = database.mapping.table(of: entity)
         else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -181,7 +181,7 @@ struct HistoryQueries {
             NSStoreUUIDKey: store,
         ]
         userInfo[NSPersistentHistoryOldestTransactionNumberKey] = oldest
-        return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
+        return CocoaError.described(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 
     /// What transactions fulfil that a query is about, and the values in it.

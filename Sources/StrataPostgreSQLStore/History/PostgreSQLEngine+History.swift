@@ -246,7 +246,7 @@ extension PostgreSQLEngine: HistoryStore {
     private func historyDatabase() throws -> OpenDatabase {
         let database = try openDatabase()
         if database.recordsHistory { return database }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -48,7 +48,9 @@ extension PostgreSQLMigration {
             [.array(tables)]
         )
         for name in found.rows.map({ naming.name($0.string(0)) }) where !standing.contains(name) {
-            guard name.raw.hasSuffix("_index"), starts.contains(where: name.raw.hasPrefix) else { continue }
+            // The second of one name has a number at its end.
+            let plain = name.raw.trimmingCharacters(in: .decimalDigits)
+            guard plain.hasSuffix("_index"), starts.contains(where: name.raw.hasPrefix) else { continue }
             try connection.command("DROP INDEX \(name)")
         }
     }

@@ -57,7 +57,7 @@ struct ShapeCommit {
             }
             usleep(50_000)
         }
-        throw CocoaError(
+        throw CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -291,7 +291,7 @@ struct TableBelongings {
             "tables are written anew that others depend on, or have added to: \(list)\(others). Drop these before the migration, and make them again after it"
         throw MigrationErrors.failure(
             url,
-            CocoaError(.migration, userInfo: [NSLocalizedDescriptionKey: reason + "."]),
+            CocoaError.described(.migration, userInfo: [NSLocalizedDescriptionKey: reason + "."]),
             place: place
         )
     }

@@ -38,7 +38,7 @@ final class HeldVersions: Sendable {
             return true
         }
         guard isAllowed else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:

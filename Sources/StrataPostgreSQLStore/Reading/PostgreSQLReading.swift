@@ -167,7 +167,10 @@ struct PostgreSQLReading: RowReading {
                     }
                 }
             } catch let error where control?.isCancelled ?? false && error.isCancel {
-                throw CocoaError(.userCancelled, userInfo: [NSLocalizedDescriptionKey: "The request was cancelled."])
+                throw CocoaError.described(
+                    .userCancelled,
+                    userInfo: [NSLocalizedDescriptionKey: "The request was cancelled."]
+                )
             }
         }
     }

@@ -239,7 +239,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
                 "The query generation of the store \(database.place) cannot be read any more: \(reason). Pin the context anew to read the newest version."
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(.persistentStoreOperation, userInfo: userInfo).marked(.environment)
+        return CocoaError.described(.persistentStoreOperation, userInfo: userInfo).marked(.environment)
     }
 
     var reading: any RowReading { PostgreSQLReading(database, at: self) }

@@ -200,7 +200,7 @@ final class KeyBlocks: Sendable {
     }
 
     private func failure(_ reason: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(pool.target.place) has no keys for new objects: \(reason)."

@@ -91,7 +91,7 @@ extension OpenDatabase {
                 unused = unused.dropFirst(range.count)
             }
             if let position = unused.first {
-                throw CocoaError(
+                throw CocoaError.described(
                     .persistentStoreSave,
                     userInfo: [
                         NSLocalizedDescriptionKey:

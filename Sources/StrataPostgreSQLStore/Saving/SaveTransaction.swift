@@ -184,7 +184,7 @@ final class SaveTransaction {
     /// - Throws: `persistentStoreSave` (134030) if the store does not hold it.
     func entity(_ layout: EntityLayout) throws -> EntityMapping {
         if let entity = mapping.entity(layout) { return entity }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(database.place) does not hold entity \(layout.name)."
@@ -206,7 +206,7 @@ final class SaveTransaction {
             byteCount += place.isString ? row.string(place.word).utf8.count : row.data(place.word).count
             guard byteCount <= Self.mostBytes else { throw tooLarge(row) }
             guard place.isString, row.string(place.word).hasZeroByte else { continue }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -220,7 +220,7 @@ final class SaveTransaction {
     private static let mostBytes = 900 << 20
 
     private func tooLarge(_ row: Row) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:

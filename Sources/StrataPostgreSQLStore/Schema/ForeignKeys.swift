@@ -192,7 +192,7 @@ struct ForeignKeys {
 
     private static func refusal(_ violations: [Violation], _ place: String) -> CocoaError {
         let list = violations.map { "\($0.key.entity).\($0.key.relationship): \(reason($0.count))" }
-        return CocoaError(
+        return CocoaError.described(
             .persistentStoreIncompatibleSchema,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -42,7 +42,7 @@ struct HandMadeStore {
     }
 
     private func refusal(_ what: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreIncompatibleSchema,
             userInfo: [NSLocalizedDescriptionKey: "The store \(place) \(what) Nothing was changed."]
         )

@@ -31,7 +31,7 @@ package struct PostgreSQLVerification {
             let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
             return try connection.inSnapshot {
                 guard try StoreMetadata.read(connection, place) != nil else {
-                    throw CocoaError(
+                    throw CocoaError.described(
                         .fileReadNoSuchFile,
                         userInfo: [NSLocalizedDescriptionKey: "There is no store at \(place)."]
                     )

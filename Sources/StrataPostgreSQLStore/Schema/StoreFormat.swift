@@ -38,7 +38,7 @@ enum StoreFormat {
 
     /// The error for a store of an earlier form that may not be written.
     static func outdated(_ place: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOpen,
             userInfo: [
                 NSLocalizedDescriptionKey:

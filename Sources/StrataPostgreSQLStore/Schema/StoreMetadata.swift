@@ -168,7 +168,7 @@ package struct StoreMetadata: @unchecked Sendable {
     init(_ result: QueryResult, _ place: String) throws {
         guard result.rowCount == 1 else { throw PostgreSQLBoundary.damaged(place, "its metadata is missing.") }
         guard result[0].int64(0) <= StoreFormat.current else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(place) was made by a later version of Strata."]
             )

@@ -16,7 +16,7 @@ enum StoreTables {
         let problems = try problems(mapping, in: connection)
         guard let first = problems.first else { return }
         let others = problems.count > 1 ? ", and \(problems.count - 1) more" : ""
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreIncompatibleSchema,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -53,7 +53,7 @@ struct ArgumentReader {
         }
         if path.lowercased() == "self" { return NSExpression.expressionForEvaluatedObject() }
         guard !path.isEmpty, !path.split(separator: ".", omittingEmptySubsequences: false).contains("") else {
-            throw Problem(expected: "a key path", found: "\"\(path.prefix(40))\"")
+            throw Problem(expected: "a key path", found: path.isEmpty ? "an empty text" : "a text with an empty name")
         }
         return NSExpression(forKeyPath: path)
     }

@@ -40,7 +40,7 @@ struct Lexer {
             return try quoted(by: quote)
         }
         guard let byte = peek(), Self.startsName(byte) else {
-            throw failure(at: start, expected: "a name after \(mark)")
+            throw failure(at: start, expected: "a name after \(mark)", found: character(at: start + 1))
         }
         return word()
     }
@@ -72,7 +72,7 @@ struct Lexer {
         }
     }
 
-    private static func continuesName(_ byte: UInt8) -> Bool {
+    static func continuesName(_ byte: UInt8) -> Bool {
         startsName(byte) || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))
     }
 
@@ -97,7 +97,7 @@ struct Lexer {
                 bytes.append(byte)
             }
         }
-        throw failure(at: start, expected: "a closing quotation mark")
+        throw failure(at: start, expected: "a closing quotation mark", found: "the end of the text")
     }
 
     /// What follows a backslash.
@@ -124,18 +124,24 @@ struct Lexer {
             position += 2
             let low = try hexadecimal(digits: 4, start: start)
             guard 0xDC00..<0xE000 ~= low else {
-                throw failure(at: start, expected: "the second half of a surrogate pair")
+                throw failure(
+                    at: start,
+                    expected: "the second half of a surrogate pair",
+                    found: "another code point"
+                )
             }
             value = 0x10000 + (value - 0xD800) << 10 + (low - 0xDC00)
         }
-        guard let scalar = Unicode.Scalar(value) else { throw failure(at: start, expected: "a Unicode code point") }
+        guard let scalar = Unicode.Scalar(value) else {
+            throw failure(at: start, expected: "a Unicode code point", found: "half of a surrogate pair")
+        }
         bytes += Array(String(Character(scalar)).utf8)
     }
 
     private mutating func hexadecimal(digits: Int, start: Int) throws -> UInt32 {
         guard position + digits <= text.count,
             let value = UInt32(String(decoding: text[position..<(position + digits)], as: UTF8.self), radix: 16)
-        else { throw failure(at: start, expected: "\(digits) hexadecimal digits") }
+        else { throw failure(at: start, expected: "\(digits) hexadecimal digits", found: "something else") }
         position += digits
         return value
     }
@@ -145,7 +151,9 @@ struct Lexer {
     private mutating func number() throws -> Token.Kind {
         let start = position
         let kind = try prefixedInteger() ?? decimal()
-        if let byte = peek(), Self.continuesName(byte) { throw failure(at: start, expected: "a number") }
+        if let byte = peek(), Self.continuesName(byte) {
+            throw failure(at: start, expected: "a number", found: "digits with letters behind them")
+        }
         return kind
     }
 
@@ -164,7 +172,11 @@ struct Lexer {
         let digits = position
         while let byte = peek(), Self.continuesName(byte) { position += 1 }
         guard let value = UInt64(String(decoding: text[digits..<position], as: UTF8.self), radix: radix) else {
-            throw failure(at: start, expected: "a number of base \(radix) that fits 64 bits")
+            throw failure(
+                at: start,
+                expected: "a number of base \(radix) that fits 64 bits",
+                found: "other digits, or too many"
+            )
         }
         return .integer(value)
     }
@@ -188,7 +200,9 @@ struct Lexer {
         }
         let literal = String(decoding: text[start..<position], as: UTF8.self)
         if isInteger, let value = UInt64(literal) { return .integer(value) }
-        guard let value = Double(literal) else { throw failure(at: start, expected: "a number") }
+        guard let value = Double(literal) else {
+            throw failure(at: start, expected: "a number", found: "other digits")
+        }
         return .double(value)
     }
 
@@ -214,7 +228,12 @@ struct Lexer {
         case "d", "D", "i", "u", "U", "x", "X", "o", "O", "c", "C": return .integer
         case "e", "E", "f", "F", "g", "G", "a", "A": return .double
         case "s", "S": return .string
-        default: throw failure(at: start, expected: "a placeholder such as %@, %K, %d or %f")
+        default:
+            throw failure(
+                at: start,
+                expected: "a placeholder such as %@, %K, %d or %f",
+                found: "% before \(character(at: start + 1))"
+            )
         }
     }
 
@@ -230,7 +249,7 @@ struct Lexer {
             position += bytes.count
             return symbol
         }
-        throw failure(at: position, expected: "a predicate")
+        throw failure(at: position, expected: "a predicate", found: character(at: position))
     }
 
     // MARK: - Text
@@ -243,8 +262,14 @@ struct Lexer {
         byte == 0x20 || (byte >= 0x09 && byte <= 0x0D)
     }
 
-    private func failure(at position: Int, expected: String) -> PredicateFormatError {
-        let rest = String(decoding: text[position...].prefix(24), as: UTF8.self)
-        return PredicateFormatError(format: text, position: position, expected: expected, found: "'\(rest)'")
+    /// The one character at a place outside of literals, as an error message shows it.
+    private func character(at position: Int) -> String {
+        guard position < text.count else { return "the end of the text" }
+        let character = String(decoding: text[position...].prefix(16), as: UTF8.self).prefix(1)
+        return "'\(character)'"
+    }
+
+    private func failure(at position: Int, expected: String, found: String) -> PredicateFormatError {
+        PredicateFormatError(format: text, position: position, expected: expected, found: found)
     }
 }

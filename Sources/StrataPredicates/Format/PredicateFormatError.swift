@@ -8,35 +8,24 @@
 /// }
 /// ```
 public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringConvertible, Hashable, Sendable {
-    /// The text that was parsed, cut off after 200 characters.
+    /// The text that was parsed, without the contents of its literals, cut off after 200 characters.
     public let format: String
     /// The position of the problem, as an offset in UTF-8 bytes from the start of the text.
     public let position: Int
     /// What the parser was looking for, or the rule that the text breaks.
     public let expected: String
-    /// What stood there instead, cut off after 40 characters.
+    /// What stood there instead: the kind of a value, never the value itself.
     public let found: String
-    /// The part of the text around the problem, which messages quote.
+    /// The few characters around the problem, which messages quote, without the contents of literals.
     public let place: String
 
     init(format: [UInt8], position: Int, expected: String, found: String) {
-        self.format = String(decoding: format.prefix(200), as: UTF8.self)
+        let shown = QuotableText(format, position: position)
+        self.format = shown.beginning(200)
         self.position = position
         self.expected = expected
-        self.found = String(found.prefix(40))
-        place = Self.excerpt(format, around: position)
-    }
-
-    /// The text within some bytes of a position, which cuts no character apart.
-    private static func excerpt(_ text: [UInt8], around position: Int) -> String {
-        let reach = 40
-        func isInside(_ index: Int) -> Bool { index > 0 && index < text.count && text[index] & 0xC0 == 0x80 }
-        var start = max(0, min(position, text.count) - reach)
-        var end = min(text.count, max(position, 0) + reach)
-        while isInside(start) { start -= 1 }
-        while isInside(end) { end += 1 }
-        let part = String(decoding: text[min(start, end)..<end], as: UTF8.self)
-        return (start > 0 ? "…" : "") + part + (end < text.count ? "…" : "")
+        self.found = String(found.prefix(60))
+        place = shown.excerpt
     }
 
     /// The whole story in one line, with the place in the text, not the whole of it.
@@ -59,8 +48,68 @@ public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringC
         CocoaError.Code.formatting.rawValue
     }
 
-    /// The description, under `NSLocalizedDescriptionKey`.
+    /// The description, under `NSLocalizedDescriptionKey` and `NSLocalizedFailureReasonErrorKey`.
     public var errorUserInfo: [String: Any] {
-        [NSLocalizedDescriptionKey: description]
+        [NSLocalizedDescriptionKey: description, NSLocalizedFailureReasonErrorKey: description]
     }
+}
+
+/// A text in the format language as messages may quote it.
+///
+/// A literal may be a secret: what is between quotation marks, and a number of many digits, is left out.
+package struct QuotableText {
+    private var bytes: [UInt8] = []
+    /// Where the problem is in what is left.
+    private var position: Int?
+
+    package init(_ text: String) { self.init(Array(text.utf8), position: 0) }
+
+    init(_ text: [UInt8], position: Int) {
+        var index = 0
+        while index < text.count {
+            if self.position == nil, index >= position { self.position = bytes.count }
+            let start = index
+            let byte = text[start]
+            index += 1
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "'"):
+                while index < text.count, text[index] != byte { index += text[index] == UInt8(ascii: "\\") ? 2 : 1 }
+                bytes.append(byte)
+                if index > start + 1 { bytes += Self.gap }
+                if index < text.count { bytes.append(byte) }
+                index += 1
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                while index < text.count, Lexer.continuesName(text[index]) || text[index] == UInt8(ascii: ".") {
+                    index += 1
+                }
+                bytes += index - start > Self.longestNumber ? Self.gap : Array(text[start..<index])
+            default:
+                if Lexer.continuesName(byte) {
+                    while index < text.count, Lexer.continuesName(text[index]) { index += 1 }
+                }
+                bytes += Array(text[start..<index])
+            }
+        }
+    }
+
+    private static let gap = Array("…".utf8)
+    private static let longestNumber = 4
+
+    /// How many bytes before and behind the problem are quoted.
+    private static let reach = 20
+
+    /// What is within a few bytes of the problem, which cuts no character apart.
+    var excerpt: String {
+        let position = position ?? bytes.count
+        func isInside(_ index: Int) -> Bool { index > 0 && index < bytes.count && bytes[index] & 0xC0 == 0x80 }
+        var start = max(0, position - Self.reach)
+        var end = min(bytes.count, position + Self.reach)
+        while isInside(start) { start -= 1 }
+        while isInside(end) { end += 1 }
+        let part = String(decoding: bytes[start..<end], as: UTF8.self)
+        return (start > 0 ? "…" : "") + part + (end < bytes.count ? "…" : "")
+    }
+
+    /// The first characters.
+    package func beginning(_ count: Int) -> String { String(String(decoding: bytes, as: UTF8.self).prefix(count)) }
 }

@@ -27,19 +27,23 @@ struct Token {
     /// Offset in bytes from the start of the text.
     let position: Int
 
-    /// The token as an error message shows it.
+    /// The token as an error message shows it: the beginning of a name, and only the kind of a value.
     var shown: String {
         switch kind {
         case .end: "the end of the text"
-        case .word(let word, _): "'\(word.prefix(40))'"
-        case .functionName(let name): "'\(name.prefix(40))'"
-        case .variable(let name): "'$\(name.prefix(40))'"
+        case .word(let word, _): "'\(Self.short(word))'"
+        case .functionName(let name): "'\(Self.short(name))'"
+        case .variable(let name): "'$\(Self.short(name))'"
         case .string: "a string"
-        case .integer(let value): "the number \(value)"
-        case .double(let value): "the number \(value)"
+        case .integer, .double: "a number"
         case .placeholder: "a placeholder"
         case .symbol(let symbol): "'\(symbol)'"
         }
+    }
+
+    private static func short(_ name: String) -> String {
+        let start = name.prefix(16)
+        return start.endIndex == name.endIndex ? name : "\(start)…"
     }
 
     func isSymbol(_ symbol: String) -> Bool {

@@ -57,6 +57,7 @@ package struct PredicateResolutionError: LocalizedError, CustomNSError, CustomSt
 
     package var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: description, "entity": entityName]
+        info[NSLocalizedFailureReasonErrorKey] = description
         info["keyPath"] = keyPath
         return info
     }

@@ -6,7 +6,7 @@ import StrataKeys
 extension CocoaError {
     /// A relationship shall lead to a row that is gone.
     package static func missingBatchTarget(_ slot: Slot, _ key: Int64, _ layout: EntityLayout) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .managedObjectReferentialIntegrity,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -26,7 +26,7 @@ extension CocoaError {
                 "A batch update of \(layout.name) is refused: two rows would have the same values of \(attributes.joined(separator: ", ")), which must be unique."
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(.managedObjectConstraintMerge, userInfo: userInfo)
+        return CocoaError.described(.managedObjectConstraintMerge, userInfo: userInfo)
     }
 
     /// What an expression has come to does not fit into its attribute.

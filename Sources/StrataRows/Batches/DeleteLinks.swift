@@ -18,7 +18,7 @@ package struct DeleteLink {
 
     /// The error of a deletion that a deny rule forbids.
     package func denied(_ key: Int64) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .validationRelationshipDeniedDelete,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -30,7 +30,7 @@ package struct DeleteLink {
 
     /// The error of a deletion that would leave another object without what it must have.
     package func mandatory(_ key: Int64) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .validationMissingMandatoryProperty,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -43,7 +43,7 @@ package struct DeleteLink {
     /// The error of a deletion after which a relationship without an inverse would lead to a row that is gone.
     package static func loose(_ relationship: Relationship, _ key: Int64) -> CocoaError {
         let name = relationship.name
-        return CocoaError(
+        return CocoaError.described(
             .validationRelationshipDeniedDelete,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -92,7 +92,7 @@ package final class RowSpool: BatchRowSource {
         let url = folder.appendingPathComponent(".rows-\(UUID().uuidString)")
         let manager = FileManager.default
         guard manager.createFile(atPath: url.path, contents: nil, attributes: [.posixPermissions: 0o600]) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileWriteUnknown,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -14,6 +14,6 @@ extension CocoaError {
         if (underlying as? PredicateEvaluationError)?.isTimeLimit == true {
             userInfo[failureMarkKey] = FailureMark.deadline.rawValue
         }
-        return CocoaError(.persistentStoreOperation, userInfo: userInfo)
+        return CocoaError.described(.persistentStoreOperation, userInfo: userInfo)
     }
 }

@@ -24,3 +24,29 @@ package struct FilePlace: Equatable {
         left.path == right.path || (left.file != nil && left.file == right.file)
     }
 }
+
+extension URL {
+    /// What messages call the place of a store: the path of a file, or another URL without what may be secret.
+    ///
+    /// Of the latter are left the scheme, hosts and ports, the path, and the schema if it names one: `postgresql://localhost/shop`.
+    package var placeName: String {
+        guard let scheme, !isFileURL else { return path }
+        var rest = absoluteString.dropFirst(scheme.count + 1)
+        rest = rest.prefix { $0 != "#" }
+        let items = rest.firstIndex(of: "?").flatMap { URLComponents(string: String(rest[$0...]))?.queryItems } ?? []
+        rest = rest.prefix { $0 != "?" }
+        guard rest.hasPrefix("//") else { return "\(scheme):\(rest)" }
+        // Users and passwords end with the last @, whatever is in them.
+        rest = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest.dropFirst(2)
+        func value(_ name: String) -> String? { items.last { $0.name == name }?.value }
+        var hosts = rest.prefix { $0 != "/" }
+        var database = rest.dropFirst(hosts.count)
+        var parameters = value("schema").map { ["schema=\($0)"] } ?? []
+        // Where libpq finds them as well. A folder for a host would look like a part of the path.
+        if let host = value("host") {
+            if host.hasPrefix("/") { parameters.insert("host=\(host)", at: 0) } else { hosts = host[...] }
+        }
+        if let name = value("dbname") { database = "/\(name)" }
+        return "\(scheme)://\(hosts)\(database)" + (parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&"))
+    }
+}

@@ -137,7 +137,7 @@ extension RowStore {
 
     /// The error for a write to a store that was removed meanwhile.
     package var closedError: CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(place) is closed: it was removed from its coordinator."

@@ -23,7 +23,7 @@ package final class StoreTurn: Sendable {
         if ConfinementScope.contains(self) { return try body() }
         let caller = ConfinementScope.innermost
         guard case .acquired = semaphore.acquire(timeout: timeout) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreTimeout,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -44,7 +44,7 @@ package final class StoreTurn: Sendable {
     /// - Throws: `persistentStoreTimeout` (134090) at once if the caller has the turn already, since waiting would not end.
     package func takeAlone<T>(_ body: () throws -> T) throws -> T {
         guard !ConfinementScope.contains(self) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreTimeout,
                 userInfo: [
                     NSLocalizedDescriptionKey:

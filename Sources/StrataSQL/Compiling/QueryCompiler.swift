@@ -264,6 +264,6 @@ package struct QueryCompiler {
     // MARK: - Errors
 
     package static func unsupported(_ text: String) -> CocoaError {
-        CocoaError(.persistentStoreUnsupportedRequestType, userInfo: [NSLocalizedDescriptionKey: text])
+        CocoaError.described(.persistentStoreUnsupportedRequestType, userInfo: [NSLocalizedDescriptionKey: text])
     }
 }

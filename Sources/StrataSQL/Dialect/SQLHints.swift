@@ -83,7 +83,7 @@ package struct SQLHints: Sendable {
     }
 
     private static func refused(_ text: String) -> CocoaError {
-        CocoaError(.persistentStoreIncompatibleSchema, userInfo: [NSLocalizedDescriptionKey: text])
+        CocoaError.described(.persistentStoreIncompatibleSchema, userInfo: [NSLocalizedDescriptionKey: text])
     }
 }
 

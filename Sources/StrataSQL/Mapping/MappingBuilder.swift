@@ -113,7 +113,7 @@ package struct MappingBuilder {
 
     private func requireFewColumns() throws {
         for table in tables where table.columns.count + 3 > rules.most {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -130,7 +130,7 @@ package struct MappingBuilder {
             if let sequence = naming.sequence?(table.name.raw) { seen.insert(sequence.uppercased()) }
         }
         for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -147,7 +147,7 @@ package struct MappingBuilder {
         for entity in members {
             guard let name = try hints.name(\.table, entity.userInfo, "entity \(entity.name)") else { continue }
             guard entity.parent == nil else {
-                throw CocoaError(
+                throw CocoaError.described(
                     .persistentStoreIncompatibleSchema,
                     userInfo: [
                         NSLocalizedDescriptionKey:
@@ -168,7 +168,7 @@ package struct MappingBuilder {
             for slot in entity.ownSlots {
                 guard let name = try given(slot, entity) else { continue }
                 guard known.insert(name.uppercased()).inserted else {
-                    throw CocoaError(
+                    throw CocoaError.described(
                         .persistentStoreIncompatibleSchema,
                         userInfo: [
                             NSLocalizedDescriptionKey:

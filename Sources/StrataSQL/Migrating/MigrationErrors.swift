@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataRows
 
 /// The errors of migrations.
 package enum MigrationErrors {
@@ -12,12 +13,12 @@ package enum MigrationErrors {
     /// - Returns: The error, `migration` (134110).
     package static func failure(_ url: URL, _ underlying: any Error, place: String? = nil) -> CocoaError {
         let reason = underlying.localizedDescription
-        return CocoaError(
+        return CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(place ?? url.path) was not migrated, and is as it was: \(reason)",
-                NSFilePathErrorKey: url.path,
+                    "The store \(place ?? url.placeName) was not migrated, and is as it was: \(reason)",
+                NSFilePathErrorKey: url.placeName,
                 "sourceURL": url,
                 "destinationURL": url,
                 "reason": reason,
@@ -37,7 +38,7 @@ package enum MigrationErrors {
         found(
             problems,
             url,
-            "The store \(place ?? url.path) was not migrated, and is as it was: objects do not fit the new model.",
+            "The store \(place ?? url.placeName) was not migrated, and is as it was: objects do not fit the new model.",
             "Change them with the old model, or in a custom stage, first."
         )
     }
@@ -53,7 +54,7 @@ package enum MigrationErrors {
         found(
             losses,
             url,
-            "The store \(place ?? url.path) was not migrated, and is as it was: the program's model has no place for what is in it, as if the program were older than the store.",
+            "The store \(place ?? url.placeName) was not migrated, and is as it was: the program's model has no place for what is in it, as if the program were older than the store.",
             lossAdvice
         )
     }
@@ -73,14 +74,14 @@ package enum MigrationErrors {
             ]
             userInfo["attribute"] = finding.property
             userInfo[NSModelPropertyNameErrorKey] = finding.property
-            return CocoaError(.migration, userInfo: userInfo)
+            return CocoaError.described(.migration, userInfo: userInfo)
         }
         let list = errors.map(\.localizedDescription).joined(separator: " ")
-        return CocoaError(
+        return CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey: "\(text) \(list) \(advice)",
-                NSFilePathErrorKey: url.path,
+                NSFilePathErrorKey: url.placeName,
                 "sourceURL": url,
                 "destinationURL": url,
                 "reason": list,
@@ -111,7 +112,7 @@ package enum MigrationErrors {
         let more = groups.count > 3 ? " and more" : ""
         let text =
             "\(entity): objects have the same \(names), which must be unique: \(shown.joined(separator: "; "))\(more)."
-        let underlying = CocoaError(
+        let underlying = CocoaError.described(
             CocoaError.Code(rawValue: NSMigrationConstraintViolationError),
             userInfo: [
                 NSLocalizedDescriptionKey: text,
@@ -121,12 +122,12 @@ package enum MigrationErrors {
                 NSModelEntityNameErrorKey: entity,
             ]
         )
-        return CocoaError(
+        return CocoaError.described(
             .migration,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(place ?? url.path) was not migrated, and is as it was: constraint violation during attempted migration. \(text)",
-                NSFilePathErrorKey: url.path,
+                    "The store \(place ?? url.placeName) was not migrated, and is as it was: constraint violation during attempted migration. \(text)",
+                NSFilePathErrorKey: url.placeName,
                 "sourceURL": url,
                 "destinationURL": url,
                 "reason": "constraint violation during attempted migration. \(text)",

@@ -28,7 +28,7 @@ extension SQLiteEngine {
         if isWanted: ([String: Any]) throws -> Bool = { _ in true }
     ) throws -> Bool {
         guard replaces || !FileManager.default.fileExists(atPath: destination.path) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileWriteFileExists,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -88,7 +88,7 @@ extension SQLiteEngine {
             FilePlace(folders[0].deletingLastPathComponent()) == FilePlace(folders[1].deletingLastPathComponent()),
             FileManager.default.fileExists(atPath: folders[1].path)
         else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:

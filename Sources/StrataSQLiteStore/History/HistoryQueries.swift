@@ -208,6 +208,6 @@ enum HistoryErrors {
             """
         userInfo[NSStoreUUIDKey] = store
         userInfo[NSFilePathErrorKey] = url?.path
-        return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
+        return CocoaError.described(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 }

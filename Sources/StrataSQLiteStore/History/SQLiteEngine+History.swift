@@ -100,7 +100,7 @@ extension SQLiteEngine: HistoryStore {
         let file = try openFile()
         _ = try history(of: file)
         guard !isReadOnly else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
             )
@@ -115,7 +115,7 @@ extension SQLiteEngine: HistoryStore {
 
     private func history(of file: OpenSQLiteFile) throws -> HistoryMapping {
         if let history = file.history { return history }
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:

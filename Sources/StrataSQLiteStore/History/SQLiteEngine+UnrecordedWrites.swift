@@ -31,7 +31,7 @@ extension SQLiteEngine {
             it since. It is read-only here from now on, so that its history has no gap: add the store again, with the option.
             """
         makeReadOnly(reason)
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey: "The save is refused: \(reason)",

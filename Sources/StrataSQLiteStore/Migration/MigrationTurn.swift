@@ -21,7 +21,7 @@ package struct MigrationTurn {
             lock = try LockFile.take(path, timeout: timeout)
         } catch {
             let isBusy = error.code == .busy
-            throw CocoaError(
+            throw CocoaError.described(
                 isBusy ? .persistentStoreTimeout : .fileWriteNoPermission,
                 userInfo: [
                     NSLocalizedDescriptionKey: isBusy

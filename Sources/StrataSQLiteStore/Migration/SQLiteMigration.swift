@@ -62,7 +62,7 @@ final class SQLiteMigration {
         let missing = source.missing(in: catalog)
         guard missing.isEmpty else {
             let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:

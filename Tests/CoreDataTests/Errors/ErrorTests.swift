@@ -34,6 +34,43 @@ struct ErrorTests {
         expectEqual(back.detailedErrors.compactMap { ($0 as? CocoaError)?.code }, details.map(\.code))
     }
 
+    @Test func `what is printed of an error has its text`() throws {
+        let stack = try Stack(.memory, model: GuideModel.make())
+        let found: [(any Error)?] = stack.inContext { context in
+            let unknown = NSFetchRequest<NSManagedObject>(entityName: "Nothing")
+            let wrong = NSFetchRequest<NSManagedObject>(entityName: "City")
+            wrong.predicate = NSPredicate(format: "nothing == 1")
+            return [
+                expectThrows(CocoaError.self) { try context.fetch(unknown) },
+                expectThrows(CocoaError.self) { try context.fetch(wrong) },
+            ]
+        }
+        let model = URL(fileURLWithPath: "/nowhere/Model.xcdatamodel")
+        let store = URL(fileURLWithPath: "/nowhere/store.sqlite")
+        let others: [(any Error)?] = [
+            expectThrows(CocoaError.self) { try NSManagedObjectModel(reading: model) },
+            expectThrows(CocoaError.self) { try stack.coordinator.addPersistentStore(type: .sqlite, at: store) },
+            expectThrows(PredicateFormatError.self) { try NSPredicate(validating: "name ==") },
+        ]
+        let errors = (found + others).compactMap { $0 }
+        expectEqual(errors.count, 5)
+        for error in errors {
+            expect("\(error)".contains(error.localizedDescription), "\(error)")
+            let plain = error as NSError
+            expect(!plain.description.contains("\"(null)\""), "\(plain)")
+            expect(plain.description.contains(error.localizedDescription), "\(plain)")
+        }
+    }
+
+    @Test func `an error keeps the reason that it has`() {
+        let error = CocoaError.described(
+            .coreData,
+            userInfo: [NSLocalizedDescriptionKey: "text", NSLocalizedFailureReasonErrorKey: "reason"]
+        )
+        expectEqual((error as NSError).localizedFailureReason, "reason")
+        expectEqual(error.localizedDescription, "text")
+    }
+
     @Test func `an error of a model names file, entity and property in one sentence`() {
         var error = ModelError(.invalid, entity: "A", property: "x", "it is wrong")
         error.file = URL(fileURLWithPath: "/tmp/m.xcdatamodel/contents")

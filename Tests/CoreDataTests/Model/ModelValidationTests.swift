@@ -70,13 +70,6 @@ struct ModelValidationTests {
             entity.uniquenessConstraints = [["peers"]]
             return NSManagedObjectModel(entity)
         },
-        Mistake("two indexes with one name", "A", nil, "two fetch indexes named \"i\"") {
-            let entity = NSEntityDescription("A", attribute("name"))
-            entity.indexes = [
-                NSFetchIndexDescription(name: "i", elements: nil), NSFetchIndexDescription(name: "i", elements: nil),
-            ]
-            return NSManagedObjectModel(entity)
-        },
         Mistake("an index on another entity's attribute", "A", "other", "fetch index \"i\" names it") {
             let entity = NSEntityDescription("A", attribute("name"))
             let element = NSFetchIndexElementDescription(property: attribute("other"), collationType: .binary)

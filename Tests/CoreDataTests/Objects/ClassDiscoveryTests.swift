@@ -116,6 +116,66 @@ struct ClassDiscoveryTests {
     }
 
     @Test
+    func `a fetch that cannot know which of two classes is meant throws an error that names both`() throws {
+        let stacks = try StoreKind.allCases.map { try Stack($0, model: model(["Thing": "Lookalike"])) }
+        for stack in stacks {
+            try stack.inContext { context in
+                let entity = try require(NSEntityDescription.entity(forEntityName: "Thing", in: context))
+                _ = NSManagedObject(entity: entity, insertInto: context)
+                try context.save()
+            }
+            try stack.inContext { context in
+                let untyped = NSFetchRequest<NSManagedObject>(entityName: "Thing")
+                let request = NSFetchRequest<any NSFetchRequestResult>(entityName: "Thing")
+                let inBatches = NSFetchRequest<NSManagedObject>(entityName: "Thing")
+                inBatches.fetchBatchSize = 1
+                for error in [
+                    expectThrows(CocoaError.self) { try context.fetch(untyped) },
+                    expectThrows(CocoaError.self) { try context.fetch(request) },
+                    expectThrows(CocoaError.self) { try context.fetch(inBatches) },
+                ] {
+                    expectEqual(error?.code, .persistentStoreOperation)
+                    let text = error?.localizedDescription ?? ""
+                    expect(text.contains("\(module).Lookalike and TestSupport.Lookalike"), "\(text)")
+                }
+                // What makes no object does not depend on its class.
+                try expectEqual(context.count(for: untyped), 1)
+                let ids = NSFetchRequest<NSManagedObjectID>(entityName: "Thing")
+                ids.resultType = .managedObjectIDResultType
+                try expectEqual(context.fetch(ids).count, 1)
+            }
+        }
+        for stack in stacks {
+            try stack.inContext { context in
+                try expectEqual(context.fetch(NSFetchRequest<Lookalike>(entityName: "Thing")).count, 1)
+                let again = try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Thing"))
+                expect(again.first is Lookalike)
+            }
+        }
+    }
+
+    @Test
+    func `an insertion that cannot know which of two classes is meant stops the program and names both`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let entity = NSEntityDescription()
+            entity.name = "Thing"
+            entity.managedObjectClassName = "Lookalike"
+            let model = NSManagedObjectModel()
+            model.entities = [entity]
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+            try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            context.performAndWait {
+                _ = NSEntityDescription.insertNewObject(forEntityName: "Thing", into: context)
+            }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        let stop = text.components(separatedBy: "Objects of entity Thing cannot be made").dropFirst().first ?? ""
+        expect(stop.contains("CoreDataTests.Lookalike and TestSupport.Lookalike"), "\(text)")
+    }
+
+    @Test
     func `classes that are missing, or there twice, are told once when stores are loaded, by entity`() throws {
         let model = model([
             "Lost": "LostWithoutTrace", "Foreign": "SomeApp.Gone", "Double": "Twin", "Fine": "OnlyInModel",
@@ -156,6 +216,8 @@ private final class OnlyInModelPrivately: NSManagedObject {}
 final class Twin: NSManagedObject {
     @Managed var name: String?
 }
+
+final class Lookalike: NSManagedObject {}
 
 private final class UnusedOwner: NSManagedObject {
     @Managed var favourite: UnusedPet?

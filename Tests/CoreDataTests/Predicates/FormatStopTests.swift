@@ -16,7 +16,7 @@ struct FormatStopTests {
             await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
                 _ = NSPredicate(format: "name == 'a' AND price >")
             },
-            "Unable to parse the format string \"name == 'a' AND price >\"",
+            "Unable to parse the format string \"…== '…' AND price >\"",
             "at position 23 expected an expression, found the end of the text"
         )
         check(

@@ -196,3 +196,6 @@ final class NamedByModels: NSManagedObject {}
 package final class Twin: NSManagedObject {
     @Managed package var name: String?
 }
+
+/// As above, for a test of its own.
+package final class Lookalike: NSManagedObject {}

@@ -7,11 +7,11 @@ extension NSBatchUpdateRequest: ExecutableRequest {
         let (update, store) = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).plan(self)
         let stores = try coordinator.openStores(for: update.rows, affectedStores)
         if let store, let other = stores.first(where: { $0 !== store }) {
-            throw CocoaError(
+            throw CocoaError.described(
                 .managedObjectExternalRelationship,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "A batch update of \(entityName) cannot set a relationship to an object of another store than \(other.store.url?.path ?? ""), which it changes too. Set affectedStores.",
+                        "A batch update of \(entityName) cannot set a relationship to an object of another store than \(other.store.url?.placeName ?? ""), which it changes too. Set affectedStores.",
                     NSAffectedStoresErrorKey: [other.store],
                 ]
             )

@@ -46,11 +46,11 @@ extension NSManagedObjectContext {
     final func requireWritable(_ stores: [OpenStore], _ request: NSPersistentStoreRequest) throws {
         guard coordinator != nil else { throw noCoordinator(request) }
         for store in stores where store.store.isReadOnly {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "\(type(of: request)) is refused: the store \(store.store.url?.path ?? "") is read-only.",
+                        "\(type(of: request)) is refused: the store \(store.store.url?.placeName ?? "") is read-only.",
                     NSAffectedStoresErrorKey: [store.store],
                 ]
             ).marked(.environment)
@@ -59,7 +59,7 @@ extension NSManagedObjectContext {
     }
 
     final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -118,7 +118,7 @@ extension NSManagedObjectContext {
             settings.mergePolicy.mergeType == .errorMergePolicyType
             ? "Choose a merge policy, such as mergeByPropertyObjectTrump, to change the stored rows instead."
             : "No stored row can take over all of their values. Change these rows, or choose mergeByPropertyStoreTrump to leave them out."
-        return CocoaError(
+        return CocoaError.described(
             .managedObjectConstraintMerge,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -19,7 +19,7 @@ extension [StoreBatch] {
             }
         }
         if let error = error as? CocoaError {
-            return CocoaError(error.code, userInfo: error.userInfo.merging(told) { $1 })
+            return CocoaError.described(error.code, userInfo: error.userInfo.merging(told) { $1 })
         }
         told[NSUnderlyingErrorKey] = error
         let plain = error as NSError

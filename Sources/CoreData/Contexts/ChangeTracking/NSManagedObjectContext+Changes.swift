@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObjectContext {
     // MARK: - Inserting
@@ -65,7 +66,7 @@ extension NSManagedObjectContext {
         }
         guard let open = coordinator?.openStore(of: store), open.entityNumbers.contains(object.layout.number) else {
             fatalError(
-                "CoreData: the store \(store.url?.path ?? store.type) cannot hold entity \(object.entity.name ?? "")."
+                "CoreData: the store \(store.url?.placeName ?? store.type) cannot hold entity \(object.entity.name ?? "")."
             )
         }
         object.storeIndex = Int32(open.index)

@@ -85,7 +85,7 @@ final class ResultsTracker {
         }
         if let place = torn {
             let name = try source.sectionName(of: objects[place])
-            throw CocoaError(
+            throw CocoaError.described(
                 .coreData,
                 userInfo: [
                     NSLocalizedDescriptionKey:

@@ -54,6 +54,7 @@ struct ContextFetch {
 
     func objects() throws -> [NSManagedObject] {
         // What the request says wrongly is refused before anything is read.
+        try context.requireClasses(for: plan)
         let prefetches = try self.prefetches
         let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
         if isReadInBatches {
@@ -99,6 +100,7 @@ struct ContextFetch {
     /// - Returns: The fetch, of which nothing is read unless it has to be put in order.
     /// - Throws: What ``objects()`` throws.
     func batched(defaultSize: Int) throws -> BatchedFetch {
+        try context.requireClasses(for: plan)
         let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
         let options = BatchedFetch.Options(
             readsRows: specification.includesPropertyValues,

@@ -44,7 +44,8 @@ extension NSEntityDescription {
 
     /// Makes an object of the entity with a name and inserts it.
     ///
-    /// Stops the program if the context's model has no such entity.
+    /// Stops the program if the context's model has no such entity, or if several modules have a class of the name that the
+    /// model gives and the program has used none of them, or more than one, without saying which one the entity means.
     ///
     /// ```swift
     /// let venue = NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context)
@@ -62,6 +63,9 @@ extension NSEntityDescription {
             fatalError("CoreData: the model of \(context.describedName) has no entity \"\(entityName)\".")
         }
         let type = entity.layoutInUse(context).takeUnretainedValue().objectType
+        if let doubt = entity.managedObjectModel.frozen.doubt(aboutEntities: { $0 === entity }) {
+            fatalError("CoreData: \(doubt)")
+        }
         return type.init(entity: entity, insertInto: context)
     }
 }

@@ -18,7 +18,8 @@ extension NSManagedObjectContext {
     /// - Parameter request: What to fetch. It stays the caller's, and may be changed and used again.
     /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that
-    ///   makes no sense; errors of the store.
+    ///   makes no sense, or both classes if several modules have one of the name that the model gives to the entity, and
+    ///   neither this request nor an earlier use says which is meant; errors of the store.
     /// - Complexity: O(number of rows found), besides the query; the pending changes of the entity are looked at one by
     ///   one.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {

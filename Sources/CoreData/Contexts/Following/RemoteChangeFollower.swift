@@ -308,7 +308,7 @@ extension NSPersistentStoreCoordinator {
             StoreOption.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
         }
         guard let current, postsChanges else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [
                     NSLocalizedDescriptionKey:

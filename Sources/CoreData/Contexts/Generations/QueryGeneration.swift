@@ -88,7 +88,7 @@ final class PinnedStores: Sendable {
         }
         if let removed = stores.first(where: { !$0.isOpen }) {
             throw FetchPlanner.refused(
-                "The store \(removed.store.url?.path ?? "") was removed, or migrated, since the context was pinned; call setQueryGenerationFrom(_:) to see the stores that there are."
+                "The store \(removed.store.url?.placeName ?? "") was removed, or migrated, since the context was pinned; call setQueryGenerationFrom(_:) to see the stores that there are."
             )
         }
         guard stores.isEmpty, affected == nil else { return stores }

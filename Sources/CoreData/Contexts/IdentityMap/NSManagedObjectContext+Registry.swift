@@ -452,7 +452,7 @@ extension NSManagedObjectContext {
         let text =
             reason
             ?? "There is no object \(id.uriRepresentation().absoluteString) in its store: it was deleted, or never saved."
-        return CocoaError(
+        return CocoaError.described(
             .managedObjectReferentialIntegrity,
             userInfo: [NSLocalizedDescriptionKey: text, NSAffectedObjectsErrorKey: [id]]
         )

@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
         var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])] = []
         for (storeIndex, objects) in byStore {
             guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
-                throw CocoaError(
+                throw CocoaError.described(
                     .persistentStoreOperation,
                     userInfo: [
                         NSLocalizedDescriptionKey: "No store is open that could hold the objects.",

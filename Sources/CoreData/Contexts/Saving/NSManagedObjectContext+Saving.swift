@@ -47,7 +47,7 @@ extension NSManagedObjectContext {
         guard let coordinator else {
             // Nothing is announced for a context that has no place to save to.
             guard hasSomethingToSave else { return }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
             ).marked(.request)
@@ -150,7 +150,7 @@ struct ContextSave {
     private static let mostRounds = 1000
 
     private func endlessRounds(_ objects: [NSManagedObject]) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreSave,
             userInfo: [
                 NSLocalizedDescriptionKey:
@@ -384,7 +384,7 @@ struct ContextSave {
     }
 
     private func incompleteSave(_ error: any Error) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreIncompleteSave,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -274,7 +274,7 @@ extension ContextSave {
             if !context.saving.isSaving { context.saving.begin() }
         }
         guard hasDropped else { return }
-        throw CocoaError(
+        throw CocoaError.described(
             .managedObjectMerge,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -239,7 +239,7 @@ final class SavePlan {
             return body(&stores[known.position].changes)
         }
         guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -249,11 +249,11 @@ final class SavePlan {
             )
         }
         guard !store.store.isReadOnly else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileWriteNoPermission,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "\(object.objectID) cannot be saved: the store \(store.store.url?.path ?? "") is read-only.",
+                        "\(object.objectID) cannot be saved: the store \(store.store.url?.placeName ?? "") is read-only.",
                     NSAffectedObjectsErrorKey: [object],
                     NSAffectedStoresErrorKey: [store.store],
                 ]
@@ -271,7 +271,7 @@ final class SavePlan {
         let storeIndex = Int(context.storeIndexForInsertion(of: object))
         guard let store = coordinator.openStore(at: storeIndex), store.isOpen, store.entityNumbers.contains(number)
         else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreSave,
                 userInfo: [
                     NSLocalizedDescriptionKey:
@@ -329,7 +329,7 @@ final class SavePlan {
     }
 
     private func external(_ object: NSManagedObject, _ name: String, _ destination: NSManagedObject) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .managedObjectExternalRelationship,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -22,7 +22,7 @@ enum ValidationErrors {
         // All of them are in the user info; a text that names thousands would be of no use.
         var some = flat.prefix(most).map { "\n- " + $0.localizedDescription }.joined()
         if flat.count > most { some += "\n- and \(flat.count - most) more, in NSDetailedErrorsKey" }
-        throw CocoaError(
+        throw CocoaError.described(
             .validationMultipleErrors,
             userInfo: [
                 NSLocalizedDescriptionKey: "\(flat.count) values are not valid:\(some)",

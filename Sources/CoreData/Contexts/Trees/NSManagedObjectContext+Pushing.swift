@@ -37,7 +37,7 @@ extension NSManagedObjectContext {
             guard !conflicts.isEmpty else { return endPush() }
             try settle { try resolve(inTree: conflicts, before) }
         }
-        throw CocoaError(
+        throw CocoaError.described(
             .managedObjectMerge,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import StrataSQL
 import StrataSQLiteStore
 
@@ -45,7 +46,7 @@ extension AutomaticMigration {
         for _ in 0..<Self.mostAttempts where try migrate(by: mapping, from: source) { return log.end() }
         throw MigrationFailure.error(
             .migration,
-            "The store \(url.path) was written to by others each time its migration was complete. Try again when they are done.",
+            "The store \(url.placeName) was written to by others each time its migration was complete. Try again when they are done.",
             url: url
         )
     }

@@ -267,12 +267,12 @@ struct AutomaticMigration {
         }
         guard let reason else { return }
         let names = model.entitiesThatDiffer(fromStoreMetadata: metadata, configuration: configuration)
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreIncompatibleVersionHash,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(url.path) was made with another version of the model and cannot be migrated: \(reason). Entities that differ: \(names.joined(separator: ", ")).",
-                NSFilePathErrorKey: url.path,
+                    "The store \(url.placeName) was made with another version of the model and cannot be migrated: \(reason). Entities that differ: \(names.joined(separator: ", ")).",
+                NSFilePathErrorKey: url.placeName,
                 "metadata": metadata,
                 "reason": reason,
                 incompatibleEntitiesErrorKey: names,
@@ -285,13 +285,13 @@ struct AutomaticMigration {
         let reason = misses.isEmpty ? reason : "\(reason) \(misses)"
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey:
-                "The store \(url.path) cannot be migrated from version \(source.model.versionChecksum) of the model (from \(source.origin.rawValue)) to \(model.versionChecksum). \(reason)",
-            NSFilePathErrorKey: url.path,
+                "The store \(url.placeName) cannot be migrated from version \(source.model.versionChecksum) of the model (from \(source.origin.rawValue)) to \(model.versionChecksum). \(reason)",
+            NSFilePathErrorKey: url.placeName,
             "sourceModel": source.model,
             "destinationModel": model,
             "reason": reason,
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(.migrationMissingMappingModel, userInfo: userInfo)
+        return CocoaError.described(.migrationMissingMappingModel, userInfo: userInfo)
     }
 }

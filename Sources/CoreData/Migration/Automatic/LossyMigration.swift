@@ -46,7 +46,7 @@ enum LossyMigration {
         guard let hashes, EarlierModels.contain(hashes, in: metadata) else { return }
         throw MigrationFailure.error(
             .migration,
-            "The store \(url.path) was not migrated, and is as it was: a later version of the program has migrated it from version \(model.versionChecksum) of the model, which is this program's. Use the later version. \(MigrationErrors.lossAdvice)",
+            "The store \(url.placeName) was not migrated, and is as it was: a later version of the program has migrated it from version \(model.versionChecksum) of the model, which is this program's. Use the later version. \(MigrationErrors.lossAdvice)",
             url: url
         )
     }

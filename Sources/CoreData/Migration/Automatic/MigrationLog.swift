@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import StrataSQLiteStore
 
 /// Reports what a migration does: a line for each one that is done, and more with `-com.apple.CoreData.MigrationDebug 1`.
@@ -72,6 +73,6 @@ struct MigrationLog {
 
     private static func write(_ url: URL, _ line: String) {
         // One call, so that lines of several threads stay whole.
-        try? FileHandle.standardError.write(contentsOf: Data("CoreData: migration: \(url.path): \(line)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("CoreData: migration: \(url.placeName): \(line)\n".utf8))
     }
 }

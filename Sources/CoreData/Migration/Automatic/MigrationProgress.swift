@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Option: a `Progress` that a migration of the store moves on, from 0 to its total, and by which it can be cancelled.
 ///
@@ -59,11 +60,11 @@ final class MigrationProgress {
 
     /// The error of a migration that was cancelled.
     static func cancelled(_ url: URL) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .migrationCancelled,
             userInfo: [
-                NSLocalizedDescriptionKey: "The migration of the store \(url.path) was cancelled.",
-                NSFilePathErrorKey: url.path,
+                NSLocalizedDescriptionKey: "The migration of the store \(url.placeName) was cancelled.",
+                NSFilePathErrorKey: url.placeName,
             ]
         )
     }

@@ -1,5 +1,6 @@
 import StrataModelFiles
 import StrataPredicates
+import StrataRows
 
 /// Option: a Boolean, or the `URL` of an `.xcdatamodeld` or `.momd` folder; where no one step leads from the version that a store has to the
 /// coordinator's, the migration goes over the versions in between.
@@ -60,7 +61,7 @@ struct ProgressiveMigration {
         }
         throw MigrationFailure.error(
             .migration,
-            "The store \(whole.url.path) was written to by others each time a step was complete. Try again when they are done.",
+            "The store \(whole.url.placeName) was written to by others each time a step was complete. Try again when they are done.",
             url: whole.url
         )
     }
@@ -131,7 +132,8 @@ struct ProgressiveMigration {
         var userInfo = failure?.userInfo ?? [:]
         let text = [failure?.localizedDescription, reason].compactMap(\.self).joined(separator: " ")
         userInfo[NSLocalizedDescriptionKey] = text
+        userInfo[NSLocalizedFailureReasonErrorKey] = text
         userInfo["reason"] = text
-        return CocoaError(.migrationMissingMappingModel, userInfo: userInfo)
+        return CocoaError.described(.migrationMissingMappingModel, userInfo: userInfo)
     }
 }

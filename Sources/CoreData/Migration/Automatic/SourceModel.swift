@@ -124,12 +124,12 @@ struct SourceModel {
         let copy =
             cached == nil
             ? "The store keeps no copy of its model either." : "The copy of a model in the store is of another version."
-        return CocoaError(
+        return CocoaError.described(
             .migrationMissingSourceModel,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "The store \(url.path) cannot be migrated: the model that it was written with was not found. Among the \(models.count) versions in the program's bundles \(reason). \(copy) Add that version of the model to the bundle.",
-                NSFilePathErrorKey: url.path,
+                    "The store \(url.placeName) cannot be migrated: the model that it was written with was not found. Among the \(models.count) versions in the program's bundles \(reason). \(copy) Add that version of the model to the bundle.",
+                NSFilePathErrorKey: url.placeName,
                 NSURLErrorKey: url,
                 "URL": url,
                 "metadata": metadata,

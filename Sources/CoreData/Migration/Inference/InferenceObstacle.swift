@@ -24,7 +24,7 @@ struct InferenceObstacle: Hashable {
         ]
         userInfo["property"] = property
         userInfo[NSModelPropertyNameErrorKey] = property
-        return CocoaError(.inferredMappingModel, userInfo: userInfo)
+        return CocoaError.described(.inferredMappingModel, userInfo: userInfo)
     }
 
     /// The error that lists reasons.
@@ -35,7 +35,7 @@ struct InferenceObstacle: Hashable {
     static func error(_ obstacles: [InferenceObstacle]) -> CocoaError {
         let list = obstacles.map(\.text).joined(separator: " ")
         let count = obstacles.count == 1 ? "One change" : "\(obstacles.count) changes"
-        return CocoaError(
+        return CocoaError.described(
             .inferredMappingModel,
             userInfo: [
                 NSLocalizedDescriptionKey:

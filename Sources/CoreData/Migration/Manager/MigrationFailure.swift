@@ -27,6 +27,6 @@ enum MigrationFailure {
         userInfo[NSURLErrorKey] = url
         userInfo["URL"] = url
         userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(code, userInfo: userInfo)
+        return CocoaError.described(code, userInfo: userInfo)
     }
 }

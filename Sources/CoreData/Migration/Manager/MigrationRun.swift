@@ -269,7 +269,10 @@ final class MigrationRun {
             .migration,
             "The migrated objects break a uniqueness constraint: \(error.localizedDescription)",
             mapping: current?.mapping,
-            underlying: CocoaError(CocoaError.Code(rawValue: NSMigrationConstraintViolationError), userInfo: userInfo)
+            underlying: CocoaError.described(
+                CocoaError.Code(rawValue: NSMigrationConstraintViolationError),
+                userInfo: userInfo
+            )
         )
     }
 

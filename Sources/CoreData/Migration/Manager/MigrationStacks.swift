@@ -31,7 +31,11 @@ struct MigrationStack {
             options: options
         )
         guard let entry = coordinator.openStore(of: added) else {
-            throw MigrationFailure.error(.migration, "The store \(url.path) was removed while it was opened.", url: url)
+            throw MigrationFailure.error(
+                .migration,
+                "The store \(url.placeName) was removed while it was opened.",
+                url: url
+            )
         }
         store = entry
         self.context = context
@@ -97,7 +101,7 @@ struct MigrationStack {
         if StoreTypes.storeClass(type) is any MigratingStore.Type { options[migrationSourceOption] = true }
         do {
             if type == NSSQLiteStoreType, !FileManager.default.fileExists(atPath: url.path) {
-                throw MigrationFailure.error(.fileNoSuchFile, "There is no file \(url.path).", url: url)
+                throw MigrationFailure.error(.fileNoSuchFile, "There is no file \(url.placeName).", url: url)
             }
             // A store may hold a part of the model only.
             let metadata = try? StoreTypes.required(type).metadataForPersistentStore(with: url)
@@ -107,7 +111,7 @@ struct MigrationStack {
         } catch {
             throw MigrationFailure.error(
                 .migrationManagerSourceStore,
-                "The store \(url.path) cannot be migrated from: \(error.localizedDescription)",
+                "The store \(url.placeName) cannot be migrated from: \(error.localizedDescription)",
                 url: url,
                 underlying: error
             )

@@ -96,7 +96,7 @@ struct MigrationTarget {
         if let error = error as? CocoaError, error.code == .persistentStoreTimeout { return error }
         return MigrationFailure.error(
             .migrationManagerDestinationStore,
-            "The store \(url.path) cannot be migrated to: \(error.localizedDescription)",
+            "The store \(url.placeName) cannot be migrated to: \(error.localizedDescription)",
             url: url,
             underlying: error
         )

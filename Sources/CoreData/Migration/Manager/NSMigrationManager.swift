@@ -124,7 +124,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         guard FilePlace(sourceURL) != FilePlace(destinationURL) || sourceURL.path.hasPrefix("/dev/null") else {
             throw MigrationFailure.error(
                 .migrationManagerDestinationStore,
-                "The store \(sourceURL.path) cannot be migrated onto itself. Name another place, or add it to a coordinator with NSMigratePersistentStoresAutomaticallyOption.",
+                "The store \(sourceURL.placeName) cannot be migrated onto itself. Name another place, or add it to a coordinator with NSMigratePersistentStoresAutomaticallyOption.",
                 url: destinationURL
             )
         }

@@ -35,7 +35,7 @@ struct StoreCopyMigration {
         } catch {
             throw MigrationFailure.error(
                 .migrationManagerSourceStore,
-                "The store \(source.url.path) cannot be migrated from: \(error.localizedDescription)",
+                "The store \(source.url.placeName) cannot be migrated from: \(error.localizedDescription)",
                 url: source.url,
                 underlying: error
             )
@@ -55,7 +55,7 @@ struct StoreCopyMigration {
         guard try SQLiteEngine.migrate(request) != nil else {
             throw MigrationFailure.error(
                 .migrationManagerSourceStore,
-                "The store \(source.url.path) cannot be migrated from: it was not made with the source model.",
+                "The store \(source.url.placeName) cannot be migrated from: it was not made with the source model.",
                 url: source.url,
                 underlying: CocoaError(.persistentStoreIncompatibleVersionHash)
             )
@@ -65,7 +65,7 @@ struct StoreCopyMigration {
         } catch {
             throw MigrationFailure.error(
                 .migrationManagerDestinationStore,
-                "The store \(destination.url.path) cannot be migrated to: \(error.localizedDescription)",
+                "The store \(destination.url.placeName) cannot be migrated to: \(error.localizedDescription)",
                 url: destination.url,
                 underlying: error
             )

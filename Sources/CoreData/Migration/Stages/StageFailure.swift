@@ -37,6 +37,6 @@ enum StageFailure {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text, "reason": text, "knownChecksums": known]
         userInfo["checksum"] = checksum
         userInfo[NSURLErrorKey] = url
-        return CocoaError(code.code, userInfo: userInfo)
+        return CocoaError.described(code.code, userInfo: userInfo)
     }
 }

@@ -41,7 +41,7 @@ struct StagedMigration {
             guard attempts <= 4 * (plan.versions.count + 1) else {
                 throw MigrationFailure.error(
                     .migration,
-                    "The store \(whole.url.path) was written to by others each time a stage was complete. Try again when they are done.",
+                    "The store \(whole.url.placeName) was written to by others each time a stage was complete. Try again when they are done.",
                     url: whole.url
                 )
             }
@@ -72,7 +72,7 @@ struct StagedMigration {
                 throw StageFailure.error(
                     .modelReferenceNotFound,
                     """
-                    The store \(url.path) has version \(checksum) of the model, which is in no stage. \
+                    The store \(url.placeName) has version \(checksum) of the model, which is in no stage. \
                     \(migration.nearestVersion(stored))The stages have: \(plan.checksums.joined(separator: ", ")).
                     """,
                     checksum: checksum,
@@ -86,7 +86,7 @@ struct StagedMigration {
                 throw StageFailure.error(
                     .backwards,
                     """
-                    The store \(url.path) has version \(checksum) of the model, which comes after the coordinator's version \
+                    The store \(url.placeName) has version \(checksum) of the model, which comes after the coordinator's version \
                     \(model.versionChecksum) in the stages. Open it with a newer version of the program.
                     """,
                     checksum: checksum,
@@ -109,7 +109,7 @@ struct StagedMigration {
             guard let index = migration.index(ofStored: stored), index >= start, index < end else {
                 throw StageFailure.error(
                     .modelReferenceNotFound,
-                    "Another process has brought the store \(migration.whole.url.path) to version \(SchemaHashes.checksum(of: stored)), which is not on the way.",
+                    "Another process has brought the store \(migration.whole.url.placeName) to version \(SchemaHashes.checksum(of: stored)), which is not on the way.",
                     checksum: SchemaHashes.checksum(of: stored),
                     known: migration.plan.checksums,
                     url: migration.whole.url
@@ -177,14 +177,14 @@ struct StagedMigration {
         guard whole.search(from: from, to: to).fitting.isEmpty else { return }
         let error = InferenceObstacle.error(mapping.obstacles)
         let text = """
-            The store \(whole.url.path) was not migrated: \(describe(first)) and \(describe(second)) do not meet. \
+            The store \(whole.url.placeName) was not migrated: \(describe(first)) and \(describe(second)) do not meet. \
             \(error.localizedDescription)
             """
-        throw CocoaError(
+        throw CocoaError.described(
             .migrationMissingMappingModel,
             userInfo: [
                 NSLocalizedDescriptionKey: text, "reason": text, NSUnderlyingErrorKey: error, "sourceModel": from,
-                "destinationModel": to, NSFilePathErrorKey: whole.url.path,
+                "destinationModel": to, NSFilePathErrorKey: whole.url.placeName,
             ]
         )
     }

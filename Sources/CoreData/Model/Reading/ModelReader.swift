@@ -17,20 +17,17 @@ extension NSManagedObjectModel {
     ///   of Xcode 3 and of optimized models, and 134060 (`coreData`) for a model that contradicts itself.
     public convenience init(reading url: URL) throws {
         self.init()
-        do {
-            let contents = try ModelPackage.contents(at: url)
-            do {
-                if contents.data.starts(with: Data("bplist".utf8)) {
-                    try read(archive: contents.data, isStrict: true)
-                } else {
-                    try read(xml: contents.data)
-                }
-            } catch {
-                throw error.in(contents.file)
-            }
-        } catch let error as ModelError {
-            throw error.cocoaError
-        }
+        _ = try read(url)
+    }
+
+    /// Reads a model, and keeps the text that it was read from.
+    ///
+    /// - Returns: The model, and the XML as its file has it; `nil` for a compiled model.
+    /// - Throws: What ``init(reading:)`` throws.
+    package static func reading(_ url: URL) throws -> (model: NSManagedObjectModel, xml: String?) {
+        let model = NSManagedObjectModel()
+        let xml = try model.read(url)
+        return (model, xml)
     }
 
     /// Reads a model from an `.xcdatamodeld`, `.xcdatamodel` or `.momd` folder, or from a file in one.
@@ -40,6 +37,26 @@ extension NSManagedObjectModel {
     /// - Parameter url: The folder or file. Of several versions the current one is read.
     public convenience init?(contentsOf url: URL) {
         try? self.init(reading: url)
+    }
+
+    /// Fills the empty model from a file or folder, and returns the text if it is XML.
+    private func read(_ url: URL) throws -> String? {
+        let contents: (data: Data, file: URL)
+        do {
+            contents = try ModelPackage.contents(at: url)
+        } catch {
+            throw error.cocoaError
+        }
+        do {
+            if contents.data.starts(with: Data("bplist".utf8)) {
+                try read(archive: contents.data, isStrict: true)
+                return nil
+            }
+            try read(xml: contents.data)
+        } catch {
+            throw error.in(contents.file).cocoaError
+        }
+        return String(decoding: contents.data, as: UTF8.self)
     }
 
     /// Fills the empty model from XML.
@@ -259,7 +276,7 @@ struct ModelReader {
                 .invalid,
                 entity: entity,
                 property: property,
-                "\"\(text)\" cannot be understood: \((error as? ModelError)?.reason ?? "\(error)")"
+                "\"\(ModelText.quotable(text))\" cannot be understood: \((error as? ModelError)?.reason ?? "\(error)")"
             )
         }
     }

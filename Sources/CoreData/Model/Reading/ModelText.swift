@@ -2,6 +2,12 @@ import StrataPredicates
 
 /// The predicates and expressions that a model file has as text.
 enum ModelText {
+    /// The beginning of a text that cannot be understood, as messages may have it, without the contents of literals.
+    static func quotable(_ text: String) -> String {
+        let beginning = QuotableText(text).beginning(41)
+        return beginning.count > 40 ? String(beginning.prefix(40)) + "…" : beginning
+    }
+
     /// Parses a predicate.
     ///
     /// - Throws: What is wrong with the text.
@@ -18,7 +24,7 @@ enum ModelText {
         }
         let predicate = try NSPredicate(validating: "\(text) == nil") as? NSComparisonPredicate
         guard let predicate, predicate.comparisonPredicateModifier == .direct else {
-            throw ModelError(.invalid, "\"\(text)\" is not an expression")
+            throw ModelError(.invalid, "\"\(quotable(text))\" is not an expression")
         }
         return predicate.leftExpression
     }

@@ -79,7 +79,7 @@ struct PropertyReader {
         do {
             try attribute.setDerivation(text)
         } catch {
-            throw place.failure("the derivation \"\(text)\" cannot be understood")
+            throw place.failure("the derivation \"\(ModelText.quotable(text))\" cannot be understood")
         }
         return attribute
     }

@@ -109,7 +109,7 @@ struct BatchValues {
             throw refused("cannot set \"\(slot.name)\" to \(id): it takes objects of entity \(entity.name ?? "").")
         }
         if let store, store !== owner {
-            throw CocoaError(
+            throw CocoaError.described(
                 .managedObjectExternalRelationship,
                 userInfo: [
                     NSLocalizedDescriptionKey: "\(action) cannot set \"\(slot.name)\" to \(id): it is of another store."

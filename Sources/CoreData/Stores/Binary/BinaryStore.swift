@@ -258,7 +258,7 @@ extension BinaryStore: WholeStore {
         _ sourceOptions: [AnyHashable: Any]?
     ) throws {
         guard !StoreOption.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(destination.path) is read-only."]
             )
@@ -272,7 +272,7 @@ extension BinaryStore: WholeStore {
     /// - Throws: `fileWriteFileExists` (516) if there is something; as opening the source; and errors of writing.
     static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
         guard !FileManager.default.fileExists(atPath: destination.path) else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .fileWriteFileExists,
                 userInfo: [
                     NSLocalizedDescriptionKey:

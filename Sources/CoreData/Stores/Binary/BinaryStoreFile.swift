@@ -110,7 +110,7 @@ struct BinaryStoreFile {
 
     /// The error of a file that cannot be used.
     static func failure(_ code: CocoaError.Code, _ url: URL, _ reason: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             code,
             userInfo: [
                 NSLocalizedDescriptionKey: "The binary store \(url.path) cannot be opened: \(reason).",

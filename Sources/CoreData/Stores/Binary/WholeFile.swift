@@ -57,7 +57,7 @@ enum WholeFile {
             case EROFS: .fileWriteVolumeReadOnly
             default: .fileWriteUnknown
             }
-        return CocoaError(
+        return CocoaError.described(
             code,
             userInfo: [
                 NSLocalizedDescriptionKey: "\(url.path) cannot be written: \(String(cString: strerror(number))).",

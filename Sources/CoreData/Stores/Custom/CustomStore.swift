@@ -27,7 +27,7 @@ protocol CustomStore: NSPersistentStore, RowStore {
 }
 
 extension CustomStore {
-    package var place: String { url?.path ?? "" }
+    package var place: String { url?.placeName ?? "" }
 
     package var takesBatches: Bool { false }
 
@@ -88,7 +88,7 @@ extension CustomStore {
             NSAffectedStoresErrorKey: [self],
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        let error = CocoaError(code, userInfo: userInfo)
+        let error = CocoaError.described(code, userInfo: userInfo)
         return code == .persistentStoreOperation ? error.marked(.environment) : error
     }
 
@@ -211,7 +211,7 @@ extension CustomStore {
             "was made with another version of the model. Entities that differ: \(differing.joined(separator: ", ")).",
             .persistentStoreIncompatibleVersionHash
         )
-        throw CocoaError(error.code, userInfo: error.userInfo.merging(["metadata": found]) { $1 })
+        throw CocoaError.described(error.code, userInfo: error.userInfo.merging(["metadata": found]) { $1 })
     }
 
     private var modelConfiguration: String? {

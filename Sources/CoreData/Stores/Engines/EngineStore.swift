@@ -43,7 +43,7 @@ extension NSPersistentStore {
             case let store as any EngineStore: return try store.engine
             case let store as any CustomStore: return store
             default:
-                throw CocoaError(
+                throw CocoaError.described(
                     .persistentStoreInvalidType,
                     userInfo: [NSLocalizedDescriptionKey: "Stores of class \(Swift.type(of: self)) cannot be added."]
                 )

@@ -14,7 +14,7 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
     package var engine: any RowStore {
         get throws {
             if let engine = opened.withLock({ $0 }) { return engine }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store in memory needs a coordinator."]
             )
@@ -43,21 +43,21 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         withStoreAt source: URL,
         _ sourceOptions: [AnyHashable: Any]?
     ) throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "Stores of type \(NSInMemoryStoreType) cannot be replaced."]
         )
     }
 
     package static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "Stores of type \(NSInMemoryStoreType) cannot be backed up."]
         )
     }
 
     override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreOpen,
             userInfo: [NSLocalizedDescriptionKey: "A store in memory has no metadata before it is added."]
         )

@@ -10,7 +10,7 @@ extension NSManagedObjectModel {
     ) throws {
         guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
         let names = entitiesThatDiffer(fromStoreMetadata: metadata, configuration: configuration)
-        throw CocoaError(
+        throw CocoaError.described(
             .persistentStoreIncompatibleVersionHash,
             userInfo: [
                 NSLocalizedDescriptionKey:

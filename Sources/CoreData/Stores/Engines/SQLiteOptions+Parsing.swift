@@ -43,7 +43,7 @@ extension SQLiteOptions {
     }
 
     private static func badPragmas(_ text: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOpen,
             userInfo: [
                 NSLocalizedDescriptionKey:

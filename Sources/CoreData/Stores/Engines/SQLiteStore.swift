@@ -16,7 +16,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
     package final var engine: any RowStore {
         get throws {
             if let sqlite { return sqlite }
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "The store \(url?.path ?? "") is not loaded yet."]
             )
@@ -25,7 +25,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
 
     override func loadMetadata() throws {
         guard let url, let model = persistentStoreCoordinator?.managedObjectModel else {
-            throw CocoaError(
+            throw CocoaError.described(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store needs a URL and a coordinator."]
             )

@@ -98,7 +98,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
             let (versions, refresh) = self.reason([])
             (reason, advice) = ("\(versions), and \(reason)", "\(refresh) \(advice)")
         }
-        return CocoaError(
+        return CocoaError.described(
             code,
             userInfo: [
                 NSLocalizedDescriptionKey: "Nothing was saved, because \(reason): \(what)\(more). \(advice)",

@@ -23,7 +23,7 @@ enum MappingModelFile {
             let edited = try EditedMappingModel(data)
             return try MappingModelCompiler(edited, try models ?? edited.models(beside: file)).mappings()
         } catch let error as ModelError {
-            throw CocoaError(
+            throw CocoaError.described(
                 error.kind.code,
                 userInfo: [
                     NSLocalizedDescriptionKey: "The mapping model at \(url.path) cannot be used: \(error.reason).",
