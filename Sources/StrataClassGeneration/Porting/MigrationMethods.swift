@@ -2,8 +2,8 @@ import StrataSwiftSyntax
 
 /// The methods of migration policies and managers that a mapping model may call by their selectors.
 ///
-/// Apple's framework finds them with the Objective-C runtime. Here `function(named:)` lists them, and what each does with
-/// its arguments is for a person to write.
+/// Apple's framework finds them with the Objective-C runtime. Here `function(named:)` lists them, and what each does
+/// with its arguments is for a person to write.
 struct MigrationMethods {
     /// A method that no `function(named:)` lists.
     struct Method {
@@ -31,7 +31,7 @@ struct MigrationMethods {
     static func unlisted(in cursor: Cursor) -> [Method] {
         let finder = MigrationMethods(cursor)
         let bodies = finder.migrationBodies()
-        // Whoever has listed a method has written its selector.
+        // A method that is listed has its selector there as a text.
         let texts = bodies.flatMap { cursor.tokens[$0.range] }.filter { $0.kind == .string }.map(\.text)
         let listed = Set(texts)
         return bodies.flatMap { finder.methods(of: $0) }.filter { !listed.contains("\"\($0.selector)\"") }

@@ -199,8 +199,8 @@ package struct SourcePorter {
             remark(
                 method.token,
                 """
-                methods are not found by selector on Linux; if a mapping model calls \(method.selector) with FUNCTION(…), list it in \
-                function(named:)
+                methods are not found by selector on Linux; if a mapping model calls \(method.selector) with FUNCTION(…), \
+                list it in function(named:)
                 """
             )
         }

@@ -223,14 +223,15 @@ struct SendingBlockTests {
             func uses(_ context: NSManagedObjectContext, _ container: NSPersistentContainer) async throws -> Int {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "City")
                 let coordinator = container.persistentStoreCoordinator
-                let stores = try coordinator.performAndWait { try coordinator.persistentStores.map { _ in try number() } }
+                let stores = try coordinator.performAndWait { try number() }
                 try context.performAndWait { try context.save() }
                 context.performAndWait { context.reset() }
                 let count = context.performAndWait { context.registeredObjects.count }
                 let found = try context.performAndWait { try context.count(for: request) }
                 try await container.performBackgroundTask { try $0.save() }
                 let others = try await container.performBackgroundTask { try $0.count(for: other()) }
-                return try await context.perform { try context.count(for: other()) } + stores.count + count + found + others
+                let awaited = try await context.perform { try context.count(for: other()) }
+                return stores + count + found + others + awaited
             }
 
             func number() throws -> Int { 1 }

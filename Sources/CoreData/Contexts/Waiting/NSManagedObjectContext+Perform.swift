@@ -15,10 +15,10 @@ extension NSManagedObjectContext {
     /// await worker.perform { print(worker.registeredObjects.count) }
     /// ```
     ///
-    /// As on Apple's platforms, the compiler does not check what the block captures: code from there captures what it was
-    /// given, such as a completion or the payload of a notification. If that is not `Sendable`, then nothing else may use it
-    /// at the same time. In code of an actor, such as the main actor, the compiler takes the block for a part of the
-    /// actor, though it runs on the queue of the context: write `{ @Sendable in … }` there, or use
+    /// As on Apple's platforms, the compiler does not check what the block captures: code from there captures what it
+    /// was given, such as a completion or the payload of a notification. If that is not `Sendable`, then nothing else
+    /// may use it at the same time. In code of an actor, such as the main actor, the compiler takes the block for a part
+    /// of the actor, though it runs on the queue of the context: write `{ @Sendable in … }` there, or use
     /// ``perform(schedule:_:)``, whose block is checked.
     ///
     /// - Parameter block: What to run.
@@ -37,7 +37,7 @@ extension NSManagedObjectContext {
     }
 
     private func submit(as entry: ConfinementScope.Entry, _ block: @escaping () -> Void) {
-        // It runs once, in its turn. That nothing else uses what it captures then is up to the caller: see `perform(_:)`.
+        // It runs once, in its turn. That nothing else uses what it captures is up to the caller: see `perform(_:)`.
         let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
             block.value()
