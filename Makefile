@@ -40,7 +40,7 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) bench stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
-	check-layers check-stores check-models check-without-postgresql docs docs-preview check-docs system-packages \
+	check-layers check-stores check-models check-client check-without-postgresql docs docs-preview check-docs system-packages \
 	postgresql-packages
 
 help:
@@ -67,6 +67,7 @@ help:
 	@echo "make layers   draw the targets of Package.swift in Docs/Architecture.md; make check-layers compares the two"
 	@echo "make check-stores  check that tests which run on SQLite alone are listed with the reason"
 	@echo "make check-models  compile the Swift that is written of models, and compare hashes and tables with those of their files"
+	@echo "make check-client  build a program and a library that depend on this package, in a release build, and check what they print"
 	@echo "make docs     make the documentation as a site; make docs-preview shows it, and make check-docs opens it in Chromium"
 
 demo: system-packages
@@ -315,6 +316,10 @@ check-docs: docs
 check-models: system-packages
 	$(SWIFT) build --product strata
 	Tests/models-in-swift.sh
+
+# A program and a library as clients write them, with the plugin, in one release build of their own.
+check-client: system-packages
+	SWIFT='$(SWIFT)' Tests/client.sh .build/client
 
 # The only thing that Swift itself does not bring: SQLite's header and the tool that finds it.
 system-packages:

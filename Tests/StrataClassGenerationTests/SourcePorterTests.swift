@@ -114,6 +114,55 @@ struct SourcePorterTests {
         expect(result.remarks[0].message.contains(reason), "\(result.remarks)")
     }
 
+    @Test(arguments: [
+        ("@objc func titleCased(_ name: String) -> String { \"\" }", "titleCased:"),
+        ("@objc private func number() -> Int { 1 }", "number"),
+        ("@objc(make:of:) func anything(_ a: Any?, with b: Any?) -> Any? { nil }", "make:of:"),
+        ("#if canImport(ObjectiveC)\n@objc\n#endif\nfunc join(_ a: [String: Int], _ b: String) {}", "join::"),
+        ("@objc dynamic func price(venue: Int, of city: Int = max(1, 2)) -> Int { 1 }", "priceWithVenue:of:"),
+        ("@objc func price(forVenue venue: Int) -> Int { 1 }", "priceForVenue:"),
+        ("@objc func moveTo(venue: [Pair<Int, Int>], after: Pair<Int, Int>) {}", "moveToVenue:after:"),
+    ])
+    func `methods that a mapping model may call are listed by their selectors`(_ method: String, _ selector: String) {
+        for begin in ["class Titles: NSEntityMigrationPolicy {", "extension NSEntityMigrationPolicy {"] {
+            let remarks = SourcePorter.port("\(begin)\nvar a = 1\n\(method)\n}").remarks
+            expect(remarks.count == 1 && remarks[0].message.contains("calls \(selector) with"), "\(remarks)")
+            let lines = method.split(separator: "\n")
+            expectEqual(remarks.first?.line, 2 + lines.count)
+        }
+    }
+
+    @Test func `methods of subclasses and of exposed classes are listed, others are not`() {
+        let source = """
+            import CoreData
+            @objcMembers
+            final class Manager: NSMigrationManager {
+                func shown(_ a: Any?) -> Any? { nil }
+                private func hidden(_ a: Any?) -> Any? { nil }
+                override class func migrationsCount(_ a: Any?) {}
+                override func reset() {}
+                static func make() {}
+                class Inner { func inner() {} }
+                @nonobjc func swift() {}
+                func last() {}
+            }
+            class Base: CoreData.NSEntityMigrationPolicy { func plain() {} }
+            class Titles: Base {
+                @objc override func end(_ mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
+                @objc func listed(_ a: Any?) -> Any? { a }
+                override func function(named name: String) -> Function? {
+                    name == "listed:" ? { self.listed($0[0]) } : super.function(named: name)
+                }
+            }
+            extension Titles { @objc func unlisted(_ a: Any?) -> Any? { a } }
+            class Other: NSObject { @objc func other() {} }
+
+            """
+        let remarks = SourcePorter.port(source).remarks.filter { $0.message.contains("function(named:)") }
+        expectEqual(remarks.map(\.line), [4, 11, 21])
+        expectEqual(SourcePorter.port(source, .drop).remarks.map(\.line), [4, 11, 21])
+    }
+
     @Test func `strings and comments are left alone`() {
         let source = "// @objc\nlet x = \"@objc #keyPath(A.b)\" /* #keyPath(A.b) */\n"
 

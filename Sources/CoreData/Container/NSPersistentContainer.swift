@@ -190,18 +190,23 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// }
     /// ```
     ///
-    /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
-    ///   used by anybody else afterwards.
-    open func performBackgroundTask(_ block: sending @escaping (NSManagedObjectContext) -> Void) {
+    /// The compiler does not check what the block captures: see ``NSManagedObjectContext/perform(_:)``.
+    ///
+    /// - Parameter block: What to run.
+    open func performBackgroundTask(_ block: @escaping (NSManagedObjectContext) -> Void) {
         let context = newBackgroundContext()
         context.perform { block(context) }
     }
 
     /// Runs `block` on a fresh background context and suspends until it has run.
     ///
-    /// - Parameter block: What to run. It is sent to the context, as that of the other form.
+    /// If a program has such a method of its own, then calls choose that.
+    ///
+    /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
+    ///   used by anybody else afterwards.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws.
+    @_disfavoredOverload
     public func performBackgroundTask<T>(
         _ block: sending @escaping (NSManagedObjectContext) throws -> sending T
     ) async throws -> sending T {

@@ -299,11 +299,12 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Runs `block` on the coordinator's queue and returns at once.
     ///
-    /// - Parameter block: What to run. It is sent to the coordinator: what it captures must be `Sendable`, or must not be
-    ///   used by anybody else afterwards.
+    /// The compiler does not check what the block captures: see ``NSManagedObjectContext/perform(_:)``.
+    ///
+    /// - Parameter block: What to run.
     @available(*, deprecated, message: "Use the asynchronous form")
-    public func perform(_ block: sending @escaping () -> Void) {
-        // Sent, so that nobody else uses it.
+    public func perform(_ block: @escaping () -> Void) {
+        // It runs once, in its turn. That nothing else uses what it captures at that time is up to the caller.
         let block = UncheckedBox(block)
         queue.async { ConfinementScope.enter(self, block.value) }
     }
@@ -314,6 +315,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///   used by anybody else afterwards.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws.
+    @_disfavoredOverload
     public func perform<T>(_ block: sending @escaping () throws -> sending T) async throws -> sending T {
         // Sent, so that nobody else uses it.
         let block = UncheckedBox(block)
@@ -341,11 +343,24 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Runs `block` on the coordinator's queue and waits for it; inline if the caller is there already.
     ///
-    /// May be called on any thread. What the block throws is thrown on.
+    /// May be called on any thread. What the block throws is thrown on. If a program has such a method of its own, then
+    /// calls choose that.
     ///
     /// - Parameter block: What to run. It is not kept.
     /// - Returns: What the block returns.
-    public func performAndWait<T>(_ block: () throws -> T) rethrows -> T {
+    @_disfavoredOverload
+    public func performAndWait<T>(_ block: () throws -> T) rethrows -> T { try wait(block) }
+
+    /// As the form for blocks that throw, for those that do not.
+    ///
+    /// - Parameter block: What to run. It is not kept.
+    /// - Returns: What the block returns.
+    public func performAndWait<T>(_ block: () -> T) -> T {
+        // As that of contexts, it is what a program's own `performAndWait` calls, and can be passed on as a function.
+        wait(block)
+    }
+
+    private func wait<T>(_ block: () throws -> T) rethrows -> T {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack

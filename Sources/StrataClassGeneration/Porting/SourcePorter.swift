@@ -46,7 +46,8 @@ package struct SourcePorter {
     package static func port(_ text: String, _ objectiveC: ObjectiveC = .wrap) -> Result {
         var porter = SourcePorter(text, objectiveC)
         porter.walk()
-        return Result(text: porter.edited(), remarks: porter.remarks)
+        porter.migrationMethods()
+        return Result(text: porter.edited(), remarks: porter.remarks.sorted { $0.line < $1.line })
     }
 
     private mutating func walk() {
@@ -190,6 +191,19 @@ package struct SourcePorter {
             remark(token, "\(token.text): \(reason)")
         }
         return index
+    }
+
+    /// What a mapping model may call by its selector.
+    private mutating func migrationMethods() {
+        for method in MigrationMethods.unlisted(in: cursor) {
+            remark(
+                method.token,
+                """
+                methods are not found by selector on Linux; if a mapping model calls \(method.selector) with FUNCTION(…), \
+                list it in function(named:)
+                """
+            )
+        }
     }
 
     private func isFollowed(_ index: Int, by texts: [String]) -> Bool {

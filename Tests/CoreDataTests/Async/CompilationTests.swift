@@ -41,10 +41,6 @@ struct CompilationTests {
     @Test func `objects do not go on to other tasks and contexts (user demand 5)`() throws {
         try CompilerCheck.check(
             """
-            func toAnotherContext(_ object: NSManagedObject, _ context: NSManagedObjectContext) {
-                context.perform { object.setValue(1, forKey: "name") }  // error: risks causing data races
-            }
-
             func waitingForAnotherContext(_ object: NSManagedObject, _ context: NSManagedObjectContext) async {
                 await context.perform { object.setValue(1, forKey: "name") }  // error: risks causing data races
             }

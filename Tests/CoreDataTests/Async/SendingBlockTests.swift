@@ -1,7 +1,11 @@
 import TestSupport
 import Testing
 
-/// Blocks of `perform` are sent to their context: what nobody else uses goes along, what is shared must be `Sendable`.
+/// Blocks of the asynchronous forms are sent to their context.
+///
+/// What nobody else uses goes along, and what is shared must be `Sendable`.
+///
+/// The forms that return at once take what Apple's take.
 @Suite("Blocks that are sent")
 struct SendingBlockTests {
     @Test func `what a function has made goes along with a block, from anywhere`() throws {
@@ -124,7 +128,7 @@ struct SendingBlockTests {
             }
 
             class Container: NSPersistentContainer, @unchecked Sendable {
-                override func performBackgroundTask(_ block: sending @escaping (NSManagedObjectContext) -> Void) {
+                override func performBackgroundTask(_ block: @escaping (NSManagedObjectContext) -> Void) {
                     super.performBackgroundTask(block)
                 }
             }
@@ -132,33 +136,127 @@ struct SendingBlockTests {
         )
     }
 
+    @Test func `a block that goes on by itself may capture what a function was given`() throws {
+        try CompilerCheck.check(
+            """
+            func completes(_ context: NSManagedObjectContext, completion: @escaping (Int) -> Void) {
+                context.perform { completion(context.registeredObjects.count) }
+            }
+
+            func merges(_ notification: Notification, into context: NSManagedObjectContext) {
+                context.perform { context.mergeChanges(fromContextDidSave: notification) }
+            }
+
+            func payload(_ changes: [AnyHashable: Any], _ context: NSManagedObjectContext) {
+                context.perform { print(changes.count, context.hasChanges) }
+            }
+
+            func generic<T>(_ value: T, _ context: NSManagedObjectContext, _ body: @escaping (T) -> Void) {
+                context.perform { body(value) }
+            }
+
+            func inBackground<T>(
+                _ container: NSPersistentContainer,
+                _ body: @escaping (NSManagedObjectContext) throws -> T,
+                completion: @escaping (Result<T, any Error>) -> Void
+            ) {
+                container.performBackgroundTask { context in completion(Result { try body(context) }) }
+            }
+
+            func asValues(
+                _ context: NSManagedObjectContext,
+                _ container: NSPersistentContainer,
+                _ coordinator: NSPersistentStoreCoordinator,
+                _ block: @escaping () -> Void,
+                _ task: @escaping (NSManagedObjectContext) -> Void
+            ) {
+                context.perform(block)
+                coordinator.perform(block)
+                container.performBackgroundTask(task)
+            }
+
+            @MainActor final class Screen {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+
+                func count(_ context: NSManagedObjectContext, completion: @escaping (Int) -> Void) {
+                    let request = request
+                    context.perform { completion((try? context.count(for: request)) ?? 0) }
+                }
+            }
+            """
+        )
+    }
+
+    @Test func `a program's own forms are no ambiguity`() throws {
+        try CompilerCheck.check(
+            """
+            extension NSManagedObjectContext {
+                func performAndWait<T>(_ block: () throws -> T) rethrows -> T {
+                    performAndWait {}
+                    return try block()
+                }
+
+                func perform<T: Sendable>(_ block: @escaping () throws -> T) async throws -> T {
+                    try await withCheckedThrowingContinuation { continuation in
+                        perform { continuation.resume(with: Result { try block() }) }
+                    }
+                }
+            }
+
+            extension NSPersistentStoreCoordinator {
+                func performAndWait<T>(_ block: () throws -> T) rethrows -> T {
+                    performAndWait {}
+                    return try block()
+                }
+            }
+
+            extension NSPersistentContainer {
+                func performBackgroundTask<T: Sendable>(
+                    _ block: @escaping (NSManagedObjectContext) throws -> T
+                ) async throws -> T {
+                    try await withCheckedThrowingContinuation { continuation in
+                        performBackgroundTask { context in continuation.resume(with: Result { try block(context) }) }
+                    }
+                }
+            }
+
+            func uses(_ context: NSManagedObjectContext, _ container: NSPersistentContainer) async throws -> Int {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                let coordinator = container.persistentStoreCoordinator
+                let stores = try coordinator.performAndWait { try number() }
+                try context.performAndWait { try context.save() }
+                context.performAndWait { context.reset() }
+                let count = context.performAndWait { context.registeredObjects.count }
+                let found = try context.performAndWait { try context.count(for: request) }
+                try await container.performBackgroundTask { try $0.save() }
+                let others = try await container.performBackgroundTask { try $0.count(for: other()) }
+                let awaited = try await context.perform { try context.count(for: other()) }
+                return stores + count + found + others + awaited
+            }
+
+            func number() throws -> Int { 1 }
+            func other() -> NSFetchRequest<NSManagedObject> { NSFetchRequest<NSManagedObject>(entityName: "City") }
+            """
+        )
+    }
+
     @Test func `what somebody else still uses does not go along`() throws {
         try CompilerCheck.check(
             """
-            func used(_ context: NSManagedObjectContext) {
-                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
-                context.perform { _ = try? context.fetch(request) }  // error: risks causing data races
-                request.fetchLimit = 3
-            }
-
             func usedAfterwards(_ context: NSManagedObjectContext) async throws {
                 let request = NSFetchRequest<NSManagedObject>(entityName: "City")
                 try await context.perform { _ = try context.fetch(request) }  // error: risks causing data races
                 request.fetchLimit = 3
             }
 
-            func variable(_ context: NSManagedObjectContext) {
+            func variable(_ context: NSManagedObjectContext) async {
                 var names: [String] = []
-                context.perform { names.append("Bonn") }  // error: risks causing data races
+                await context.perform { names.append("Bonn") }  // error: risks causing data races
                 names.append("Faro")
             }
 
             func parameter(_ request: NSFetchRequest<NSManagedObject>, _ context: NSManagedObjectContext) async throws {
                 try await context.perform { _ = try context.fetch(request) }  // error: risks causing data races
-            }
-
-            func object(_ object: NSManagedObject, _ container: NSPersistentContainer) {
-                container.performBackgroundTask { _ in object.setValue(1, forKey: "name") }  // error: risks causing data races
             }
 
             func waits(_ object: NSManagedObject, _ container: NSPersistentContainer) async throws {
@@ -188,9 +286,15 @@ struct SendingBlockTests {
                 var names: [String] = []
                 let request = NSFetchRequest<NSManagedObject>(entityName: "City")
 
-                func load(_ context: NSManagedObjectContext) {
-                    context.perform { self.names = [] }  // error: main actor-isolated property 'names'
-                    context.perform { _ = self.request }  // error: main actor-isolated property 'request'
+                func load(_ context: NSManagedObjectContext) async {
+                    await context.perform { self.names = [] }  // error: main actor-isolated property 'names'
+                    await context.perform { _ = self.request }  // error: main actor-isolated property 'request'
+                }
+
+                // As the documentation of the other form advises.
+                func goesOn(_ request: NSFetchRequest<NSManagedObject>, _ context: NSManagedObjectContext) {
+                    context.perform { @Sendable in self.names = [] }  // error: main actor-isolated property 'names'
+                    context.perform { @Sendable in _ = try? context.count(for: request) }  // error: capture of 'request'
                 }
             }
             """

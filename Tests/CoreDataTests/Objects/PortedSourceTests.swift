@@ -74,6 +74,31 @@ struct PortedSourceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a block that captures a completion runs on the context's queue, whichever actor submits it`(
+        _ kind: StoreKind
+    ) async throws {
+        let context = try Stack(kind).context()
+        let given: (Int, Bool) = await withCheckedContinuation { continuation in
+            count(context) { continuation.resume(returning: ($0, $1)) }
+        }
+        expect(given == (0, false))
+        let submitted = await countFromTheMainActor(context)
+        expect(submitted == (0, false))
+    }
+
+    private func count(_ context: NSManagedObjectContext, completion: @escaping (Int, Bool) -> Void) {
+        context.perform { completion(context.registeredObjects.count, Thread.isMainThread) }
+    }
+
+    @MainActor private func countFromTheMainActor(_ context: NSManagedObjectContext) async -> (Int, Bool) {
+        await withCheckedContinuation { continuation in
+            context.perform {
+                continuation.resume(returning: (context.registeredObjects.count, Thread.isMainThread))
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `values are passed to formats as CVarArg`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let code = UUID()

@@ -15,9 +15,14 @@ extension NSManagedObjectContext {
     /// await worker.perform { print(worker.registeredObjects.count) }
     /// ```
     ///
-    /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
-    ///   used by anybody else afterwards, such as a request or an array of dictionaries that was made for it.
-    public func perform(_ block: sending @escaping () -> Void) { submit(as: .call, block) }
+    /// As on Apple's platforms, the compiler does not check what the block captures: code from there captures what it
+    /// was given, such as a completion or the payload of a notification. If that is not `Sendable`, then nothing else
+    /// may use it at the same time. In code of an actor, such as the main actor, the compiler takes the block for a part
+    /// of the actor, though it runs on the queue of the context: write `{ @Sendable in … }` there, or use
+    /// ``perform(schedule:_:)``, whose block is checked.
+    ///
+    /// - Parameter block: What to run.
+    public func perform(_ block: @escaping () -> Void) { submit(as: .call, block) }
 
     /// As ``perform(_:)``, for blocks of the framework's own, which nobody expects to wait for anybody.
     ///
@@ -31,8 +36,8 @@ extension NSManagedObjectContext {
         parent.performUnaskedInTree { self.performUnasked(block) }
     }
 
-    private func submit(as entry: ConfinementScope.Entry, _ block: sending @escaping () -> Void) {
-        // Sent, so that no other code uses it.
+    private func submit(as entry: ConfinementScope.Entry, _ block: @escaping () -> Void) {
+        // It runs once, in its turn. The caller answers for what it captures: see `perform(_:)`.
         let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
             block.value()
@@ -64,6 +69,8 @@ extension NSManagedObjectContext {
     /// nothing, then this throws the error of that read. A block that cannot throw leaves it to the block around it:
     /// see <doc:Concurrency>.
     ///
+    /// If a program has such a method of its own, as programs have that are older than Apple's, then calls choose that.
+    ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
     /// let count = try worker.performAndWait { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
@@ -72,11 +79,27 @@ extension NSManagedObjectContext {
     /// - Parameter block: The code to run. It is not kept.
     /// - Returns: The result of the block.
     /// - Throws: The error of the block; the context's pending changes stay as they are then.
+    @_disfavoredOverload
     public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
         let result: Result<T, Failure> = wait(as: .call) {
             do throws(Failure) { return .success(try failingWithReads(block)) } catch { return .failure(error) }
         }
         return try result.get()
+    }
+
+    /// As the form for blocks that throw, for those that do not.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = worker.performAndWait { worker.registeredObjects.count }
+    /// ```
+    ///
+    /// - Parameter block: What to run. It is not kept.
+    /// - Returns: What the block returns.
+    public func performAndWait<T>(_ block: () -> T) -> T {
+        // No form is more specific. So the body of a program's own `performAndWait` calls this one, and not itself. It
+        // can also be passed on as a function, `(() -> Void) -> Void`.
+        wait(as: .call) { failingWithReads(block) }
     }
 
     /// Runs `block` inside the scope of this context, for a context below that is amid an operation, and waits for it.
@@ -134,7 +157,8 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
-    ///   - block: The code to run. It is sent to the context, as the block of ``perform(_:)`` is.
+    ///   - block: The code to run. It is sent to the context: what it captures must be `Sendable`, or must not be used
+    ///     elsewhere afterwards, such as a request or an array of dictionaries that was made for it.
     /// - Returns: The result of the block.
     /// - Throws: The error of the block. If the block may throw and does not, but a read inside it has failed where
     ///   nothing can throw, such as that of a property, then the error of that read.
