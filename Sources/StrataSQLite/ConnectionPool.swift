@@ -181,8 +181,7 @@ package final class ConnectionPool: Sendable {
             return (state.writer, state.brokenWriter)
         }
         var opening = opening
-        // The log at the path may be that of another database by now.
-        if opening.files?.areThere == false {
+        if opening.files?.hasLogOfOthers == true {
             writer?.leaveLogOnClose()
             broken?.leaveLogOnClose()
         }

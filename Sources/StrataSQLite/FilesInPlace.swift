@@ -44,6 +44,11 @@ struct FilesInPlace: Sendable {
         }
     }
 
-    /// Whether all files are where they were.
-    var areThere: Bool { files.allSatisfy { File($0.path) == $0.file } }
+    /// Whether the log at the path is another one: the last connection to close would remove it.
+    ///
+    /// A log that is still the pool's is emptied into the database that it belongs to, wherever that is now. If it were left, it
+    /// would be taken for the log of the file that is in the place.
+    var hasLogOfOthers: Bool {
+        files.dropFirst().contains { path, file in File(path).map { $0 != file } ?? false }
+    }
 }

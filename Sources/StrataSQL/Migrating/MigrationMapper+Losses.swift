@@ -6,12 +6,50 @@ extension MigrationMapper {
     /// What a migration would drop: the rows of entities that go, and values of properties that go.
     ///
     /// Derived values are left out, as they can be computed again. So are relationships whose inverse goes on, which has the same members.
+    ///
+    /// - Complexity: O(properties of the source, with those that entities inherit).
     func losses() -> [RowCheck] {
-        source.entities.flatMap { [rowLoss($0)].compactMap(\.self) + slotLosses($0) + toManyLosses($0) }
+        let kept = KeptProperties(pairs)
+        return source.entities.flatMap { entity in
+            [rowLoss(entity, kept)].compactMap(\.self) + slotLosses(entity, kept) + toManyLosses(entity, kept)
+        }
     }
 
-    private func rowLoss(_ entity: EntityMapping) -> RowCheck? {
-        guard !entity.layout.isAbstract, !pairs.contains(where: { $0.from.number == entity.number }) else { return nil }
+    /// The entities that go on, and the names of their properties that do.
+    private struct KeptProperties {
+        /// By the number of the entity.
+        private var names: [Int: Set<String>] = [:]
+        /// By the number of an entity: the names that go on of some entity of its subtree.
+        private var namesInSubtree: [Int: Set<String>] = [:]
+
+        init(_ pairs: [MappedPair]) {
+            for pair in pairs {
+                let own = Set(pair.pair.names.values)
+                names[pair.from.number] = own
+                var entity: EntityLayout? = pair.from.layout
+                while let next = entity {
+                    namesInSubtree[next.number, default: []].formUnion(own)
+                    entity = next.parent
+                }
+            }
+        }
+
+        /// The names of an entity's properties that go on; `nil` if the entity goes.
+        subscript(_ number: Int) -> Set<String>? { names[number] }
+
+        /// Whether a relationship, or its inverse, goes on.
+        func contains(_ relationship: Relationship) -> Bool {
+            [relationship, relationship.inverse].compactMap(\.self).contains { side in
+                namesInSubtree[side.entity.number]?.contains(side.name) ?? false
+            }
+        }
+
+        /// Whether an entity, or a sub-entity, goes on.
+        func contains(_ entity: EntityLayout) -> Bool { namesInSubtree[entity.number] != nil }
+    }
+
+    private func rowLoss(_ entity: EntityMapping, _ kept: KeptProperties) -> RowCheck? {
+        guard !entity.layout.isAbstract, kept[entity.number] == nil else { return nil }
         return RowCheck(
             sql: "SELECT COUNT(*) FROM \(entity.table) WHERE \(naming.entity) = \(entity.number)",
             entity: entity.layout.name,
@@ -20,16 +58,14 @@ extension MigrationMapper {
         )
     }
 
-    private func slotLosses(_ entity: EntityMapping) -> [RowCheck] {
-        entity.layout.ownSlots.compactMap { slot in
+    private func slotLosses(_ entity: EntityMapping, _ kept: KeptProperties) -> [RowCheck] {
+        let members = pairs.map(\.from).filter { entity.subtree.contains($0.number) && !$0.layout.isAbstract }
+        return entity.layout.ownSlots.compactMap { slot in
             guard !slot.isDerived, let column = entity.columns[slot.index].name else { return nil }
-            if let relationship = slot.relationship, isKept(relationship) { return nil }
-            let losing = pairs.filter { pair in
-                entity.subtree.contains(pair.from.number) && !pair.from.layout.isAbstract
-                    && !pair.pair.names.values.contains(slot.name)
-            }
+            if let relationship = slot.relationship, kept.contains(relationship) { return nil }
+            let losing = members.filter { kept[$0.number]?.contains(slot.name) == false }
             guard !losing.isEmpty else { return nil }
-            let numbers = losing.map { "\($0.from.number)" }.joined(separator: ", ")
+            let numbers = losing.map { "\($0.number)" }.joined(separator: ", ")
             return RowCheck(
                 sql:
                     "SELECT COUNT(*) FROM \(entity.table) WHERE \(naming.entity) IN (\(numbers)) AND \(column) IS NOT NULL",
@@ -40,11 +76,12 @@ extension MigrationMapper {
         }
     }
 
-    private func toManyLosses(_ entity: EntityMapping) -> [RowCheck] {
+    private func toManyLosses(_ entity: EntityMapping, _ kept: KeptProperties) -> [RowCheck] {
         entity.layout.ownToMany.compactMap { slot in
             let relationship = slot.relationship
             // Members of an entity whose rows go are lost with these.
-            guard !isKept(relationship), hasPair(relationship.entity), relationship.destination.map(hasPair) ?? false
+            guard !kept.contains(relationship), kept.contains(relationship.entity),
+                relationship.destination.map(kept.contains) ?? false
             else { return nil }
             let sql: String
             switch entity.toMany[slot.index] {
@@ -64,13 +101,4 @@ extension MigrationMapper {
             )
         }
     }
-
-    /// Whether a relationship of the source, or its inverse, goes on.
-    private func isKept(_ relationship: Relationship) -> Bool {
-        [relationship, relationship.inverse].compactMap(\.self).contains { side in
-            pairs.contains { $0.from.layout.isKind(of: side.entity) && $0.pair.names.values.contains(side.name) }
-        }
-    }
-
-    private func hasPair(_ entity: EntityLayout) -> Bool { pairs.contains { $0.from.layout.isKind(of: entity) } }
 }

@@ -137,15 +137,18 @@ struct NestedFetchTests {
         }
     }
 
-    @Test func `an evaluation that fails is nil, and the coordinator is told why`() throws {
+    @Test func `an evaluation that fails is nil, the coordinator learns why, and the block fails`() throws {
         let guide = try VenueGuide(.memory)
         let reports = Mutex<[String]>([])
         guide.stack.coordinator.unreportableErrorHandler = { error, _ in
             reports.withLock { $0.append(error.localizedDescription) }
         }
-        try guide.read { context throws in
-            expect(fetch(cities("mayor == 1"), in: context).expressionValue(with: nil, context: nil) == nil)
+        let error = expectThrows(CocoaError.self) {
+            try guide.read { context throws in
+                expect(fetch(cities("mayor == 1"), in: context).expressionValue(with: nil, context: nil) == nil)
+            }
         }
+        expectEqual(error?.code, .persistentStoreOperation)
         expect(reports.withLock { $0.count == 1 && $0[0].contains("mayor") })
     }
 

@@ -85,7 +85,7 @@ struct MigrationPolicyTests {
 
         expectEqual(move.manager.userInfo?["registered"] as? [Int] ?? [], [210 + 1400 + 2, 210 + 2100 + 2])
         try expectEqual(move.count("Note"), 2)
-        expectEqual(try move.values("Note", "text"), ["even", "odd"])
+        expectEqual(try move.values("Note", "text"), ["odd", "even"])
     }
 
     @Test func `the classes of the new version neither awake nor refuse objects that are copied`() throws {
