@@ -172,7 +172,10 @@ final class PlacesByEntity: Sendable {
 
 extension EntityLayout {
     /// The attributes whose values the history keeps when an object is deleted.
-    var keptSlots: [Slot] { slots.filter(\.keepsValueInHistory) }
+    var keptSlots: [Slot] {
+        let elements = Set(composites.filter(\.keepsValueInHistory).flatMap(\.leaves))
+        return slots.filter { $0.keepsValueInHistory || elements.contains($0.index) }
+    }
 }
 
 /// What the history keeps of a deleted object: a property list of the values by attribute.
