@@ -58,8 +58,8 @@ struct LargeModelTests {
             statements = try SQLiteSchema(for: model).statements.count
         }
         expect(statements > 0)
-        // What grows with the square of the size takes minutes in a debug build.
-        expect(time < .seconds(10), "\(shape) took \(time)")
+        // What grows with the square of the size takes minutes in a debug build; a busy machine takes three times as long as a quiet one.
+        expect(time < .seconds(30), "\(shape) took \(time)")
     }
 
     @Test func `a line of inheritance has the hashes that each entity has alone`() throws {
