@@ -135,6 +135,8 @@ struct TransientValueTests {
                 expect(book.isInserted)
             }
         }
+        // A context lets go of what is saved, with its transient values, unless something holds it.
+        root.performAndWait { root.retainsRegisteredObjects = true }
         try root.saveAndWait()
         try root.look(ids[1], NSManagedObject.self) { book in
             expectEqual((book.value(forKey: "mark") as? NSNumber)?.intValue, 7)
@@ -164,6 +166,7 @@ struct TransientValueTests {
             expect(item.isInserted && item.value(forKey: "scratch") as? String == "kept")
             item.setValue("3", forKey: "code")
         }
+        parent.performAndWait { parent.retainsRegisteredObjects = true }
         try parent.saveAndWait()
         try parent.look(id, NSManagedObject.self) { expectEqual($0.value(forKey: "scratch") as? String, "kept") }
     }
