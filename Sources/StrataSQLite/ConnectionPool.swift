@@ -181,7 +181,10 @@ package final class ConnectionPool: Sendable {
             return (state.writer, state.brokenWriter)
         }
         var opening = opening
-        if opening.files?.hasLogOfOthers == true {
+        if let files = opening.files, !files.areThere {
+            // Into the database that it belongs to, wherever that is now; SQLite does not do so by itself when it closes.
+            if files.isLogStranded, let writer { _ = try? Self.checkpoint(writer, .truncate) }
+            // The log at the path may be that of another database.
             writer?.leaveLogOnClose()
             broken?.leaveLogOnClose()
         }

@@ -44,11 +44,14 @@ struct FilesInPlace: Sendable {
         }
     }
 
-    /// Whether the log at the path is another one: the last connection to close would remove it.
+    /// Whether the database was removed or replaced, while its log is at the path as before.
     ///
-    /// A log that is still the pool's is emptied into the database that it belongs to, wherever that is now. If it were left, it
-    /// would be taken for the log of the file that is in the place.
-    var hasLogOfOthers: Bool {
-        files.dropFirst().contains { path, file in File(path).map { $0 != file } ?? false }
+    /// The log would be taken for that of the file that is in the place now.
+    var isLogStranded: Bool {
+        guard let database = files.first, File(database.path) != database.file else { return false }
+        return files.count > 1 && files.dropFirst().allSatisfy { File($0.path) == $0.file }
     }
+
+    /// Whether all files are where they were.
+    var areThere: Bool { files.allSatisfy { File($0.path) == $0.file } }
 }
