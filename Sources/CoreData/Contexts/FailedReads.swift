@@ -73,8 +73,8 @@ struct FailedReads {
 
     /// An object is written to, and only that has read its row.
     ///
-    /// If a read of the row has failed in the same block, as that of `price += 1` does when the disk fails once, then the value that is
-    /// written may have been computed from zero.
+    /// If a read of the row has failed in the same block, as that of `price += 1` does when the disk fails once, then
+    /// the value that is written may have been computed from zero.
     mutating func noteWriteThatReads(to object: NSManagedObject) {
         if pending != nil { noteWrite(to: object) }
     }
