@@ -29,7 +29,10 @@ enum DoubtfulSave {
                 continue
             }
             // As any program does after an error of the environment.
-            try context.performAndWait { () throws in try context.save() }
+            do { try context.performAndWait { () throws in try context.save() } } catch {
+                run.find("what a save in doubt has stored cannot be saved again: \(describe(error))")
+                continue
+            }
             let reader = stack.context()
             let count = try reader.performAndWait { () throws -> Int in
                 let request = NSFetchRequest<Node>(entityName: "Node")
