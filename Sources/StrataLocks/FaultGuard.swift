@@ -17,6 +17,16 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     case migrationCheck = "no-migration-check"
     /// Who has lost the answer to a commit asks what has become of it.
     case doubtResolution = "no-doubt-resolution"
+    /// A context saves nothing that may have been computed from values that could not be read.
+    case failedReadGuard = "no-failed-read-guard"
+    /// A file that was moved or replaced while it is open is not written to.
+    case filePlaceCheck = "no-file-place-check"
+    /// An inferred migration drops values only if it is told to.
+    case lossCheck = "no-loss-check"
+    /// A save that brings back a row finds out that others have brought it back first (SQLite and in memory).
+    case revivalCheck = "no-revival-check"
+    /// A context whose save has ended in doubt asks what has become of it before it saves again.
+    case doubtAsking = "no-doubt-asking"
 
     // Those of the engine for PostgreSQL.
 
@@ -26,6 +36,8 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     case relianceLock = "no-reliance-lock"
     /// A save finds out that what it leads to is gone.
     case targetCheck = "no-target-check"
+    /// The version that a save gives to a row has random bits of the save.
+    case versionMarks = "no-version-marks"
     /// Keys are taken from the sequence before they are handed out.
     case keyBlocks = "no-key-blocks"
     /// Who gives numbers to transactions keeps others from it.

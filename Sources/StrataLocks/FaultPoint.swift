@@ -38,6 +38,8 @@ package enum FaultPoint: String, CaseIterable, Sendable {
     case commitSending = "commit.sending"
     /// PostgreSQL has committed: an error cuts the connection, as if its answer had not come.
     case commitAnswered = "commit.answered"
+    /// PostgreSQL is about to be asked what has become of a commit whose answer was lost: an error leaves that in doubt.
+    case commitAsking = "commit.asking"
     /// Transactions of PostgreSQL's history have numbers, which nobody else sees yet.
     case historyNumbered = "history.numbered"
 
@@ -66,7 +68,8 @@ package enum FaultPoint: String, CaseIterable, Sendable {
             .migrationMoved, .migrationWritten:
             true
         case .saveCommitted, .savePublished, .saveAnnouncing, .batchCommitted, .batchAnnouncing, .faultRead,
-            .checkpointBegan, .checkpointEnded, .commitSending, .commitAnswered, .historyNumbered, .migrationCommitted:
+            .checkpointBegan, .checkpointEnded, .commitSending, .commitAnswered, .commitAsking, .historyNumbered,
+            .migrationCommitted:
             false
         }
     }

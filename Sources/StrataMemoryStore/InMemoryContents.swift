@@ -1,6 +1,10 @@
 import Foundation
 import StrataRows
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// The rows and memberships of an in-memory store: a value, so that a reader keeps what it began with and a failed save
 /// throws its copy away.
 ///
@@ -241,6 +245,9 @@ package struct InMemoryContents: Sendable {
         for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
         for row in changes.inserted where StoreChanges.isRevived(row) {
             guard let stored = rows[row.layout.rootNumber]?[row.key] else { continue }
+            #if FaultPoints
+            if FaultGuard.revivalCheck.isOff { continue }
+            #endif
             let version = row.version
             conflicts.append(.version(layout: row.layout, key: row.key, baseVersion: version, persisted: stored))
         }

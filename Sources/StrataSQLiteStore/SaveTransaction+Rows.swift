@@ -3,6 +3,10 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// A value that is kept in a file.
 struct ExternalValue: Hashable {
     let root: Int
@@ -96,6 +100,9 @@ extension SaveTransaction {
             {
                 // Others have brought the row back first.
                 statement.reset()
+                #if FaultPoints
+                if FaultGuard.revivalCheck.isOff { throw error }
+                #endif
                 try reportVersion(entity, key, row.version)
                 outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
             }

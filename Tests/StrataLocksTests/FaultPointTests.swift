@@ -55,6 +55,12 @@ struct FaultPointTests {
         expectEqual(Set(FaultPoint.allCases.map(\.rawValue)).count, FaultPoint.allCases.count)
         expectEqual(FaultPoint.allCases.filter { $0.canFail }.count, 9)
         expectEqual(Set(FaultGuard.allCases.map(\.rawValue)).count, FaultGuard.allCases.count)
+        // What the command line of `stress` names, and what the page on reliability lists.
+        for name in [
+            "no-failed-read-guard", "no-file-place-check", "no-loss-check", "no-version-marks", "no-revival-check",
+            "no-doubt-asking",
+        ] { expect(FaultGuard(rawValue: name) != nil, "\(name)") }
+        expect(FaultGuard.allCases.allSatisfy { $0.rawValue.hasPrefix("no-") })
     }
 }
 #endif

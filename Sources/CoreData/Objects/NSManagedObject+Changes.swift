@@ -33,11 +33,14 @@ extension NSManagedObject {
     /// The values to write to, without a mark on the object: for primitive values, and for objects that nobody saves.
     final func quietRow(_ slot: Int = -1) -> Row {
         if !flags.isDisjoint(with: .slowRead) {
+            let wasFault = flags.contains(.fault)
             prepareToRead(slot)
             if flags.contains(.fault) {
                 // The row could not be read. The object is changed all the same, and no save takes the change.
                 context?.failedReads.noteWrite(to: self)
                 flags.remove(.fault)
+            } else if wasFault, flags.isDisjoint(with: .deleted), let context, !context.failedReads.isEmpty {
+                context.failedReads.noteWriteThatReads(to: self)
             }
         }
         let before = current.unsafelyUnwrapped

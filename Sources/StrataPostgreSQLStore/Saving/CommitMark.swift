@@ -49,6 +49,9 @@ struct CommitMark {
         if FaultGuard.doubtResolution.isOff {
             throw PostgreSQLError(.rolledBack, "the transaction is taken for rolled back")
         }
+        do { try FaultPoint.commitAsking.reach() } catch {
+            throw SaveInDoubt(identifier: identifier, reason: error) { try isCommitted(database, error) }
+        }
         #endif
         let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
         var last: any Error = error

@@ -1,3 +1,7 @@
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// The versions of rows, which show whether a row has changed since it was read.
 ///
 /// An engine whose store cannot be set back counts: 1, 2, 3. An engine of servers that can lose what they have
@@ -22,7 +26,12 @@ package enum RowVersion {
     }
 
     /// The mark of a save with random bits; never 0.
-    package static func mark(_ random: UInt64) -> Int64 { max(Int64(random & (1 << UInt64(markBits) - 1)), 1) }
+    package static func mark(_ random: UInt64) -> Int64 {
+        #if FaultPoints
+        if FaultGuard.versionMarks.isOff { return 1 }
+        #endif
+        return max(Int64(random & (1 << UInt64(markBits) - 1)), 1)
+    }
 
     /// Whether a row was changed by others between two versions that were met.
     ///

@@ -49,6 +49,16 @@ enum FaultPoints {
         }
     }
 
+    /// Cuts the connection to a server at each commit, and has nobody find out what has become of it.
+    ///
+    /// - Parameter isCommitted: Whether the connection is cut after the commit; else it is cut before COMMIT is sent.
+    static func leaveInDoubt(isCommitted: Bool) {
+        let lost = isCommitted ? FaultPoint.commitAnswered : .commitSending
+        FaultPoint.handle { point in
+            if point == lost || point == .commitAsking { throw CocoaError(.persistentStoreSave) }
+        }
+    }
+
     /// Ends the process, as `SIGKILL` does, when a point is reached for the `hit`-th time, counted from 1.
     static func kill(at name: String, hit: Int = 1) {
         at(name, hit: hit) {
@@ -101,6 +111,8 @@ enum FaultPoints {
     static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {}
 
     static func cutCommits(_ seed: UInt64) {}
+
+    static func leaveInDoubt(isCommitted: Bool) {}
 
     static func kill(at name: String, hit: Int = 1) {}
 

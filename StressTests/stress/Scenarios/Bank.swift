@@ -21,6 +21,11 @@ enum Bank: Scenario {
         + Sabotage.ofGuard("no-version-check", "in all, not", store: .postgresql)
         + Sabotage.ofGuard("no-lock-order", "because of deadlocks", store: .postgresql)
         + Sabotage.ofGuard("no-publication-order", "the row cache has", store: .postgresql)
+        + serverSabotages
+    /// Of saves that the server loses, or whose end it does not report.
+    private static let serverSabotages =
+        Sabotage.ofGuard("no-version-marks", "that the server has lost", store: .postgresql)
+        + Sabotage.ofGuard("no-doubt-asking", "what a save in doubt", store: .postgresql)
 
     static let opening: Int64 = 1_000
 
@@ -32,7 +37,13 @@ enum Bank: Scenario {
         let machines = try Machine.start(run)
         var moved = work(run, stacks, size)
         for machine in machines { add(try JSONDecoder().decode([Int64].self, from: machine.join()), to: &moved) }
-        if run.kind == .postgresql, FaultPoints.areBuiltIn { try OvertakenSave.run(run, stacks[0]) }
+        if run.kind == .postgresql {
+            if FaultPoints.areBuiltIn {
+                try OvertakenSave.run(run, stacks[0])
+                try DoubtfulSave.run(run, stacks[0])
+            }
+            try LostSave.run(run)
+        }
         try settle(run, stacks[0], moved)
         for stack in stacks { try run.close(stack) }
         // All of them lock accounts in one order, so none waits for another one that waits for it.

@@ -218,6 +218,42 @@ struct FailedReadTests {
         try expectEqual(stack.read(venueID, Venue.self) { $0.price }, 1001)
     }
 
+    @Test func `a sum of a read that failed and a write that did not is not saved`() throws {
+        let context = stack.context()
+        try context.insideQuietly {
+            let (city, _) = try faults(context)
+            let population = try broken.withoutTable(.city) { city.population }
+            // As one statement does if the read fails once: the write reads the row.
+            city.population = population + 10
+            expectEqual(city.name, "Porto")
+            expectThrows(CocoaError.self) { try context.save() }
+            context.refresh(city, mergeChanges: true)
+            expectThrows(CocoaError.self) { try context.save() }
+            context.rollback()
+            city.population += 10
+            try context.save()
+        }
+        try expectEqual(stack.read(cityID, City.self) { $0.population }, 1010)
+    }
+
+    @Test func `a block after the one that failed may write without reading`() throws {
+        let context = stack.context()
+        expectThrows(CocoaError.self) {
+            try broken.withoutTable(.city) {
+                try context.performAndWait { () throws in
+                    let (city, _) = try faults(context)
+                    _ = city.population
+                }
+            }
+        }
+        try context.performAndWait { () throws in
+            let (city, _) = try faults(context)
+            city.population = 5
+            try context.save()
+        }
+        try expectEqual(stack.read(cityID, City.self) { $0.population }, 5)
+    }
+
     @Test(arguments: [BreakableStack.Table.photo, .tagsOfVenues])
     func `members that were not read are not replaced`(_ table: BreakableStack.Table) throws {
         let context = stack.context(.objectTrump)

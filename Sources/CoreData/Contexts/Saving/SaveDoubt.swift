@@ -1,6 +1,10 @@
 import Foundation
 import StrataRows
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// A context's save that is in doubt: it is not known whether it was committed.
 ///
 /// The context asks what has become of it before it saves again. The doubt keeps what the save has handed to the store,
@@ -263,6 +267,9 @@ extension ContextSave {
     ///   the changes to be saved now may be the same once more.
     func settleDoubt() throws {
         guard let doubt = context.saving.doubt else { return }
+        #if FaultPoints
+        if FaultGuard.doubtAsking.isOff { return }
+        #endif
         let isCommitted = try ConfinementScope.enter(context) { try doubt.ask() }
         context.saving.doubt = nil
         guard isCommitted else { return }

@@ -4,6 +4,10 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// Option: a Boolean; an inferred migration of the store may drop rows and values that the new version of the model has no place for, and may lead
 /// back to a version that the store has left.
 ///
@@ -28,7 +32,10 @@ extension NSPersistentStoreDescription {
 enum LossyMigration {
     /// Whether values may be dropped: the options of the store say so, or the process was started so.
     static func isAllowed(_ options: [AnyHashable: Any]) -> Bool {
-        isAllowedInProcess || StoreOption.flag(options[NSPersistentStoreAllowsLossyMigrationOption])
+        #if FaultPoints
+        if FaultGuard.lossCheck.isOff { return true }
+        #endif
+        return isAllowedInProcess || StoreOption.flag(options[NSPersistentStoreAllowsLossyMigrationOption])
     }
 
     private static let isAllowedInProcess = MigrationLog.isSet("com.apple.CoreData.AllowsLossyMigration")

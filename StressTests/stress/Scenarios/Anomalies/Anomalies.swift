@@ -8,7 +8,9 @@ enum Anomalies: Scenario {
     static let runsOnPostgreSQL = true
     static let work = (figure: "orders", floor: 1_000)
     static let sabotages =
-        [Sabotage("swapped-policy", "error policy"), Sabotage("unpinned", "error, pinned")] + historySabotages
+        [Sabotage("swapped-policy", "error policy"), Sabotage("unpinned", "error, pinned")]
+        + Sabotage.ofGuard("no-revival-check", "have brought a row back")
+        + Sabotage.ofGuard("no-revival-check", "have brought a row back", store: .memory) + historySabotages
     private static let historySabotages =
         Sabotage.ofGuard("no-change-watching", "is not told", store: .postgresql)
         + Sabotage.ofGuard("no-wake-up", "nobody woke", store: .postgresql)
@@ -65,6 +67,7 @@ enum Anomalies: Scenario {
         if !historySabotages.contains(where: { run.isSabotaged($0.name) }) {
             try tryAll(possible, run, stacks, nil, &number)
         }
+        if run.options.anomaly == nil { try RevivedRow.run(run, stacks[0]) }
         for stack in stacks { try run.close(stack) }
         try run.audit()
         guard run.kind == .postgresql else { return }

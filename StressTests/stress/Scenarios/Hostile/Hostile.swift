@@ -3,6 +3,8 @@ import CoreData
 /// Bad input of all kinds: predicates, store files, models, mapping models and URIs made by a grammar or by mutation.
 ///
 /// Everything is answered rightly or refused with an error; a trap ends the program, and with it the run.
+///
+/// Before the inputs, files of a store are moved away while it is open.
 enum Hostile: Scenario {
     static let name = "hostile"
     static let summary =
@@ -13,10 +15,11 @@ enum Hostile: Scenario {
     static let input = Knob("input", 0, "make the input of this number only; 0 for all")
     static let knobs = [inputs, input]
     static let parts = HostileInputs.Kind.allCases.map(\.rawValue)
-    static let sabotages = [
-        Sabotage("wrong-answer", "disagree"), Sabotage("trap", "ended in input 90: stress hostile", exit: nil),
-        Sabotage("obedient", "not refused with"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("wrong-answer", "disagree"), Sabotage("trap", "ended in input 90: stress hostile", exit: nil),
+            Sabotage("obedient", "not refused with"),
+        ] + Sabotage.ofGuard("no-file-place-check", "a save has succeeded though")
     /// After so many inputs the same kinds come again.
     static let kinds = 40
 
@@ -35,6 +38,7 @@ enum Hostile: Scenario {
         CurrentInput.prepare(run)
         let only = run.knob(input)
         let limit = only > 0 ? only : run.knob(self.inputs)
+        if only == 0, run.options.only == nil { try MovedFiles.run(run) }
         var number = max(only - 1, 0)
         while limit > 0 ? number < limit : !run.isOver {
             number += 1

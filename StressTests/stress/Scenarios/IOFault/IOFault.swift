@@ -17,6 +17,7 @@ enum IOFault: Scenario {
         [
             Sabotage("lying-disk", "acknowledged were"), Sabotage("second-fault", "though the fault came once"),
         ] + Sabotage.ofGuard(tornMigration, "migrating,")
+        + Sabotage.ofGuard("no-failed-read-guard", "computed from what was not read")
     /// Switches off that a migration is one transaction.
     private static let tornMigration = "no-migration-transaction"
     /// The part of the points that is of migrations.
@@ -85,6 +86,7 @@ enum IOFault: Scenario {
         try migration.play()
         if migration.failures > 0 { run.find("without faults a migration fails") }
         run.count("migration-changes", migration.lengths[FaultFileSystem.Operations.changes.rawValue] ?? 0)
+        try FailedSum.run(run)
         let only = run.knob(point)
         // Every point if asked for; else as many as fit, in an order that the seed draws.
         let step = run.knob(stride)

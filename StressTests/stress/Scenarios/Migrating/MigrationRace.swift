@@ -34,6 +34,7 @@ enum MigrationRace {
         }
         run.count("races")
         try check(run, number, url)
+        OlderProgram.run(run, "race \(number)", url)
     }
 
     /// One of the processes: opens the store, and looks whether all is there.

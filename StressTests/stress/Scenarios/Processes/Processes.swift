@@ -17,6 +17,7 @@ enum Processes: Scenario {
             Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number"),
             Sabotage("unmerged", "the follower holds"), Sabotage("missed", "the sleeper holds"),
         ] + Sabotage.ofGuard("no-migration-check", "a process that opens an old store ended with")
+        + Sabotage.ofGuard("no-loss-check", "an older program was let into")
         + Sabotage.ofGuard("no-numbering-lock", "cannot be numbered", store: .postgresql)
 
     static let accounts = 12
@@ -27,6 +28,7 @@ enum Processes: Scenario {
         var follower = try HistoryFollower(run)
         var sleeper = try HistorySleeper(run)
         var stream = run.stream(0)
+        let alwaysMigrates = run.isSabotaged("no-migration-check") || run.isSabotaged("no-loss-check")
         var life = 0
         var races = 0
         var ledgers: [String] = []
@@ -53,7 +55,7 @@ enum Processes: Scenario {
             if stream.chance(0.1), !run.isSabotaged("unmerged") { try follower.restart() }
             if stream.chance(0.1) { try follower.purge() }
             if stream.chance(0.1) { try sleeper.wake(follower.purged) }
-            if run.kind == .sqlite, stream.chance(run.isSabotaged("no-migration-check") ? 1 : 0.04) {
+            if run.kind == .sqlite, stream.chance(alwaysMigrates ? 1 : 0.04) {
                 races += 1
                 try MigrationRace.run(run, races, &stream)
             }

@@ -1,0 +1,67 @@
+import CoreData
+
+/// A save that the server has acknowledged and lost, as after a failover or a restore: the next one is a conflict.
+///
+/// Others have changed the row meanwhile, so that a count of its versions would be the same.
+enum LostSave {
+    private static let lost: Int64 = 5
+    private static let others: Int64 = 3
+
+    /// Lets the first account lose a save, and changes it meanwhile; in the end it holds what it has held before.
+    ///
+    /// - Throws: What has nothing to do with it.
+    static func run(_ run: Run) throws {
+        let stacks = [try run.open(), try run.open()]
+        run.watchdog.beat(-1, "a save that the server loses")
+        defer { run.watchdog.leave(-1) }
+        let (mine, other) = (stacks[0].context(), stacks[1].context())
+        let account = try account(mine)
+        try mine.performAndWait { () throws in
+            account.balance += lost
+            try mine.save()
+        }
+        // As the row was before, with a version as it had before.
+        try DatabasePlace.openTransaction(
+            """
+            UPDATE account SET balance = balance - \(lost), strata_version = strata_version - (1::bigint << 28)
+            WHERE number = 0
+            """,
+            at: run.storeURL
+        )?.commit()
+        let theirs = try self.account(other)
+        try other.performAndWait { () throws in
+            theirs.balance += others
+            try other.save()
+        }
+        let isRefused = try mine.performAndWait { () throws -> Bool in
+            account.balance += lost
+            do {
+                try mine.save()
+                return false
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                return true
+            }
+        }
+        if isRefused {
+            try other.performAndWait { () throws in
+                theirs.balance -= others
+                try other.save()
+            }
+            run.count("lost-saves")
+        } else {
+            run.find("a save after one that the server has lost has overwritten what others have saved")
+        }
+        for stack in stacks { try run.close(stack) }
+    }
+
+    /// The first account, which is no fault.
+    private static func account(_ context: NSManagedObjectContext) throws -> Account {
+        let id = try Bank.accountIDs(context)[0]
+        return try context.performAndWait { () throws -> Account in
+            guard let account = try context.existingObject(with: id) as? Account else {
+                throw StressError("an account is of another class")
+            }
+            return account
+        }
+    }
+}
