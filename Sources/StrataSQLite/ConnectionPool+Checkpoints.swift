@@ -98,7 +98,7 @@ extension ConnectionPool {
         }
     }
 
-    private static func checkpoint(_ connection: Connection, _ mode: CheckpointMode) throws(SQLiteError) -> Bool {
+    static func checkpoint(_ connection: Connection, _ mode: CheckpointMode) throws(SQLiteError) -> Bool {
         var pagesInLog: Int32 = 0
         var pagesCopied: Int32 = 0
         // One that gets no write lock would go on as a passive one.
