@@ -68,7 +68,7 @@ struct BatchPlanner {
             return
         }
         throw values.refused(
-            "cannot clear \"\(slot.name)\": \"\(inverse.name)\" of \(inverse.entity.name ?? "") must not be nil."
+            "cannot clear \"\(slot.name)\": \"\(inverse.name)\" of \(inverse.entity.name) must not be nil."
         )
     }
 

@@ -124,7 +124,7 @@ struct BatchValues {
     func requireNoSecondColumn(_ slot: Slot) throws {
         guard let inverse = slot.inverse, !inverse.isToMany else { return }
         throw refused(
-            "cannot set \"\(slot.name)\", which is one-to-one with \"\(inverse.name)\" of \(inverse.entity.name ?? ""): set it on objects, and save them."
+            "cannot set \"\(slot.name)\", which is one-to-one with \"\(inverse.name)\" of \(inverse.entity.name): set it on objects, and save them."
         )
     }
 
