@@ -107,7 +107,11 @@ extension NSManagedObject {
 
     /// Makes the row that is there already the values of the object.
     final func realise() {
-        extras?.partial = nil
+        if let extras {
+            extras.partial = nil
+            // A fault has none, unless its row could not be read before: accessors have made them of values that were missing.
+            if flags.contains(.fault) { extras.forgetTransients() }
+        }
         flags.remove([.fault, .inaccessible, .mergedFault])
         flags.insert(.awaking)
         awakeFromFetch()

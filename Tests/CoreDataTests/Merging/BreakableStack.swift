@@ -24,6 +24,7 @@ final class BreakableStack: Sendable {
 
     /// The tables that tests hide.
     enum Table: String {
+        case bureau
         case city
         case photo
         case user

@@ -205,6 +205,8 @@ final class BatchedFetch {
             try fill(objects, in: context, for: firing)
             try context.prefetch(options.prefetches, of: objects)
         } catch {
+            // Objects that were to be refreshed go on showing what they had.
+            if options.refreshes { context.failedReads.note(error) }
             context.coordinator?.report(error, "reading a batch of \(layout.entity.name ?? "")")
         }
         return objects
