@@ -100,7 +100,8 @@ extension NSPersistentStoreCoordinator {
     /// ```
     ///
     /// - Returns: The figures, those of each store of a moment of its own. A history that cannot be read just now has no consumers.
-    /// - Complexity: O(*n*) in the number of transactions that the slowest consumer has not read: about 0.1 s for a million.
+    /// - Complexity: O(*n*) in the number of transactions that the slowest consumer has not read: about 0.1 s for a
+    ///   million.
     public func statistics() -> CoreDataStatistics {
         CoreDataStatistics(contexts: gate.contextCount, stores: openStores.map(\.statistics))
     }

@@ -109,7 +109,7 @@ extension NSManagedObject {
     final func realise() {
         if let extras {
             extras.partial = nil
-            // A fault has none, unless its row could not be read before: accessors have made them of values that were missing.
+            // A fault has none, unless its row could not be read before: accessors have made them of missing values.
             if flags.contains(.fault) { extras.forgetTransients() }
         }
         flags.remove([.fault, .inaccessible, .mergedFault])
