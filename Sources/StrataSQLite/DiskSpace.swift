@@ -21,7 +21,7 @@ package enum DiskSpace {
     /// The free space, in bytes, with which a volume counts as full: less than a page of each of SQLite's files needs.
     package static let little: Int64 = 64 << 10
 
-    /// The sizes of the file system of a folder; `nil` if that cannot be told.
+    /// The sizes of the file system of a folder; `nil` if the system does not say.
     package static func room(in folder: String) -> Room? {
         var status = statvfs()
         guard statvfs(folder, &status) == 0 else { return nil }
@@ -33,7 +33,7 @@ package enum DiskSpace {
         return Room(size: bytes(Int64(clamping: status.f_blocks)), available: bytes(Int64(clamping: status.f_bavail)))
     }
 
-    /// The bytes that may still be written to the file system of a folder; `nil` if that cannot be told.
+    /// The bytes that may still be written to the file system of a folder; `nil` if the system does not say.
     package static func available(in folder: String) -> Int64? { room(in: folder)?.available }
 
     /// Refuses what cannot fit, before anything is written.

@@ -24,11 +24,11 @@ package struct StoreFigures: Sendable {
         package let count: Int
         /// The numbers of the oldest and the newest of them; `nil` if all were purged.
         package let numbers: ClosedRange<Int64>?
-        /// Who reads it.
+        /// The readers of it.
         package let consumers: [Consumer]
     }
 
-    /// Who reads a store's history.
+    /// A reader of a store's history.
     package struct Consumer: Sendable {
         package let record: HistoryConsumerRecord
         /// How many transactions it has not read, of those that are there.

@@ -103,7 +103,7 @@ struct StatisticsTests {
         expectEqual(lags(), ["slow": 1, "quick": 0, "alike": 0])
         try stack.addCities(["Évora"])
         expectEqual(lags(), ["slow": 2, "quick": 1, "alike": 1])
-        // What is purged is nothing that anyone can read.
+        // Nothing is left to be read after a purge.
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
         expectEqual(lags(), ["slow": 0, "quick": 0, "alike": 0])
     }

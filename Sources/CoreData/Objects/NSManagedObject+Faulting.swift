@@ -161,7 +161,7 @@ extension NSManagedObject {
             extras?.holdsTransients != true
         else { return }
         guard flags.contains(.fault) else { return turnIntoFault() }
-        // What was read in advance.
+        // Values that were read in advance.
         current = nil
         extras = nil
     }

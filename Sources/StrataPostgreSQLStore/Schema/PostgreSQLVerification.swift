@@ -252,7 +252,7 @@ package struct PostgreSQLVerification {
             SELECT pg_catalog.count(*) FROM strata_transaction WHERE number > (SELECT last FROM strata_history) OR number < 1
             """
         ) { "history: \($0) transactions have numbers that were not given yet" }
-        // What is purged goes from the beginning on. Once something was picked out, `purged` is not 0 any more, and any
+        // Purged transactions go from the beginning on. Once something was picked out, `purged` is not 0 any more, and any
         // number may be missing.
         try count(
             """

@@ -115,7 +115,7 @@ struct FailedReadKindTests {
             let other = try context.get(otherID, Bureau.self)
             other.name = bureau.small
             try context.save()
-            // What is made of the values stays.
+            // A value that is set now stays.
             bureau.label = "own"
             expectEqual(bureau.small, "own")
         }
@@ -189,7 +189,7 @@ struct FailedReadResultTests {
             let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
-            // What the fetch has brought is not the newest any more.
+            // The rows that the fetch has brought are not the newest any more.
             try stack.change(venueID, Venue.self) { venue, _ in venue.price = 9 }
             try broken.withoutTable(.venue) {
                 Guide.venue("Clube", in: context)

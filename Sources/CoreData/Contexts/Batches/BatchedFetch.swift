@@ -255,8 +255,8 @@ final class BatchedFetch {
 
     /// Notes that a fault of an array has read a batch, and lets go of the values of one that was passed by.
     ///
-    /// That is the batch that was read longest ago, once enough others were read since. What other code holds keeps its
-    /// values, and so does what has changes.
+    /// That is the batch that was read longest ago, once enough others were read since. Objects that other code
+    /// holds keep their values, and so do those that have changes.
     ///
     /// - Complexity: O(size of a batch).
     func letGoOfOldBatches(since batch: Int, in context: NSManagedObjectContext) {
