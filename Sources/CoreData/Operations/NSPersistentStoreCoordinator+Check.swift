@@ -28,8 +28,8 @@ extension NSPersistentStoreCoordinator {
     ///
     /// Reads one row of each store's metadata, on a connection of its pool, so it fails when the pool is used up or the file is gone or
     /// damaged. It also fails for a SQLite store that may be written to and lies on a volume without free space (less
-    /// than 64 KiB), where saves fail. It takes no write lock. Returns or throws at the limit at the latest, whatever the
-    /// store does. May be called on any thread.
+    /// than 64 KiB), where saves fail. It takes no write lock. Returns or throws at the limit at the latest, whatever
+    /// the store does. May be called on any thread.
     ///
     /// ```swift
     /// // GET /health

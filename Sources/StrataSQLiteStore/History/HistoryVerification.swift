@@ -5,8 +5,8 @@ import StrataSQLite
 
 /// Checks the history of a file by itself and against the rows: replayed, the changes must lead to the rows that exist.
 ///
-/// Rows from before the history's beginning are not checked, nor is anything that depends on transactions that were purged
-/// or picked out.
+/// Rows from before the history's beginning are not checked, nor is anything that depends on transactions that were
+/// purged or picked out.
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
@@ -167,7 +167,8 @@ struct HistoryVerification {
     }
 }
 
-/// The transactions that a history lacks: those that were purged, which are its first, or that were picked out anywhere.
+/// The transactions that a history lacks: those that were purged, which are its first, or that were picked out
+/// anywhere.
 private struct HistoryHoles {
     /// How many numbers have no transaction.
     let missing: Int64
