@@ -32,10 +32,9 @@ struct FullVolumeTests {
 
     @Test func `the folder that is measured is that of the file, also behind a link`() throws {
         let stack = try Stack(.sqlite)
-        let link = stack.storeURL.deletingLastPathComponent().appendingPathComponent("elsewhere")
-        try FileManager.default.createDirectory(at: link, withIntermediateDirectories: true)
-        let url = link.appendingPathComponent("link.sqlite")
-        try FileManager.default.createSymbolicLink(at: url, withDestinationURL: stack.storeURL)
+        let link = stack.folder.appendingPathComponent("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: stack.folder)
+        let url = link.appendingPathComponent("store.sqlite")
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
         let rows = try store.rows
