@@ -7,7 +7,7 @@ import StrataKeys
 /// same bytes. Where no store was found to measure, the choice made here is marked "own choice"; such models open with
 /// this framework, but perhaps not with Apple's.
 package enum HashFormula {
-    /// What every kind of property puts into its hash.
+    /// The parts of a hash that every kind of property has.
     package struct Base {
         fileprivate let hash: Data
 
@@ -26,9 +26,9 @@ package enum HashFormula {
     /// The hash of an attribute that is neither derived nor composite.
     ///
     /// - Parameters:
-    ///   - base: What all properties have.
+    ///   - base: The parts that all properties have.
     ///   - type: The number of its type.
-    ///   - allowsExternalStorage: Whether a large value may lie in a file of its own.
+    ///   - allowsExternalStorage: Whether a large value may lie in a separate file.
     ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
     /// - Returns: 32 bytes.
     package static func attribute(
@@ -61,8 +61,8 @@ package enum HashFormula {
     /// Stores that were made then have it in their metadata.
     ///
     /// - Parameters:
-    ///   - base: What all properties have.
-    ///   - allowsExternalStorage: Whether a large value may lie in a file of its own.
+    ///   - base: The parts that all properties have.
+    ///   - allowsExternalStorage: Whether a large value may lie in a separate file.
     ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
     ///   - elements: The elements with their hashes by the same rule.
     /// - Returns: 32 bytes.
@@ -93,7 +93,7 @@ package enum HashFormula {
     /// The hash of a relationship.
     ///
     /// - Parameters:
-    ///   - base: What all properties have.
+    ///   - base: The parts that all properties have.
     ///   - destination: The name of the destination entity; empty for none.
     ///   - inverse: The name of the inverse relationship; empty for none.
     ///   - maxCount: The most objects; 0 for any number.

@@ -3,7 +3,7 @@ import Foundation
 extension ModelSource {
     /// The 32-byte version hashes of the entities, by name, as the framework computes them of its descriptions.
     ///
-    /// Of a model with faults they may be those of no model.
+    /// If the model has faults, then they may be those of no model.
     package var versionHashes: [String: Data] {
         var hashes = SourceHashes(self)
         var result: [String: Data] = [:]

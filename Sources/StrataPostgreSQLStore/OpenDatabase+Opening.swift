@@ -167,7 +167,8 @@ extension OpenDatabase {
                 request.modelCache().map { .bytea($0) } ?? .null(.bytea),
             ]
         )
-        // Who had a store here whose tables were dropped would go on in this one. A new session finds another UUID.
+        // A session of a store whose tables were dropped here would go on in this one. A new session finds another
+        // UUID.
         try StoreSessions.endOthers(of: target, connection)
         try connection.commit()
         return metadata

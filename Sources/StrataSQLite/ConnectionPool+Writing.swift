@@ -70,7 +70,7 @@ extension ConnectionPool {
             error.wait?.seconds += waited
             throw error
         }
-        // With the lock: nothing of what is written now may be in a file that nobody can open.
+        // With the lock: nothing that is written now may be in a file that cannot be opened any more.
         try opening.files?.require(.begin)
         others.beginWrite()
         return lease

@@ -2,15 +2,39 @@ import Foundation
 
 /// How much room a file system has.
 package enum DiskSpace {
-    /// The bytes that may still be written to the file system of a folder; `nil` if that cannot be told.
-    package static func available(in folder: String) -> Int64? {
+    /// The sizes of a file system, in bytes.
+    package struct Room: Sendable {
+        /// How much it holds; 0 for one that does not say, such as some network file systems.
+        package let size: Int64
+        /// How much may still be written.
+        package let available: Int64
+
+        package init(size: Int64, available: Int64) {
+            self.size = size
+            self.available = available
+        }
+
+        /// Whether a store cannot grow there.
+        package var isUsedUp: Bool { size > 0 && available < DiskSpace.little }
+    }
+
+    /// The free space, in bytes, with which a volume counts as full: less than a page of each of SQLite's files needs.
+    package static let little: Int64 = 64 << 10
+
+    /// The sizes of the file system of a folder; `nil` if the system does not say.
+    package static func room(in folder: String) -> Room? {
         var status = statvfs()
         guard statvfs(folder, &status) == 0 else { return nil }
-        let (bytes, overflows) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(
-            by: Int64(clamping: status.f_frsize)
-        )
-        return overflows ? .max : bytes
+        let block = Int64(clamping: status.f_frsize)
+        func bytes(_ blocks: Int64) -> Int64 {
+            let (bytes, overflows) = blocks.multipliedReportingOverflow(by: block)
+            return overflows ? .max : bytes
+        }
+        return Room(size: bytes(Int64(clamping: status.f_blocks)), available: bytes(Int64(clamping: status.f_bavail)))
     }
+
+    /// The bytes that may still be written to the file system of a folder; `nil` if the system does not say.
+    package static func available(in folder: String) -> Int64? { room(in: folder)?.available }
 
     /// Refuses what cannot fit, before anything is written.
     ///

@@ -4,10 +4,12 @@ import Foundation
 import StrataLocks
 #endif
 
-/// Which files a database and its log are, so that it is noticed if they are removed or replaced while they are in use.
+/// The identities of the files of a database and its log, to notice if they are removed or replaced while they are in
+/// use.
 ///
-/// A connection keeps the file that it has opened, wherever the path leads by now. What it writes then is in no file that anybody can open, or in the
-/// log of another database. SQLite keeps the files of a log as long as a connection has them open, so they stay the same ones, too.
+/// A connection keeps the file that it has opened, wherever the path leads by now. Whatever it writes then is in no
+/// file that can be opened, or in the log of another database. SQLite keeps the files of a log as long as a connection
+/// has them open, so they stay the same ones, too.
 struct FilesInPlace: Sendable {
     /// A file, by its device and its number there.
     private struct File: Equatable, Sendable {

@@ -54,7 +54,8 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
 }
 
 extension ResultCode {
-    /// What the system could not do, for an input or output error: SQLite itself has one text for all of them.
+    /// The operation in which the system has failed, for an input or output error: SQLite itself has one text for all
+    /// of them.
     package var inputOutputText: String? {
         guard primary == .inputOutput else { return nil }
         return switch rawValue >> 8 {

@@ -103,15 +103,12 @@ enum SQLiteBoundary {
         }
     }
 
-    /// The free space, in bytes, with which a volume counts as full: less than a page of each of SQLite's files needs.
-    private static let littleSpace: Int64 = 64 << 10
-
     private static func inputOutput(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
         let number = "SQLite error \(error.extendedCode.rawValue)"
         let folder = (path as NSString).deletingLastPathComponent
         // SQLite notices a full volume in some places only.
         if error.extendedCode.mayBeFullDisk, !folder.isEmpty, let free = DiskSpace.available(in: folder),
-            free < littleSpace
+            free < DiskSpace.little
         {
             return (.fileWriteOutOfSpace, "there is no space left on the volume (\(number)).")
         }

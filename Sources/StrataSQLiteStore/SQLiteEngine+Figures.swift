@@ -6,7 +6,15 @@ import StrataSQLite
 // What the engine tells of itself: whether it answers, how busy it is, and how it would answer a fetch.
 
 extension SQLiteEngine {
-    package func check(timeout: Double) throws {
+    package func check(timeout: Double) throws { try check(timeout: timeout, measuring: DiskSpace.room(in:)) }
+
+    /// Finds out whether the store answers, and whether it can be written to if it may be.
+    ///
+    /// - Parameters:
+    ///   - timeout: The most seconds to wait for a connection and for locks.
+    ///   - measure: Measures the file system of a folder.
+    /// - Throws: Errors of reading, and `fileWriteOutOfSpace` for a volume without free space.
+    package func check(timeout: Double, measuring measure: (String) -> DiskSpace.Room?) throws {
         let file = try openFile()
         try SQLiteBoundary.run(.reading, file.url) {
             try file.pool.requireFilesInPlace()
@@ -16,6 +24,14 @@ extension SQLiteEngine {
                 guard uuid == file.metadata.uuid || uuid == metadata.uuid else { throw SQLiteBoundary.replaced(file.url) }
             }
         }
+        guard !isReadOnly, case .file(let path) = file.pool.location else { return }
+        let folder = URL(fileURLWithPath: path).resolvingSymlinksInPath().deletingLastPathComponent().path
+        guard let room = measure(folder), room.isUsedUp else { return }
+        throw SQLiteBoundary.cocoaError(
+            SQLiteError(code: .full, message: "\(room.available) bytes are free in \(folder)", operation: .write),
+            .saving,
+            file.url
+        )
     }
 
     package func checkpoint(timeout: Double) throws {

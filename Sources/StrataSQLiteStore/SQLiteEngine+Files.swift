@@ -136,6 +136,7 @@ extension SQLiteEngine {
         try withFile(destination, options, access: .readWriteCreate) { target in
             try source.pool.read { reader in
                 var prepared = Result<Void, any Error>.success(())
+                // Whether it was copied is what `prepared` says, with the reason.
                 _ = try target.pool.writeWithoutTransaction { writer in
                     try writer.copyAll(from: reader) {
                         prepared = Result { try files.prepare() }

@@ -24,8 +24,15 @@ package struct StoreFigures: Sendable {
         package let count: Int
         /// The numbers of the oldest and the newest of them; `nil` if all were purged.
         package let numbers: ClosedRange<Int64>?
-        /// Who reads it.
-        package let consumers: [HistoryConsumerRecord]
+        /// The readers of it.
+        package let consumers: [Consumer]
+    }
+
+    /// A reader of a store's history.
+    package struct Consumer: Sendable {
+        package let record: HistoryConsumerRecord
+        /// How many transactions it has not read, of those that are there.
+        package let unread: Int
     }
 
     /// Measures the store at `url`, which this process must not have open.
@@ -63,10 +70,11 @@ package struct StoreFigures: Sendable {
         {
             numbers = first...last
         }
-        return History(
-            count: Int(count),
-            numbers: numbers,
-            consumers: try HistoryConsumers(connection: connection).all()
-        )
+        let consumers = try HistoryConsumers(connection: connection).all().map { record -> Consumer in
+            let statement = try connection.statement(SQL("SELECT COUNT(*) FROM ATRANSACTION WHERE Z_PK > ?"))
+            try statement.bind(record.number, at: 1)
+            return Consumer(record: record, unread: try statement.step() ? Int(statement[0].int64) : 0)
+        }
+        return History(count: Int(count), numbers: numbers, consumers: consumers)
     }
 }

@@ -75,6 +75,38 @@ struct StatisticsTests {
         expect(store.historyLag.map(\.consumer) == ["search"] && store.historyLag.map(\.transactions) == [2])
         withExtendedLifetime(context) {}
     }
+
+    @Test func `a consumer lags by the transactions that are there, whatever their numbers`() throws {
+        let stack = try Stack(.database, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
+        func note(_ consumer: String) throws {
+            let token = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+            try stack.coordinator.setPersistentHistoryToken(token, forConsumer: consumer)
+        }
+        func lags() -> [String: Int] {
+            let lags = stack.coordinator.statistics().stores[0].historyLag
+            return Dictionary(uniqueKeysWithValues: lags.map { ($0.consumer, $0.transactions) })
+        }
+        try stack.addCities(["Faro"])
+        try note("slow")
+        for name in ["Porto", "Lisboa"] { try stack.addCities([name]) }
+        try note("quick")
+        try note("alike")
+        try stack.addCities(["Braga"])
+        expectEqual(lags(), ["slow": 3, "quick": 1, "alike": 1])
+        expectEqual(stack.coordinator.statistics().stores[0].historyLag.map(\.consumer), ["alike", "quick", "slow"])
+
+        // The second and the last transaction go.
+        let picking = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+        picking.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+        picking.fetchRequest?.predicate = NSPredicate(format: "transactionNumber IN {2, 4}")
+        _ = try stack.coordinator.result(picking)
+        expectEqual(lags(), ["slow": 1, "quick": 0, "alike": 0])
+        try stack.addCities(["Évora"])
+        expectEqual(lags(), ["slow": 2, "quick": 1, "alike": 1])
+        // Nothing is left to be read after a purge.
+        _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
+        expectEqual(lags(), ["slow": 0, "quick": 0, "alike": 0])
+    }
 }
 
 @Suite("Health checks")

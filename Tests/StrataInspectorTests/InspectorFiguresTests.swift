@@ -49,4 +49,22 @@ struct InspectorFiguresTests {
         expectEqual(facts["History"], "3 transactions (1 to 3)")
         expectEqual(facts["Consumer"]?.hasPrefix("index has read up to 2, 1 behind, last seen 20"), true)
     }
+
+    @Test func `inspect counts the transactions that consumers have not read, and no holes`() throws {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
+        for name in ["Porto", "Faro", "Braga", "Beja"] { _ = try stack.storeCity(name) }
+        let uuid = try require(stack.coordinator.persistentStores.first?.identifier)
+        try stack.coordinator.setPersistentHistoryToken(
+            NSPersistentHistoryToken(transactionNumbers: [uuid: 1]),
+            forConsumer: "index"
+        )
+        let picking = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+        picking.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+        picking.fetchRequest?.predicate = NSPredicate(format: "transactionNumber IN {2, 3}")
+        _ = try stack.coordinator.result(picking)
+        try stack.coordinator.remove(stack.coordinator.persistentStores[0])
+        let facts = try facts(stack.storeURL)
+        expectEqual(facts["History"], "2 transactions (1 to 4)")
+        expectEqual(facts["Consumer"]?.hasPrefix("index has read up to 1, 1 behind, last seen 20"), true)
+    }
 }

@@ -92,6 +92,27 @@ struct InspectorOwnStoreTests {
         expectEqual(sound.lines.first?.hasPrefix("note: City: 1 values of colour were not looked at"), true, "\(sound)")
     }
 
+    @Test func `verify writes nothing beside its findings for values of classes that are not there`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            let guide = try OwnStore()
+            let array = try NSKeyedArchiver.archivedData(withRootObject: ["a"], requiringSecureCoding: true)
+            // Names as long as that of the class in the archive: of one module, inside another type, and mangled.
+            for name in ["Ab.Cdef", "A.Bc.De", "_TtC1Ab"] {
+                var archive = array
+                while let range = archive.range(of: Data("NSArray".utf8)) {
+                    archive.replaceSubrange(range, with: Data(name.utf8))
+                }
+                let digits = archive.map { String(format: "%02X", $0) }.joined()
+                try guide.execute("UPDATE ZCITY SET ZMAYOR = X'\(digits)'")
+                let verified = guide.run("verify")
+                precondition(verified.code == .problemsFound && verified.lines.count == 1, "\(verified)")
+                precondition(verified.lines[0].hasPrefix("City: 1 values of mayor cannot be decoded"), "\(verified)")
+            }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        expect(!text.contains("NSClassFromString"), "\(text)")
+    }
+
     @Test func `looking at a store leaves no files behind`() throws {
         let guide = try OwnStore()
         let before = try guide.files

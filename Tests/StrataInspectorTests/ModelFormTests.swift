@@ -79,7 +79,7 @@ struct ModelFormTests {
         try expectEqual(Self.ended(result.lines.joined(separator: "\n")), Self.ended(Self.text(of: url)))
     }
 
-    /// What the descriptions of a model have no place for.
+    /// A model with parts that its descriptions have no place for.
     private static let detailed = """
         <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
         <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0" lastSavedToolsVersion="21513" systemVersion="21G115" \

@@ -143,7 +143,7 @@ struct MovingTests {
         try expectEqual(cities(own), [])
     }
 
-    /// What is in a schema, but for indexes and what belongs to tables.
+    /// The things in a schema, but for indexes and parts of tables.
     private func relations(_ stack: Stack) throws -> [String] {
         try TestDatabase.texts(
             """

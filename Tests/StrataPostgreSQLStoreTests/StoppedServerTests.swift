@@ -48,6 +48,55 @@ struct StoppedServerTests {
         try expectEqual(server.text("SELECT count(*) FROM city"), "2")
     }
 
+    @Test func `a number that was computed while the server was away is not saved, under any policy`() throws {
+        let server = try PrivateServer(["synchronous_commit=on"])
+        let writer = try ServerStack(server.url)
+        let setup = writer.context()
+        let uri = try setup.performAndWait { () throws in
+            let city = City(context: setup)
+            city.name = "Rome"
+            city.population = 1000
+            try setup.save()
+            return city.objectID.uriRepresentation()
+        }
+        // Its row cache is empty.
+        let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 1])
+        let id = try require(stack.coordinator.managedObjectID(forURIRepresentation: uri))
+        try server.halt()
+        let contexts = try Policy.allCases.map { policy in
+            let context = stack.context()
+            context.mergePolicy = policy.policy
+            let failure = expectThrows(CocoaError.self) {
+                try context.performAndWait { () throws in
+                    let city: City = try typed(context.object(with: id))
+                    city.population += 10
+                }
+            }
+            try expect(CoreDataFailure(require(failure)) != nil)
+            return context
+        }
+        try server.resume()
+        for context in contexts {
+            try context.performAndWait { () throws in
+                let error = try require(expectThrows(CocoaError.self) { try context.save() })
+                expectEqual(error.code, .persistentStoreSave)
+                expectEqual(CoreDataFailure(error), .environment)
+            }
+        }
+        try expectEqual(server.text("SELECT population::text FROM city"), "1000")
+        for (number, context) in contexts.enumerated() {
+            try context.performAndWait { () throws in
+                context.rollback()
+                let city: City = try typed(context.object(with: id))
+                expectEqual(city.population, 1000 + 10 * Int64(number))
+                city.population += 10
+                try context.save()
+            }
+            try expectEqual(server.text("SELECT population::text FROM city"), "\(1010 + 10 * number)")
+        }
+        withExtendedLifetime((writer, stack)) {}
+    }
+
     @Test func `a fetch that is cancelled ends, though nobody hears of it`() throws {
         let server = try PrivateServer()
         let stack = try ServerStack(server.url, [NSPersistentStoreTimeoutOption: 240])

@@ -44,6 +44,23 @@ struct ToolTests {
         expect(text.contains("  Seq Scan on city t0\n") && text.hasSuffix("Scanned: city"), "\(text)")
     }
 
+    @Test func `consumers of a history are behind by the transactions that are there`() throws {
+        let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: options)
+        try stack.addCities(["Rome"])
+        let token = try require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        try stack.coordinator.setPersistentHistoryToken(token, forConsumer: "index")
+        for name in ["Oslo", "Bern", "Wien"] { try stack.addCities([name]) }
+        let picking = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+        picking.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+        picking.fetchRequest?.predicate = NSPredicate(format: "transactionNumber == 3")
+        _ = try stack.coordinator.result(picking)
+        let consumers = run("history", "consumers", "--store", TestDatabase.url(for: stack.storeURL).absoluteString)
+        expectEqual(consumers.code, .success, "\(consumers.complaints)")
+        let words = consumers.lines.last?.split(separator: " ").prefix(2).map(String.init)
+        expectEqual(words, ["index", "2"], "\(consumers.lines)")
+    }
+
     @Test func `verify names what is wrong, and ends with 1`() throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
         _ = try Server.column(stack, "DROP TABLE venue CASCADE")

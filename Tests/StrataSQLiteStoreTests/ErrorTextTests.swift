@@ -32,7 +32,7 @@ struct ErrorTextTests {
         let shown = error(code, "/proc/store.sqlite").shown
         expectEqual(shown.code, .fileWriteOutOfSpace)
         expect(shown.localizedDescription.contains("no space left on the volume"), "\(shown.localizedDescription)")
-        // What was only read is none.
+        // An error of reading is none.
         expectEqual(error(266, "/proc/store.sqlite").shown.code, .sqlite)
     }
 }

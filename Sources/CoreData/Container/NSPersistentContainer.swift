@@ -192,7 +192,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     ///
     /// The compiler does not check what the block captures: see ``NSManagedObjectContext/perform(_:)``.
     ///
-    /// - Parameter block: What to run.
+    /// - Parameter block: The block to run.
     open func performBackgroundTask(_ block: @escaping (NSManagedObjectContext) -> Void) {
         let context = newBackgroundContext()
         context.perform { block(context) }
@@ -200,10 +200,10 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
 
     /// Runs `block` on a fresh background context and suspends until it has run.
     ///
-    /// If a program has such a method of its own, then calls choose that.
+    /// If a program declares such a method itself, then calls choose that.
     ///
-    /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
-    ///   used by anybody else afterwards.
+    /// - Parameter block: The block to run. It is sent to the context: what it captures must be `Sendable`, or must not
+    ///   be used by other code afterwards.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws.
     @_disfavoredOverload

@@ -79,6 +79,11 @@ struct FailedReads {
         if pending != nil { noteWrite(to: object) }
     }
 
+    /// All changes of an object are dropped, those included that were made while its row could not be read.
+    mutating func noteDroppedChanges(of object: NSManagedObject) {
+        failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = false
+    }
+
     /// The members of a relationship were read.
     ///
     /// Members that were added and removed before then stay added and removed.

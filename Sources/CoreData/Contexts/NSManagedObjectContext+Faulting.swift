@@ -24,7 +24,7 @@ extension NSManagedObjectContext {
         let hadRow = object.current != nil
         if !hadRow || object.flags.contains(.awaitsBatch) {
             readBatches(for: object)
-            // What was there before may be old.
+            // A row that was there before may be old.
             if !hadRow, let row = object.current { return .found(row) }
         }
         do {

@@ -48,6 +48,7 @@ extension NSManagedObjectContext {
             }
         }
         if object.hasChanges { object.discardChanges() }
+        if !failedReads.isEmpty { failedReads.noteDroppedChanges(of: object) }
         object.turnIntoFault()
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
             noteEvent(object, .eventRefreshed)

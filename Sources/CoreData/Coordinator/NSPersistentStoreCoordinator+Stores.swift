@@ -93,7 +93,7 @@ extension NSPersistentStoreCoordinator {
         return store
     }
 
-    /// Opens a store that nobody else knows yet; one that shall take the place of `former` if that is not `nil`.
+    /// Opens a store that no other code knows yet; one that shall take the place of `former` if that is not `nil`.
     private func open(
         _ type: String,
         _ configuration: String?,
@@ -261,7 +261,7 @@ extension NSPersistentStoreCoordinator {
 
     /// Copies all objects of a store into a new one, which takes the old one's place in this coordinator.
     ///
-    /// The old store's file stays as it is. The new store has a UUID of its own, so objects have other IDs there.
+    /// The old store's file stays as it is. The new store has another UUID, so objects have other IDs there.
     ///
     /// Contexts of this coordinator, children included, go on with the objects that they have, be they faults, read,
     /// changed, deleted, or new. Rows keep their keys and versions, so that a later save writes to the new store, and

@@ -137,10 +137,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - store: The store.
-    ///   - rows: What answers for it.
+    ///   - rows: The engine, or the custom store, that answers for it.
     ///   - entityNumbers: The numbers of the entities that it holds.
-    ///   - former: The store whose place it shall take by ``replace(_:with:)``; `nil` for a place of its own.
-    /// - Returns: What contexts share of it.
+    ///   - former: The store whose place it shall take by ``replace(_:with:)``; `nil` for a new place.
+    /// - Returns: The part of it that contexts share.
     func makeEntry(
         _ store: NSPersistentStore,
         _ rows: any RowStore,
@@ -177,7 +177,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             if let place = state.open.firstIndex(where: { $0 === old }) { state.open[place] = new }
         }
         old.noteRemoval()
-        // What the new store computes itself, such as the time of a change, may differ.
+        // Values that the new store computes itself, such as the time of a change, may differ.
         new.cache.removeAll()
         moves.add(1, ordering: .releasing)
     }
@@ -301,7 +301,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///
     /// The compiler does not check what the block captures: see ``NSManagedObjectContext/perform(_:)``.
     ///
-    /// - Parameter block: What to run.
+    /// - Parameter block: The block to run.
     @available(*, deprecated, message: "Use the asynchronous form")
     public func perform(_ block: @escaping () -> Void) {
         // It runs once, in its turn. That nothing else uses what it captures at that time is up to the caller.
@@ -343,18 +343,18 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Runs `block` on the coordinator's queue and waits for it; inline if the caller is there already.
     ///
-    /// May be called on any thread. What the block throws is thrown on. If a program has such a method of its own, then
+    /// May be called on any thread. Errors of the block are thrown on. If a program declares such a method itself, then
     /// calls choose that.
     ///
-    /// - Parameter block: What to run. It is not kept.
-    /// - Returns: What the block returns.
+    /// - Parameter block: The block to run. It is not kept.
+    /// - Returns: The block's result.
     @_disfavoredOverload
     public func performAndWait<T>(_ block: () throws -> T) rethrows -> T { try wait(block) }
 
     /// As the form for blocks that throw, for those that do not.
     ///
-    /// - Parameter block: What to run. It is not kept.
-    /// - Returns: What the block returns.
+    /// - Parameter block: The block to run. It is not kept.
+    /// - Returns: The block's result.
     public func performAndWait<T>(_ block: () -> T) -> T {
         // As that of contexts, it is what a program's own `performAndWait` calls, and can be passed on as a function.
         wait(block)

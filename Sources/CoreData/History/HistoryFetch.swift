@@ -266,7 +266,7 @@ struct HistoryFetch {
     private enum Step {
         case goesOn
         case endsAfter
-        /// Some changes of the transaction have not been told.
+        /// Some changes of the transaction have not been reported.
         case endsWithin
     }
 

@@ -3,8 +3,8 @@ import StrataRows
 
 /// Reads the history of one store portion by portion, all of it as of the moment when the first one is read.
 ///
-/// Transactions never change, and new ones come at the end, behind those that the query is about. What can happen in
-/// between is that some are purged or picked out.
+/// Transactions never change, and new ones come at the end, behind those that the query is about. In between, some may
+/// be purged or picked out.
 struct HistoryPortions {
     let store: any HistoryStore
     let query: HistoryQuery
@@ -17,8 +17,8 @@ struct HistoryPortions {
 
     /// Calls `body` with one transaction after the other, until it gives false.
     ///
-    /// - Throws: What the store throws for the first portion, ``WasPurged`` if something of others is gone, and what
-    ///   `body` throws.
+    /// - Throws: Errors of the store for the first portion, ``WasPurged`` if something of others is gone, and errors of
+    ///   `body`.
     func forEach(_ body: (HistoryRecord) throws -> Bool) throws {
         var portion = query
         portion.limit = Self.size

@@ -157,7 +157,7 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// number that the other token has for the store of the transaction, or 0.
     ///
     /// A request that deletes with a predicate, or with a limit, removes what this finds before its bound, and nothing
-    /// else. What is left keeps its numbers, and all tokens stay good: a reader passes over what was removed.
+    /// else. The others keep their numbers, and all tokens stay good: a reader passes over what was removed.
     /// So remove what no reader needs. In each store it is one transaction. History is deleted by whole transactions: a
     /// deletion with a request for changes throws 134070 and deletes nothing. Without predicate and limit all before
     /// the bound goes, as without a fetch request.

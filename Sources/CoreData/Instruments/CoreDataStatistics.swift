@@ -73,7 +73,9 @@ public struct CoreDataStatistics: Sendable {
     public struct HistoryLag: Sendable {
         /// The consumer's name.
         public let consumer: String
-        /// How many numbers of transactions lie between the newest one and the last one that it has read.
+        /// How many transactions of the history it has not read.
+        ///
+        /// Those that were purged or picked out before it has read them do not count.
         public let transactions: Int
         /// When it has last said how far it is.
         public let lastSeen: Date
@@ -89,7 +91,7 @@ extension NSPersistentStoreCoordinator {
     /// Tells how busy the coordinator and its stores are.
     ///
     /// May be called on any thread. Reads the sizes of files, and of each store with a history the table of consumers; takes about as long as
-    /// three fetches of one object.
+    /// three fetches of one object. Transactions that consumers have not read are counted, each once.
     ///
     /// An addition to Apple's API.
     ///
@@ -98,6 +100,8 @@ extension NSPersistentStoreCoordinator {
     /// ```
     ///
     /// - Returns: The figures, those of each store of a moment of its own. A history that cannot be read just now has no consumers.
+    /// - Complexity: O(*n*) in the number of transactions that the slowest consumer has not read: about 0.1 s for a
+    ///   million.
     public func statistics() -> CoreDataStatistics {
         CoreDataStatistics(contexts: gate.contextCount, stores: openStores.map(\.statistics))
     }
@@ -133,15 +137,25 @@ extension OpenStore {
 
     private var historyLag: [CoreDataStatistics.HistoryLag] {
         guard let history = rows as? any HistoryStore, history.hasHistory,
-            let consumers = try? history.historyConsumers(), !consumers.isEmpty,
-            let last = try? history.lastHistoryNumber()
+            let consumers = try? history.historyConsumers()
         else { return [] }
-        return consumers.map { consumer in
-            CoreDataStatistics.HistoryLag(
-                consumer: consumer.name,
-                transactions: Int(max(0, last - consumer.number)),
-                lastSeen: Date(timeIntervalSinceReferenceDate: consumer.lastSeen)
+        var unread = 0
+        var counted: Int64?
+        var lags: [CoreDataStatistics.HistoryLag] = []
+        // From the consumer that is furthest on, so that no transaction is counted twice.
+        for consumer in consumers.sorted(by: { $0.number > $1.number }) {
+            let rest = HistoryQuery(after: consumer.number, until: counted, wantsChanges: false)
+            guard let count = try? history.historyCount(rest) else { return [] }
+            unread += count
+            counted = consumer.number
+            lags.append(
+                CoreDataStatistics.HistoryLag(
+                    consumer: consumer.name,
+                    transactions: unread,
+                    lastSeen: Date(timeIntervalSinceReferenceDate: consumer.lastSeen)
+                )
             )
         }
+        return lags.sorted { $0.consumer < $1.consumer }
     }
 }

@@ -23,9 +23,9 @@ extension NSManagedObjectModel {
     /// Creates a model with those entities of several models that a store was written with.
     ///
     /// If one of the models has all of them, then all are that model's, for what takes no part in hashes may differ: the
-    /// transformers, the classes, the user info. Of several such models the first without further entities is taken,
-    /// else the first one. Otherwise each entity is that of the first model that has it. `nil` comes back when the models
-    /// do not have every entity of the store in the store's version.
+    /// transformers, the classes, the user info. If there are several such models, then the first without further
+    /// entities is taken, else the first one. Otherwise each entity is that of the first model that has it. `nil` comes
+    /// back when the models do not have every entity of the store in the store's version.
     ///
     /// - Parameters:
     ///   - models: The models; several versions of one model may be among them.
@@ -79,8 +79,8 @@ extension NSManagedObjectModel {
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.
     /// - Returns: Whether the store has the very entities of the configuration, and the sub-entities of these, with
-    ///   equal version hashes, or with those that this framework gave composite attributes formerly; `false` when there is
-    ///   no such configuration, and when the metadata has no hashes.
+    ///   equal version hashes. Hashes that this framework gave composite attributes formerly count as equal. `false`
+    ///   when there is no such configuration, and when the metadata has no hashes.
     /// - Complexity: O(number of properties): the hashes are made each time.
     public func isConfiguration(
         withName configuration: String?,

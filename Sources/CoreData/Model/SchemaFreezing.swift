@@ -106,7 +106,8 @@ extension PropertyDefinition.Kind {
 
     /// A composite attribute.
     ///
-    /// `values`: What its elements start with, beside their own default values; `nil` if it starts without a value.
+    /// `values`: The values that its elements start with, beside their own default values; `nil` if it starts without a
+    /// value.
     private init(_ composite: NSCompositeAttributeDescription, startingWith values: [String: Any]?) {
         let elements = composite.elements.map { element in
             var definition = PropertyDefinition(element)
@@ -128,7 +129,8 @@ extension PropertyDefinition.Kind {
 }
 
 extension NSCompositeAttributeDescription {
-    /// What the elements start with, beside their own default values; `nil` if new objects start without a value.
+    /// The values that the elements start with, beside their own default values; `nil` if new objects start without a
+    /// value.
     fileprivate var startingValues: [String: Any]? {
         if let values = defaultValue as? [String: Any] { return values }
         return isOptional ? nil : [:]
@@ -149,7 +151,7 @@ extension AttributeDefinition {
 
     /// Settles what an element of a composite attribute starts with.
     ///
-    /// `value`: What the default value of the whole has for it. `isPresent`: Whether the whole starts with a value.
+    /// `value`: Its value in the default value of the whole. `isPresent`: Whether the whole starts with a value.
     fileprivate mutating func start(with value: Any?, _ attribute: NSAttributeDescription, isPresent: Bool) {
         startsWithDefault = isPresent
         guard isPresent, let value else { return }

@@ -74,7 +74,7 @@ enum ManagedClasses {
         }
         // What is not recorded may be known to the runtime by name, as on Apple's platforms.
         for name in [name, mainModule + "." + bare] where name.contains(".") {
-            if let found = NSClassFromString(name) as? NSManagedObject.Type { return [found] }
+            if let found = FoundationClasses.named(name) as? NSManagedObject.Type { return [found] }
         }
         return []
     }

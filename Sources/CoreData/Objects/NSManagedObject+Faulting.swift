@@ -107,7 +107,11 @@ extension NSManagedObject {
 
     /// Makes the row that is there already the values of the object.
     final func realise() {
-        extras?.partial = nil
+        if let extras {
+            extras.partial = nil
+            // A fault has none, unless its row could not be read before: accessors have made them of missing values.
+            if flags.contains(.fault) { extras.forgetTransients() }
+        }
         flags.remove([.fault, .inaccessible, .mergedFault])
         flags.insert(.awaking)
         awakeFromFetch()
@@ -157,7 +161,7 @@ extension NSManagedObject {
             extras?.holdsTransients != true
         else { return }
         guard flags.contains(.fault) else { return turnIntoFault() }
-        // What was read in advance.
+        // Values that were read in advance.
         current = nil
         extras = nil
     }

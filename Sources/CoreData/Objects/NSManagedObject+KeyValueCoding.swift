@@ -129,7 +129,7 @@ extension NSManagedObject {
     /// Sets an element of a composite attribute by its path, and no other.
     final func setElement(_ value: Any?, at path: String, of composite: CompositeSlot) {
         if case .slot? = layout.places[path] { return setValue(value, forKey: path) }
-        // An element that is composite itself has no place of its own.
+        // An element that is composite itself has no place.
         let elements = composite.leaves.filter { layout.slots[$0].name.hasPrefix(path + ".") }
         guard !elements.isEmpty else { return setValue(value, forUndefinedKey: path) }
         setComposite(nullToNil(value), path, elements, quietly: false)

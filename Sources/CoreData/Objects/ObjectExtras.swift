@@ -91,6 +91,12 @@ final class ObjectExtras {
     /// Whether a transient property has a value, which no store could give back.
     var holdsTransients: Bool { transients.contains { $0 != nil } }
 
+    /// Drops the values of transient properties.
+    func forgetTransients() {
+        transients = []
+        setTransients = SlotSet()
+    }
+
     /// Turns all to-many relationships into faults; their changes stay.
     func reloadRelationships() {
         for index in toMany.indices { toMany[index]?.turnIntoFault() }

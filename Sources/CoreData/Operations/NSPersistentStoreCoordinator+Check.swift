@@ -27,8 +27,9 @@ extension NSPersistentStoreCoordinator {
     /// Finds out whether the stores answer: for the health check of a server.
     ///
     /// Reads one row of each store's metadata, on a connection of its pool, so it fails when the pool is used up or the file is gone or
-    /// damaged. It takes no write lock. Returns or throws at the limit at the latest, whatever the store does. May be called
-    /// on any thread.
+    /// damaged. It also fails for a SQLite store that may be written to and lies on a volume without free space (less
+    /// than 64 KiB), where saves fail. It takes no write lock. Returns or throws at the limit at the latest, whatever
+    /// the store does. May be called on any thread.
     ///
     /// ```swift
     /// // GET /health
@@ -40,7 +41,7 @@ extension NSPersistentStoreCoordinator {
     /// - Parameter limit: The most time that all stores together may take.
     /// - Returns: A value for each store.
     /// - Throws: `persistentStoreTimeout` (134090) at the limit, `persistentStoreOperation` (134070) after ``close(within:)`` or if there are no
-    ///   stores, and errors of reading.
+    ///   stores, `fileWriteOutOfSpace` (640) for a volume without free space, as a save there, and errors of reading.
     public func check(within limit: Duration = .seconds(1)) async throws -> [StoreCheck] {
         if isClosed { throw closedError }
         let stores = openStores

@@ -194,7 +194,7 @@ struct PropertyArchiveReader {
 
     /// Checks an object that Foundation has to make: its class is known and allowed, and what it refers to is sound.
     private mutating func foreign(_ object: KeyedArchive.Object, _ name: String, _ depth: Int) -> Known? {
-        guard let type = NSClassFromString(name), rule.allows(type) else { return nil }
+        guard let type = FoundationClasses.named(name), rule.allows(type) else { return nil }
         hasForeignObjects = true
         var size = 1
         for (field, index) in object.fields where field != "$class" {

@@ -198,7 +198,7 @@ private final class TransformerRegistry: Sendable {
         if name == "NSSecureUnarchiveFromDataTransformer" { return NSSecureUnarchiveFromDataTransformer.self }
         let bare = name.hasPrefix(".") ? String(name.dropFirst()) : name
         let candidates = bare.contains(".") ? [bare] : ["\(mainModule).\(bare)", bare]
-        if let found = candidates.lazy.compactMap({ NSClassFromString($0) as? ValueTransformer.Type }).first {
+        if let found = candidates.lazy.compactMap({ FoundationClasses.named($0) as? ValueTransformer.Type }).first {
             return found
         }
         // A class of another module, or one that is private or inside of another type.

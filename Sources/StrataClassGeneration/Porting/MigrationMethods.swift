@@ -9,7 +9,7 @@ struct MigrationMethods {
     struct Method {
         /// Its keyword.
         let token: Token
-        /// What a mapping model calls it by, such as `titleCased:`.
+        /// The name that a mapping model calls it by, such as `titleCased:`.
         let selector: String
     }
 
@@ -39,7 +39,7 @@ struct MigrationMethods {
 
     // MARK: - Classes
 
-    /// What policies and managers consist of in this file.
+    /// The bodies of policies and managers in this file.
     private func migrationBodies() -> [Body] {
         let bodies = cursor.tokens.indices.compactMap { body(at: $0) }
         func isKnown(_ name: String) -> Bool { name.hasSuffix("MigrationPolicy") || name == "NSMigrationManager" }
@@ -81,7 +81,7 @@ struct MigrationMethods {
         )
     }
 
-    /// What may follow `class` where that is a modifier.
+    /// The words that may follow `class` where that is a modifier.
     private static let modified: Set = ["func", "var", "let", "subscript", "override", "final"]
 
     /// The last part of `Module.Name`, without what it is generic over.
@@ -104,7 +104,7 @@ struct MigrationMethods {
 
     // MARK: - Methods
 
-    /// What stands before a declaration.
+    /// The words before a declaration.
     private struct Modifiers {
         var isMarked = false
         var selector: String?

@@ -193,7 +193,7 @@ package struct SourcePorter {
         return index
     }
 
-    /// What a mapping model may call by its selector.
+    /// Ports the methods that a mapping model may call by their selectors.
     private mutating func migrationMethods() {
         for method in MigrationMethods.unlisted(in: cursor) {
             remark(

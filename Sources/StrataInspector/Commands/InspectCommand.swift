@@ -53,15 +53,10 @@ enum InspectCommand: Command {
             let range = history.numbers.map { " (\($0.lowerBound) to \($0.upperBound))" } ?? ""
             rows.append(["History", count(history.count, "transaction") + range])
             for consumer in history.consumers {
-                let behind = history.numbers.map { max(0, $0.upperBound - consumer.number) } ?? 0
-                let seen = Date(timeIntervalSinceReferenceDate: consumer.lastSeen)
-                    .ISO8601Format()
-                rows.append(
-                    [
-                        "Consumer",
-                        "\(consumer.name) has read up to \(consumer.number), \(behind) behind, last seen \(seen)",
-                    ]
-                )
+                let reader = consumer.record
+                let seen = Date(timeIntervalSinceReferenceDate: reader.lastSeen).ISO8601Format()
+                let place = "\(reader.name) has read up to \(reader.number), \(consumer.unread) behind"
+                rows.append(["Consumer", "\(place), last seen \(seen)"])
             }
         }
         if let oldest = figures.oldestReader {

@@ -87,6 +87,6 @@ struct ValidationRule {
             }
     }
 
-    /// What a comment says if a form of the model cannot have the rule.
+    /// The text of a comment if a form of the model cannot have the rule.
     var remark: String { "validation by \(predicate.formatText)" }
 }

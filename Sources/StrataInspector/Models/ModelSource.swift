@@ -14,7 +14,7 @@ struct NamedModel {
     /// A model's descriptions have no place for some of what such a file says, as for the generation of classes.
     var xmlText: String { xml ?? ModelXMLWriter.text(of: model, remark: remark) }
 
-    /// What a form that can be edited says at its beginning.
+    /// The text at the beginning of a form that can be edited.
     var remark: [String] { isOfStore ? Self.storeRemark : [] }
 
     private static let storeRemark = [

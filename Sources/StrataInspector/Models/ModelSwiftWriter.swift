@@ -17,7 +17,7 @@ struct ModelSwiftWriter {
     /// - Parameters:
     ///   - model: The model.
     ///   - name: The name of the namespace.
-    ///   - remark: What a comment at the beginning says.
+    ///   - remark: The text of a comment at the beginning.
     static func lines(of model: NSManagedObjectModel, name: String, remark: [String] = []) -> [String] {
         var writer = ModelSwiftWriter(model, remark)
         writer.write(SwiftText.typeName(name))

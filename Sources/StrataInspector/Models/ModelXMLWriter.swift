@@ -16,7 +16,7 @@ struct ModelXMLWriter {
     ///
     /// - Parameters:
     ///   - model: The model.
-    ///   - remark: What a comment at the beginning says.
+    ///   - remark: The text of a comment at the beginning.
     static func text(of model: NSManagedObjectModel, remark: [String] = []) -> String {
         var writer = ModelXMLWriter(model: model, remark: remark)
         writer.write()

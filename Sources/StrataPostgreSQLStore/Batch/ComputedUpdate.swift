@@ -5,8 +5,8 @@ import StrataSQL
 
 /// Writes the values of an update that the server computes of each row as the process would: sums, differences and products of numbers of the row.
 ///
-/// What is too large for its type, or for its column, or is no number, ends the statement with 22003. Then the process
-/// computes it, and has a double for it, or an error.
+/// A value that is too large for its type, or for its column, or is no number, ends the statement with 22003. Then the
+/// process computes it, and has a double for it, or an error.
 struct ComputedUpdate {
     private let entity: EntityMapping
     /// The values of the statement, to which constants are added.
@@ -25,7 +25,7 @@ struct ComputedUpdate {
         case (.integer32, true): "CAST(\(sql) AS integer)"
         case (.integer64, true): sql
         case (.double, true): "CAST(\(sql) AS double precision)"
-        // Of infinities it may be no number, which is too large for any integer.
+        // With infinities it may be no number, which is too large for any integer.
         case (.double, false):
             """
             CASE WHEN \(sql) = 'NaN'::double precision THEN CAST(CAST(\(sql) AS bigint) AS double precision)

@@ -184,7 +184,7 @@ struct HistoryQueries {
         return CocoaError.described(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 
-    /// What transactions fulfil that a query is about, and the values in it.
+    /// The condition for the transactions that a query is about, and the values in it.
     private static func condition(of query: HistoryQuery) -> (text: String, values: [PostgreSQLValue]) {
         var conditions = ["number IS NOT NULL"]
         var values: [PostgreSQLValue] = []

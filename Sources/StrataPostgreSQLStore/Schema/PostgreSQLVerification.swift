@@ -252,8 +252,8 @@ package struct PostgreSQLVerification {
             SELECT pg_catalog.count(*) FROM strata_transaction WHERE number > (SELECT last FROM strata_history) OR number < 1
             """
         ) { "history: \($0) transactions have numbers that were not given yet" }
-        // What is purged goes from the beginning on. Once something was picked out, `purged` is not 0 any more, and any
-        // number may be missing.
+        // Purged transactions go from the beginning on. Once something was picked out, `purged` is not 0 any more, and
+        // any number may be missing.
         try count(
             """
             SELECT COALESCE(pg_catalog.max(number) - pg_catalog.min(number) + 1 - pg_catalog.count(number), 0)

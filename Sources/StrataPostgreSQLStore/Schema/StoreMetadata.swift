@@ -54,7 +54,7 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// The names of the tables and sequences that the store has besides its books; `nil` if they are not known.
     ///
-    /// What else is in the schema is not the store's.
+    /// Other things in the schema are not the store's.
     var tableNames: [String]? { values[Self.namesKey] as? [String] }
 
     /// Notes which tables the store has.

@@ -20,7 +20,7 @@ struct StoreRemoval {
 
     /// Drops the tables and sequences of the store, and its schema if nothing else is in it and the role may drop it.
     ///
-    /// - Returns: What else is in the schema, which stays then; empty if the schema is gone, or empty.
+    /// - Returns: The other things in the schema, which stays then; empty if the schema is gone, or empty.
     /// - Throws: `persistentStoreOperation` (134070) if something that is not the store's depends on its tables;
     ///   ``PostgreSQLError``.
     func drop() throws -> [String] {
@@ -96,7 +96,7 @@ struct StoreRemoval {
 
     // MARK: - What is not
 
-    /// What depends on tables, each in a few words: views, foreign keys of other tables, functions.
+    /// The things that depend on tables, each in a few words: views, foreign keys of other tables, functions.
     private func dependents(of tables: [SQLName]) throws -> [String] {
         let found = try connection.query(
             """
@@ -130,7 +130,7 @@ struct StoreRemoval {
         )
     }
 
-    /// What is in the schema: tables, views, sequences, functions and types, by their names.
+    /// The things in the schema: tables, views, sequences, functions and types, by their names.
     private func others() throws -> [String] {
         let found = try connection.query(
             """

@@ -14,7 +14,7 @@ public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringC
     public let position: Int
     /// What the parser was looking for, or the rule that the text breaks.
     public let expected: String
-    /// What stood there instead: the kind of a value, never the value itself.
+    /// The thing that stood there instead: the kind of a value, never the value itself.
     public let found: String
     /// The few characters around the problem, which messages quote, without the contents of literals.
     public let place: String
@@ -98,7 +98,7 @@ package struct QuotableText {
     /// How many bytes before and behind the problem are quoted.
     private static let reach = 20
 
-    /// What is within a few bytes of the problem, which cuts no character apart.
+    /// The text within a few bytes of the problem, which cuts no character apart.
     var excerpt: String {
         let position = position ?? bytes.count
         func isInside(_ index: Int) -> Bool { index > 0 && index < bytes.count && bytes[index] & 0xC0 == 0x80 }

@@ -36,7 +36,7 @@ extension CocoaError {
         )
     }
 
-    /// What an expression has come to is no number.
+    /// The value of an expression is no number.
     package static func batchValueIsNoNumber(_ layout: EntityLayout) -> CocoaError {
         let reason = "a value that was worked out is not a number, which no store keeps"
         return .refused("A batch update of \(layout.name) is refused: \(reason).")

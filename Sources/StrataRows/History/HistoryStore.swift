@@ -55,7 +55,7 @@ package protocol HistoryStore: RowStore {
 
     /// Removes single transactions, with their changes, all in one transaction of the database.
     ///
-    /// What is left keeps its numbers, and no place expires by it. Transactions that are not there any more are passed
+    /// The others keep their numbers, and no place expires by it. Transactions that are not there any more are passed
     /// over.
     ///
     /// - Parameter places: The places after the transactions, in their order.

@@ -26,9 +26,10 @@ package struct FilePlace: Equatable {
 }
 
 extension URL {
-    /// What messages call the place of a store: the path of a file, or another URL without what may be secret.
+    /// The name of a store's place in messages: the path of a file, or another URL without what may be secret.
     ///
-    /// Of the latter are left the scheme, hosts and ports, the path, and the schema if it names one: `postgresql://localhost/shop`.
+    /// The latter keeps the scheme, hosts and ports, the path, and the schema if it names one:
+    /// `postgresql://localhost/shop`.
     package var placeName: String {
         guard let scheme, !isFileURL else { return path }
         var rest = absoluteString.dropFirst(scheme.count + 1)

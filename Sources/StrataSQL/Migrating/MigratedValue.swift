@@ -111,7 +111,7 @@ package struct MigratedValue: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - name: The column.
-    ///   - value: What takes the place of NULL; `nil` for nothing.
+    ///   - value: The value in place of NULL; `nil` for none.
     ///   - known: The columns, of which the column is one.
     ///   - missing: The value for rows in which all of them are NULL.
     ///   - type: The type of the attribute.

@@ -9,7 +9,7 @@ package enum MigrationErrors {
     /// - Parameters:
     ///   - url: The store.
     ///   - underlying: What went wrong.
-    ///   - place: What messages call the store; `nil` for the path of the URL.
+    ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func failure(_ url: URL, _ underlying: any Error, place: String? = nil) -> CocoaError {
         let reason = underlying.localizedDescription
@@ -32,7 +32,7 @@ package enum MigrationErrors {
     /// - Parameters:
     ///   - url: The store.
     ///   - problems: One at least.
-    ///   - place: What messages call the store; `nil` for the path of the URL.
+    ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func rows(_ url: URL, _ problems: [RowFinding], place: String? = nil) -> CocoaError {
         found(
@@ -48,7 +48,7 @@ package enum MigrationErrors {
     /// - Parameters:
     ///   - url: The store.
     ///   - losses: One at least.
-    ///   - place: What messages call the store; `nil` for the path of the URL.
+    ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func losses(_ url: URL, _ losses: [RowFinding], place: String? = nil) -> CocoaError {
         found(
@@ -98,7 +98,7 @@ package enum MigrationErrors {
     ///   - entity: The entity that declares the constraint.
     ///   - attributes: The attributes that must be unique together.
     ///   - groups: The URIs of objects that are alike, a list for each value.
-    ///   - place: What messages call the store; `nil` for the path of the URL.
+    ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func constraint(
         _ url: URL,

@@ -7,7 +7,7 @@ package struct MigrationLayout: Sendable {
     package let joins: [JoinMigration]
     /// What rows must fulfil.
     package let checks: [RowCheck]
-    /// What would be dropped, where there is any: rows and values that have no place in the destination.
+    /// The rows and values that would be dropped, where there are any: they have no place in the destination.
     package let losses: [RowCheck]
 
     /// Works out a migration.

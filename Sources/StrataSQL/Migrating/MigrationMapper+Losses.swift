@@ -3,7 +3,7 @@ import StrataRows
 // Values of the source that have no place in the destination.
 
 extension MigrationMapper {
-    /// What a migration would drop: the rows of entities that go, and values of properties that go.
+    /// The things that a migration would drop: the rows of entities that go, and values of properties that go.
     ///
     /// Derived values are left out, as they can be computed again. So are relationships whose inverse goes on, which has the same members.
     ///

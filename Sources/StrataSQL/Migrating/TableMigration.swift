@@ -191,9 +191,9 @@ package struct RowCheck: Sendable {
     /// What is the matter, with `%d` for the count.
     package let reason: String
 
-    /// What the check has found.
+    /// The result of the check.
     ///
-    /// - Parameter count: What the statement has counted.
+    /// - Parameter count: The number that the statement has counted.
     /// - Returns: `nil` if it has found nothing.
     package func finding(_ count: Int64) -> RowFinding? {
         guard count > 0 else { return nil }
@@ -206,7 +206,7 @@ package struct RowFinding: Sendable {
     package let entity: String
     /// `nil` if the entity as a whole, or several properties together, are the matter.
     package let property: String?
-    /// What is the matter, with the number of rows.
+    /// A sentence about the loss, with the number of rows.
     package let reason: String
 
     package init(entity: String, property: String?, reason: String) {

@@ -15,7 +15,7 @@ struct BatchAssignments {
         $0.fail(rangeMessage)
     }
 
-    /// What SQLite says of a value that is no number.
+    /// The message of SQLite for a value that is no number.
     static let numberMessage = "strata: not a number"
     /// Fails.
     ///

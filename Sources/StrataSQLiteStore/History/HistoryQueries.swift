@@ -53,7 +53,7 @@ struct HistoryQueries {
         return last
     }
 
-    /// What transactions fulfil that a query is about, and the values in it.
+    /// The condition for the transactions that a query is about, and the values in it.
     private static func condition(of query: HistoryQuery) -> (text: String, values: [SQLBinding]) {
         var conditions: [String] = []
         var values: [SQLBinding] = []

@@ -5,8 +5,8 @@ import StrataSQLite
 
 /// Checks the history of a file by itself and against the rows: replayed, the changes must lead to the rows that exist.
 ///
-/// What the history does not cover is not checked: rows from before its beginning, and whatever depends on transactions
-/// that were purged or picked out.
+/// Rows from before the history's beginning are not checked, nor is anything that depends on transactions that were
+/// purged or picked out.
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
@@ -85,7 +85,7 @@ struct HistoryVerification {
 
     /// Nothing is inserted twice, or changed or deleted after its deletion.
     ///
-    /// What happened in between is not known of changes with a hole between them.
+    /// If there is a hole between two changes, then it is not known what happened in between.
     private func checkOrder(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
         report.add(
             "history of \(table.name.raw)",
@@ -167,7 +167,8 @@ struct HistoryVerification {
     }
 }
 
-/// What is missing of a history: transactions that were purged, which are its first, or that were picked out anywhere.
+/// The transactions that a history lacks: those that were purged, which are its first, or that were picked out
+/// anywhere.
 private struct HistoryHoles {
     /// How many numbers have no transaction.
     let missing: Int64

@@ -10,7 +10,7 @@ package struct SQLiteMigrationForecast: Sendable {
     package let rows: [String: Int]
     /// What would keep the migration from being done.
     package let problems: [RowFinding]
-    /// What would be dropped.
+    /// The rows and values that would be dropped.
     package let losses: [RowFinding]
     /// The entities of the source whose rows would be written again, since their table is copied.
     package let copied: Set<String>
@@ -119,7 +119,7 @@ extension SQLiteMigrationForecast {
 }
 
 extension Connection {
-    /// What checks of rows find.
+    /// The findings of checks of rows.
     func findings(_ checks: [RowCheck]) throws -> [RowFinding] {
         try checks.compactMap { check in
             try firstInt64(SQL(check.sql)).flatMap { check.finding($0) }

@@ -49,16 +49,14 @@ enum DatabasePlace {
     /// - Throws: A ``StressError``.
     static func requireServer() throws {
         #if canImport(CoreDataPostgreSQL)
-        let isBuiltIn = true
-        #else
-        let isBuiltIn = false
-        #endif
-        guard isBuiltIn else { throw StressError("this was built without libpq") }
         guard server != nil else {
             throw StressError(
                 "--store postgresql needs a server: Tests/postgresql-server.sh run \(CommandLine.arguments[0]) …"
             )
         }
+        #else
+        throw StressError("this was built without libpq")
+        #endif
     }
 
     /// What `strata verify` finds in a store.

@@ -215,7 +215,7 @@ struct FollowerTests {
         }
         expectEqual(names, ["Bonn", "Trier"])
         try expectEqual(follower.token, stack.place())
-        // What comes afterwards is news as ever.
+        // Later changes are news as ever.
         try other.performAndWait {
             other.makeCity("Worms")
             try other.save()

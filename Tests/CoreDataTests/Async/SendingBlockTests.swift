@@ -3,7 +3,7 @@ import Testing
 
 /// Blocks of the asynchronous forms are sent to their context.
 ///
-/// What nobody else uses goes along, and what is shared must be `Sendable`.
+/// Values that no other code uses go along, and shared ones must be `Sendable`.
 ///
 /// The forms that return at once take what Apple's take.
 @Suite("Blocks that are sent")

@@ -205,7 +205,7 @@ struct FailedReadAnswerTests {
                 city.population += 1
             }
         }
-        child.performAndWait { expectThrows(CocoaError.self) { _ = try child.existingObject(with: cityID) } }
+        _ = child.performAndWait { expectThrows(CocoaError.self) { _ = try child.existingObject(with: cityID) } }
         parent.performAndWait { parent.rollback() }
         try child.performAndWait { () throws in
             expectThrows(CocoaError.self) { try child.save() }

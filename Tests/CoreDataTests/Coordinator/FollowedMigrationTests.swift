@@ -221,7 +221,7 @@ struct FollowedMigrationTests {
         let found = try require(move.stack.coordinator.managedObjectID(forURIRepresentation: uri))
         expectEqual(found.persistentStore, move.stack.coordinator.persistentStores.first)
         try expectEqual(move.stack.read(found, City.self) { $0.name }, "Porto")
-        // What an ID says of itself never changes.
+        // The properties of an ID never change.
         expectEqual(id.uriRepresentation(), uri)
     }
 

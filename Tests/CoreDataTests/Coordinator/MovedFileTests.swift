@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Files that are removed or replaced while a store is open")
 struct MovedFileTests {
-    /// What happens to the files of an open store.
+    /// The ways in which the files of an open store may go.
     enum Mishap: String, CaseIterable, Sendable {
         /// `rm store.sqlite*`
         case removed
@@ -31,7 +31,7 @@ struct MovedFileTests {
             }
         }
 
-        /// What the file at the path holds afterwards, if it is whole.
+        /// The cities in the file at the path afterwards, if it is whole.
         var cities: [String]? {
             switch self {
             case .removed, .logRemoved, .indexRemoved: nil

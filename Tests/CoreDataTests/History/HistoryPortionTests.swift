@@ -154,7 +154,7 @@ struct HistoryPortionTests {
         let picking = NSPredicate { _, _ in
             if !hasPicked.current {
                 hasPicked.update { $0 = true }
-                // Of each portion one.
+                // One of each portion.
                 #expect(throws: Never.self) {
                     let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
                     request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CoreData
 
-/// What becomes of composite attributes that are nil, or have a value, when their elements change.
+/// Composite attributes that are nil, or have a value, while their elements change.
 @Suite("Migrations of composite attributes")
 struct CompositeMigrationTests {
     private static func model(

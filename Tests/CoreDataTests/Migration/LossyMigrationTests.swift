@@ -32,7 +32,7 @@ struct LossyMigrationTests {
         return error
     }
 
-    /// What a store holds under a version of a model, for a program that asks for nothing.
+    /// The contents of a store under a version of a model, for a program that asks for nothing.
     private func dump(_ store: AgingStore, _ sketch: String) throws -> [String] {
         try store.use(ModelSketch.model(sketch), plain) { try $0.dump() }
     }
@@ -106,7 +106,7 @@ struct LossyMigrationTests {
         expectEqual(named.sorted(), loss.lost)
         for name in loss.lost { expect(error.localizedDescription.contains("\(name): ")) }
         expect(error.localizedDescription.contains("NSPersistentStoreAllowsLossyMigrationOption"))
-        // Whoever allows it gets what Apple's framework does.
+        // A program that allows it gets the result of Apple's framework.
         try store.use(ModelSketch.model(loss.new), [NSPersistentStoreAllowsLossyMigrationOption: true]) { _ in }
         try expectEqual(store.problems(ModelSketch.model(loss.new)), [])
     }

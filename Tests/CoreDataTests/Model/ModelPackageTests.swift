@@ -108,7 +108,7 @@ struct ModelPackageTests {
 
     /// A bundle with a model of some versions, which agree in an entity `Common`.
     ///
-    /// - Parameter lists: What the list of versions has for each; `nil` for no list.
+    /// - Parameter lists: The hashes of each in the list of versions; `nil` for no list.
     private func bundle(_ names: [String], lists: ((String) throws -> [String: Data]?)?) throws -> Bundle {
         for name in names {
             try scratch.write(
@@ -159,7 +159,7 @@ struct ModelPackageTests {
         let names = ["A", "B", "C"]
         let lists: [((String) throws -> [String: Data]?)?] = [
             nil, { _ in nil }, { name in try name == "A" ? self.model(name).entityVersionHashesByName : nil },
-            // Another version's, and nobody's.
+            // Those of another version, and of none.
             { name in try self.model(name == "A" ? "B" : "A").entityVersionHashesByName },
             { _ in ["Common": Data(count: 32)] },
         ]

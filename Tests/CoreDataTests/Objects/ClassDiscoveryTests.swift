@@ -138,7 +138,7 @@ struct ClassDiscoveryTests {
                     let text = error?.localizedDescription ?? ""
                     expect(text.contains("\(module).Lookalike and TestSupport.Lookalike"), "\(text)")
                 }
-                // What makes no object does not depend on its class.
+                // A request that makes no object does not depend on its class.
                 try expectEqual(context.count(for: untyped), 1)
                 let ids = NSFetchRequest<NSManagedObjectID>(entityName: "Thing")
                 ids.resultType = .managedObjectIDResultType

@@ -39,6 +39,17 @@ struct ValueTransformerTests {
         expect(ValueTransformer(forName: name) === first)
     }
 
+    @Test func `a name that no class has is looked up without a word in the standard error`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            for name in ["Missing", "App.Missing", "App.Outer.Missing", ".Outer.Missing", "_TtC3App7Missing"] {
+                precondition(ValueTransformer(forName: NSValueTransformerName(name)) == nil)
+                precondition(ManagedClasses.candidates(for: name).isEmpty)
+            }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        expect(!text.contains("NSClassFromString"), "\(text)")
+    }
+
     @Test func `a transformer of one's own makes data and reads it back`() throws {
         let name = "test.\(UUID())"
         ValueTransformer.setValueTransformer(Reversing(), forName: NSValueTransformerName(name))

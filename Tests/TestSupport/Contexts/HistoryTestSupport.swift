@@ -117,7 +117,7 @@ extension NSPersistentStoreCoordinator {
         try historyResult(request).result
     }
 
-    /// As ``result(_:)``, with all that is told.
+    /// As ``result(_:)``, with everything that the result has.
     package func historyResult(_ request: NSPersistentHistoryChangeRequest) throws -> NSPersistentHistoryResult {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self

@@ -197,5 +197,5 @@ package final class Twin: NSManagedObject {
     @Managed package var name: String?
 }
 
-/// As above, for a test of its own.
+/// As above, for a single test.
 package final class Lookalike: NSManagedObject {}

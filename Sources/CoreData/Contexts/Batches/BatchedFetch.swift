@@ -205,6 +205,8 @@ final class BatchedFetch {
             try fill(objects, in: context, for: firing)
             try context.prefetch(options.prefetches, of: objects)
         } catch {
+            // Objects that were to be refreshed go on showing what they had.
+            if options.refreshes { context.failedReads.note(error) }
             context.coordinator?.report(error, "reading a batch of \(layout.entity.name ?? "")")
         }
         return objects
@@ -253,8 +255,8 @@ final class BatchedFetch {
 
     /// Notes that a fault of an array has read a batch, and lets go of the values of one that was passed by.
     ///
-    /// That is the batch that was read longest ago, once enough others were read since. What other code holds keeps its
-    /// values, and so does what has changes.
+    /// That is the batch that was read longest ago, once enough others were read since. Objects that other code
+    /// holds keep their values, and so do those that have changes.
     ///
     /// - Complexity: O(size of a batch).
     func letGoOfOldBatches(since batch: Int, in context: NSManagedObjectContext) {

@@ -89,7 +89,7 @@ extension NSManagedObjectContext {
             fetch.letGoOfOldBatches(since: batch, in: self)
             if fetch.isRead { rowsInAdvance.forget(fetch) }
         }
-        // What was prefetched for former batches goes as well, if nothing holds it.
+        // Objects that were prefetched for former batches go as well, if nothing holds them.
         if hasRead { sweepIfGrown() }
     }
 

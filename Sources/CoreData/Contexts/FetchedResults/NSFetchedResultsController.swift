@@ -168,6 +168,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     /// The results in order; `nil` before ``performFetch()``.
     ///
+    /// Also `nil` after a reset of the context whose fetch has failed, until the next event, when it is made again.
+    ///
     /// O(n) after a change, else O(1).
     ///
     /// ```swift

@@ -80,7 +80,8 @@ final class ResultsTracker {
         if torn != nil {
             // The sort may have looked at values that changed before the sections were named: an object behind a relationship
             // went, or the context holds older values. Then the objects are sorted by what they show.
-            objects = source.sortedInMemory(objects)
+            let found = objects
+            objects = try context.failingWithReads { () throws in source.sortedInMemory(found) }
             (list, torn) = try sectioned(objects, source)
         }
         if let place = torn {
@@ -155,6 +156,7 @@ final class ResultsTracker {
         waiting = []
         // The objects may not be used any more.
         list = nil
+        isStale = false
         generation += 1
         guard delegate != nil else { return }
         catchingUp { try performFetch { _ in } }
@@ -185,7 +187,12 @@ final class ResultsTracker {
     }
 
     private func followEvent(_ event: ContextEvent) {
-        guard list != nil, let source else { return }
+        guard let source else { return }
+        guard list != nil else {
+            // The fetch after a reset has failed.
+            if isStale, delegate != nil { catchingUp { try performFetch { _ in } } }
+            return
+        }
         let objects = event.objects.filter(source.concerns)
         let unregistered = event.unregistered.filter(source.concerns)
         let isIndirect = source.isAffectedIndirectly(by: event)
@@ -251,7 +258,12 @@ final class ResultsTracker {
         client?.willChange()
         // The delegate may have fetched anew.
         guard generation == self.generation else { return }
-        client?.didChange(apply(delta, source))
+        let earlier = context.failedReads.beginBlock()
+        let changes = apply(delta, source)
+        let failure = context.failedReads.endBlock(earlier)
+        client?.didChange(changes)
+        // Objects were compared with one that could not be read: all are there, but maybe not in their order.
+        if let failure { throw failure }
     }
 
     private func delta(_ objects: [NSManagedObject], _ source: ResultSource) throws -> Delta {

@@ -69,7 +69,7 @@ struct ContextFetch {
     private func objects(of fetch: BatchedFetch, _ prefetches: [PrefetchStep]) throws -> [NSManagedObject] {
         let found = fetch.objects(in: context)
         if !prefetches.isEmpty {
-            // What has its values already reads no batch.
+            // An object that has its values already reads no batch.
             let realised = found.filter { !$0.flags.contains(.fault) }
             try context.prefetch(prefetches, of: realised, PrefetchReads(prepared))
             for object in found where object.key > 0 { object.flags.insert(.awaitsBatch) }

@@ -44,8 +44,9 @@ extension NSEntityDescription {
 
     /// Makes an object of the entity with a name and inserts it.
     ///
-    /// Stops the program if the context's model has no such entity, or if several modules have a class of the name that the
-    /// model gives and the program has used none of them, or more than one, without saying which one the entity means.
+    /// Stops the program if the context's model has no such entity. Also stops it if several modules have a class of
+    /// the name that the model gives, and the program has not said which one the entity means: it has used none of
+    /// them, or more than one.
     ///
     /// ```swift
     /// let venue = NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context)

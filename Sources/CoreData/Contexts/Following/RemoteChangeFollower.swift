@@ -171,7 +171,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
 
     /// Hands on what is new in a store's history, portion by portion.
     ///
-    /// What is missing in between, or behind the last one, was picked out: then anything may have changed.
+    /// Transactions that are missing in between, or behind the last one, were picked out: then anything may have
+    /// changed.
     private func followNews(
         of store: any HistoryStore,
         _ entry: OpenStore,

@@ -73,7 +73,7 @@ final class PinnedStores: Sendable {
 
     /// A store as it is seen from here: one that was added later is empty.
     func version(of store: OpenStore) -> OpenStore {
-        // What is read as it is may have been migrated since.
+        // A store that is read as it is may have been migrated since.
         if store.index < versions.count, let version = versions[store.index] { return version.latest }
         return OpenStore(store.base, readBy: NoRows())
     }

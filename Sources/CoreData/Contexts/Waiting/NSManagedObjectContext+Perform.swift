@@ -18,10 +18,10 @@ extension NSManagedObjectContext {
     /// As on Apple's platforms, the compiler does not check what the block captures: code from there captures what it
     /// was given, such as a completion or the payload of a notification. If that is not `Sendable`, then nothing else
     /// may use it at the same time. In code of an actor, such as the main actor, the compiler takes the block for a part
-    /// of the actor, though it runs on the queue of the context: write `{ @Sendable in … }` there, or use
+    /// of the actor, though it runs on the queue of the context. So write `{ @Sendable in … }` there, or use
     /// ``perform(schedule:_:)``, whose block is checked.
     ///
-    /// - Parameter block: What to run.
+    /// - Parameter block: The block to run.
     public func perform(_ block: @escaping () -> Void) { submit(as: .call, block) }
 
     /// As ``perform(_:)``, for blocks of the framework's own, which nobody expects to wait for anybody.
@@ -69,7 +69,7 @@ extension NSManagedObjectContext {
     /// nothing, then this throws the error of that read. A block that cannot throw leaves it to the block around it:
     /// see <doc:Concurrency>.
     ///
-    /// If a program has such a method of its own, as programs have that are older than Apple's, then calls choose that.
+    /// If a program declares such a method itself, as programs do that are older than Apple's, then calls choose that.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()

@@ -58,7 +58,7 @@ enum LossyMigration {
         )
     }
 
-    /// What an inferred mapping would drop of the objects of a store.
+    /// The rows and values of a store that an inferred mapping would drop.
     ///
     /// - Parameters:
     ///   - mapping: A mapping from the model of the store.

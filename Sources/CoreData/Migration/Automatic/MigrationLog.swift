@@ -9,7 +9,7 @@ struct MigrationLog {
     private let url: URL
     /// From which version to which, and how.
     private let way: String
-    /// What goes, and what else the author of the model may not expect.
+    /// The things that go, and others that the author of the model may not expect.
     private let remarks: [String]
     private let start = ContinuousClock.now
 
@@ -32,8 +32,8 @@ struct MigrationLog {
     ///   - url: The store.
     ///   - source: The version that it has.
     ///   - destination: The version that it shall have.
-    ///   - means: What says what becomes of values.
-    ///   - remarks: What goes, and what else the author of the model may not expect.
+    ///   - means: The mapping model, or whatever else says what becomes of values.
+    ///   - remarks: The things that go, and others that the author of the model may not expect.
     init(
         _ url: URL,
         from source: SourceModel,
@@ -56,7 +56,7 @@ struct MigrationLog {
 
     /// Reports that the migration is done.
     ///
-    /// - Parameter work: What was done, if that was counted.
+    /// - Parameter work: The work that was done, if it was counted.
     func end(_ work: String? = nil) {
         let time = ContinuousClock.now - start
         let details = ([work].compactMap(\.self) + remarks).joined(separator: "; ")

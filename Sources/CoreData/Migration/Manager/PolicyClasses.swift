@@ -37,7 +37,7 @@ enum PolicyClasses {
             )
         }
         if name.contains("."), !name.hasPrefix("."),
-            let found = NSClassFromString(name) as? NSEntityMigrationPolicy.Type
+            let found = FoundationClasses.named(name) as? NSEntityMigrationPolicy.Type
         {
             return found
         }

@@ -13,7 +13,7 @@ struct BundledVersions {
     }
 
     private let versions: [Version]
-    /// What was read, by position; `nil` for a version that cannot be read.
+    /// The models that were read, by position; `nil` for a version that cannot be read.
     private(set) var read: [Int: NSManagedObjectModel?] = [:]
 
     /// - Parameter locations: Folders and files of models. The versions of one that is named twice count once.

@@ -23,7 +23,7 @@ extension NSManagedObjectModel {
     /// Reads a model, and keeps the text that it was read from.
     ///
     /// - Returns: The model, and the XML as its file has it; `nil` for a compiled model.
-    /// - Throws: What ``init(reading:)`` throws.
+    /// - Throws: As ``init(reading:)``.
     package static func reading(_ url: URL) throws -> (model: NSManagedObjectModel, xml: String?) {
         let model = NSManagedObjectModel()
         let xml = try model.read(url)

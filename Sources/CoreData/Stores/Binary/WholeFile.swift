@@ -8,7 +8,7 @@ enum WholeFile {
     /// open keeps the old one.
     ///
     /// - Parameters:
-    ///   - data: What the file shall hold.
+    ///   - data: The contents of the file.
     ///   - url: Where it shall be.
     ///   - replaces: Whether it may take the place of another one.
     /// - Throws: A `CocoaError` of writing; `fileWriteFileExists` (516) if there is a file that may not be replaced.

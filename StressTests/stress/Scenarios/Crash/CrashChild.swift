@@ -35,7 +35,7 @@ enum CrashChild {
         let patience = ServerPatience(isNeeded: isDatabase)
         // Sessions that the server ends seldom come to a commit.
         if isDatabase { FaultPoints.cutCommits(seed) }
-        try patience.trying {
+        _ = try patience.trying {
             try coordinator.addPersistentStore(
                 type: isDatabase ? DatabasePlace.type : .sqlite,
                 configuration: nil,
