@@ -38,9 +38,10 @@ extension SaveTransaction {
     ) throws {
         let row = update.row
         try bind(row, entity, row.key, shape, statement)
-        try statement.bind(try version(after: update.baseVersion, entity, row.key), at: shape.versionParameter)
+        let base = update.baseVersion &- offset
+        try statement.bind(try version(after: base, entity, row.key), at: shape.versionParameter)
         try statement.bind(row.key, at: shape.keyParameter)
-        try statement.bind(update.baseVersion, at: shape.baseParameter)
+        try statement.bind(base, at: shape.baseParameter)
         try statement.run()
         if connection.changeCount == 0 {
             try reportVersion(entity, row.key, update.baseVersion)
@@ -112,7 +113,8 @@ extension SaveTransaction {
     ) throws {
         try bind(row, entity, key, shape, statement)
         try statement.bind(key, at: shape.keyParameter)
-        try statement.bind(try version(after: row.version, entity, key), at: shape.versionParameter)
+        let before = offset == 0 ? row.version : RowVersion.count(row.version)
+        try statement.bind(try version(after: before, entity, key), at: shape.versionParameter)
         try statement.run()
         if !shape.orderedColumns.isEmpty { noteUnplaced(row, entity, shape) }
     }

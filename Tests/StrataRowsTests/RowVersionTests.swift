@@ -14,17 +14,17 @@ struct RowVersionTests {
         let (one, other) = (RowVersion.next(after: base, mark: 3), RowVersion.next(after: base, mark: 4))
         expect(one > base && other > base && one != other)
         expect(RowVersion.next(after: one, mark: 1) > other)
-        expect(RowVersion.isOvertaken(base, by: one))
-        expect(!RowVersion.isOvertaken(one, by: base))
+        expect(RowVersion.isOvertaken(base, by: one, .marked))
+        expect(!RowVersion.isOvertaken(one, by: base, .marked))
         // Two histories, neither of which comes after the other.
-        expect(RowVersion.isOvertaken(one, by: other) && RowVersion.isOvertaken(other, by: one))
-        expect(!RowVersion.isOvertaken(one, by: one))
+        expect(RowVersion.isOvertaken(one, by: other, .marked) && RowVersion.isOvertaken(other, by: one, .marked))
+        expect(!RowVersion.isOvertaken(one, by: one, .marked))
     }
 
     @Test func `versions that are counted are overtaken by higher ones only`() {
-        expect(RowVersion.isOvertaken(1, by: 2))
-        expect(!RowVersion.isOvertaken(2, by: 1))
-        expect(!RowVersion.isOvertaken(-1, by: -1))
+        expect(RowVersion.isOvertaken(1, by: 2, .marked))
+        expect(!RowVersion.isOvertaken(2, by: 1, .marked))
+        expect(!RowVersion.isOvertaken(-1, by: -1, .marked))
     }
 
     @Test func `a mark is never nothing, and has the bits that there are for it`() {

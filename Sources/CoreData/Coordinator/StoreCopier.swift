@@ -56,6 +56,7 @@ struct StoreCopier {
         for key in target.store.metadata.keys { metadata[key] = nil }
         // The copy's keys, and its history if it has one, are its own.
         metadata[StoreMetadata.historyBaselineKey] = nil
+        metadata[StoreMetadata.restorationKey] = nil
         guard !metadata.isEmpty else { return }
         target.store.metadata = target.store.metadata.merging(metadata) { own, _ in own }
         try target.store.saveMetadata()

@@ -86,7 +86,7 @@ extension SQLiteEngine: HistoryStore {
         return try OperationTally.timingStore {
             try SQLiteBoundary.run(.reading, file.url) {
                 try file.pool.read(isSnapshot: true) { connection in
-                    try file.modelGuard.requireSame(connection)
+                    try file.modelGuard.requireSame(connection, isNewest: false)
                     return try body(HistoryQueries(file: file, history: history, connection: connection))
                 }
             }
