@@ -1,4 +1,5 @@
 import Foundation
+import StrataKeys
 import StrataRows
 import StrataSQL
 import StrataSQLite
@@ -99,8 +100,22 @@ extension SaveTransaction {
                 statement.reset()
                 try reportVersion(entity, key, row.version)
                 outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
+            } catch let error as SQLiteError where error.extendedCode == .constraintPrimaryKey && row.key > 0 {
+                statement.reset()
+                throw givenKey(row, entity)
             }
         }
+    }
+
+    /// The error for a new row whose key was reserved before a backup was put back, and given to another row after that.
+    private func givenKey(_ row: Row, _ entity: EntityMapping) -> CocoaError {
+        CocoaError.described(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(file.url.path) has a row with the key \(row.key) of a new object of entity \(entity.layout.name): the key was obtained before a backup was put back, and another object has got it since. Delete the new object, and insert one in its place."
+            ]
+        )
     }
 
     /// Writes one new row.
