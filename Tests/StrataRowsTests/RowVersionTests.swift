@@ -27,6 +27,20 @@ struct RowVersionTests {
         expect(!RowVersion.isOvertaken(-1, by: -1, .marked))
     }
 
+    @Test func `after a restoration all versions are higher than before, and show the same count`() {
+        let (before, after) = (RowVersion.offset(1) + 9, RowVersion.offset(2) + 3)
+        expectEqual(RowVersion.offset(0), 0)
+        expect(before > 1 << 51 && after > before)
+        expect(RowVersion.isOvertaken(before, by: after, .offset) && !RowVersion.isOvertaken(after, by: before, .offset))
+        // Within one epoch only the count matters.
+        expect(!RowVersion.isOvertaken(before, by: before - 1, .offset))
+        expectEqual([9, before, after].map { RowVersion.shown($0, .offset) }, [9, 9, 3])
+        expectEqual(RowVersion.shown(before, .marked), before)
+        expectEqual(RowVersion.next(after: 0, offset: RowVersion.offset(2)), RowVersion.offset(2) + 1)
+        expectEqual(RowVersion.next(after: before, offset: RowVersion.offset(2)), RowVersion.offset(2) + 10)
+        expectEqual(RowVersion.next(after: 7, offset: 0), 8)
+    }
+
     @Test func `a mark is never nothing, and has the bits that there are for it`() {
         expectEqual(RowVersion.mark(0), 1)
         expectEqual(RowVersion.mark(.max), 1 << 28 - 1)
