@@ -65,7 +65,8 @@ final class RowQueries: Sendable {
         try statement.bind(key, at: 1)
         guard try statement.step() else { return nil }
         let offset = connection.note.versionOffset
-        return try shape.row(statement, stamp: stamp, offset: offset, self) ?? rowOfHierarchy(key, entity, connection, stamp)
+        return try shape.row(statement, stamp: stamp, offset: offset, self)
+            ?? rowOfHierarchy(key, entity, connection, stamp)
     }
 
     /// One row of which only the hierarchy is known.
@@ -80,7 +81,9 @@ final class RowQueries: Sendable {
         try statement.bind(key, at: 1)
         guard try statement.step() else { return nil }
         let offset = connection.note.versionOffset
-        guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else { throw unknownEntity(statement, shape) }
+        guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else {
+            throw unknownEntity(statement, shape)
+        }
         return row
     }
 
@@ -137,7 +140,9 @@ final class RowQueries: Sendable {
             let key = statement[RowShape.keyPosition].int64
             while next < keys.count, keys[next] < key { next += 1 }
             guard next < keys.count, keys[next] == key else { continue }
-            guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else { throw unknownEntity(statement, shape) }
+            guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else {
+                throw unknownEntity(statement, shape)
+            }
             rows.append(row)
         }
         return rows

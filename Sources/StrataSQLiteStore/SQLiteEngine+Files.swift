@@ -152,7 +152,7 @@ extension SQLiteEngine {
             defer { copy.close() }
             try copy.copyAll(from: reader)
         }
-        // Nobody else has the file, so it needs no log.
+        // No other program has the file, so it needs no log.
         try markRestoration(working, SQLiteOptions(url: working, pragmas: ["journal_mode": "DELETE"]))
         try withFile(working, access: .readOnly) { marked in
             try marked.pool.read { try overwrite(destination, options, withContentsOf: $0, files) }
@@ -178,7 +178,7 @@ extension SQLiteEngine {
         }
     }
 
-    /// Gives a store that nobody has open a mark that no other has had, before its contents take the place of others.
+    /// Gives a store that is not open a mark that no other has had, before its contents take the place of others.
     ///
     /// - Parameters:
     ///   - url: The store.

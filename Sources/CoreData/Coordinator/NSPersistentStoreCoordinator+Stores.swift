@@ -360,7 +360,7 @@ extension NSPersistentStoreCoordinator {
 
     /// Copies one store's file over another's, as it is, with its external files.
     ///
-    /// A SQLite store that is replaced may be open, here and elsewhere: everybody sees all of the old one or all of the new one. If
+    /// A SQLite store that is replaced may be open, here and elsewhere: each program sees all of the old one or all of the new one. If
     /// the new one is another state of the same store, with the same UUID, then faults read it from then on, and a save of what was
     /// read before is a conflict, as if others had changed every object. If it has another UUID, then those who have it open get
     /// `persistentStoreOperation` (134070) from then on. Takes the space of the store twice for a moment.
@@ -376,8 +376,8 @@ extension NSPersistentStoreCoordinator {
     ///   - sourceURL: What is copied.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) for a destination that is open here as anything else, or read-only, `persistentStoreInvalidType`
-    ///   (134000) for a type of which stores cannot be replaced; and errors of either file.
+    /// - Throws: `persistentStoreOperation` (134070) for a destination that is open here as anything else, or read-only;
+    ///   `persistentStoreInvalidType` (134000) for a type of which stores cannot be replaced; and errors of either file.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,

@@ -198,7 +198,7 @@ struct RestorationTests {
         try expectEqual(connection.strings("SELECT Z_OPT FROM ZCITY ORDER BY ZNAME"), ["1", "2", "1"])
     }
 
-    @Test func `a program that opens the store afterwards is not affected, and a metadata save keeps the mark`() throws {
+    @Test func `a program that opens the store afterwards is not affected, and saved metadata keep the mark`() throws {
         try restore()
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = try stack.secondCoordinator()
