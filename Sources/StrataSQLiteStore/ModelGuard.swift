@@ -66,6 +66,16 @@ final class ModelGuard: Sendable {
         }
     }
 
+    /// Goes on from another store, whose rows are copied into this one with their versions.
+    ///
+    /// - Parameter count: How many restorations the other one has met.
+    func goOn(at count: Int64) {
+        state.withLock { state in
+            state.numbers[state.mark] = count
+            restorations.store(count, ordering: .releasing)
+        }
+    }
+
     /// How many restorations were met since the store was opened.
     var restorationCount: Int64 { restorations.load(ordering: .acquiring) }
 

@@ -198,6 +198,14 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         return (true, failure)
     }
 
+    /// Counts versions on from another store, whose rows are copied into this one: contexts go on with what they have read there.
+    ///
+    /// Called before the first write.
+    package func goOn(from other: SQLiteEngine) throws {
+        let count = try other.openFile().modelGuard.restorationCount
+        if count > 0 { try openFile().modelGuard.goOn(at: count) }
+    }
+
     // MARK: - Metadata
 
     /// The UUID and the property list, as they are in the file, or will be after the next save.

@@ -123,6 +123,8 @@ struct StoreCopier {
             }
         }
         changes.keptKeys = lastKeys
+        // Once all is read, which may have brought a restoration to light.
+        if let old = source.rows as? SQLiteEngine, let new = target.rows as? SQLiteEngine { try new.goOn(from: old) }
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
             throw CocoaError.described(

@@ -237,6 +237,28 @@ struct RestorationTests {
         }
     }
 
+    @Test func `objects of a store that was set back go on after its migration to another file`() throws {
+        let context = stack.context()
+        let url = stack.folder.appendingPathComponent("new.sqlite")
+        try context.performAndWait {
+            context.retainsRegisteredObjects = true
+            try restore()
+            try expectEqual(context.city().population, 2)
+        }
+        let store = try require(stack.coordinator.persistentStores.first)
+        try stack.coordinator.migratePersistentStore(store, to: url, type: .sqlite)
+        try context.performAndWait {
+            let city = try context.city()
+            for population in [20, 21] as [Int64] {
+                city.population = population
+                try context.save()
+            }
+        }
+        let connection = try Connection(path: url.path, access: .readOnly)
+        defer { connection.close() }
+        try expectEqual(connection.strings("SELECT Z_OPT FROM ZCITY ORDER BY ZNAME"), ["4", "1"])
+    }
+
     @Test func `a coordinator puts a backup back into a store that it has open itself`() throws {
         let context = stack.context()
         try context.performAndWait {
