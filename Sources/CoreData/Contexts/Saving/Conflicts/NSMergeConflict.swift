@@ -67,8 +67,8 @@ public final class NSMergeConflict: NSObject {
     /// Versions count saves to a store; what the parent has not saved counts as one version more.
     init(inTree source: NSManagedObject, base: Row, newer: Row?) {
         sourceObject = source
-        oldVersionNumber = Self.number(base.version, source)
-        newVersionNumber = newer.map { Self.number(max($0.version, base.version &+ 1), source) } ?? 0
+        oldVersionNumber = NSMergeConflict.number(base.version, source)
+        newVersionNumber = newer.map { NSMergeConflict.number(max($0.version, base.version &+ 1), source) } ?? 0
         objectSnapshot = source.snapshot(of: base)
         newerRow = newer
         baseRow = base
@@ -85,8 +85,8 @@ public final class NSMergeConflict: NSObject {
     ///   - cached: What the row cache had before.
     init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
         sourceObject = source
-        oldVersionNumber = Self.number(base?.version ?? cached?.version ?? 0, source)
-        newVersionNumber = Self.number(newer?.version ?? 0, source)
+        oldVersionNumber = NSMergeConflict.number(base?.version ?? cached?.version ?? 0, source)
+        newVersionNumber = NSMergeConflict.number(newer?.version ?? 0, source)
         objectSnapshot = base.map { source.snapshot(of: $0) }
         newerRow = newer
         baseRow = base
