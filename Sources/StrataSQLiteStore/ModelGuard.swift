@@ -13,7 +13,7 @@ import Synchronization
 /// that is new here raises the versions of all rows that are read from then on, see ``RowVersion``. So a save of anything
 /// that was read before is a conflict.
 ///
-/// SQLite tells which statements it had to prepare anew because the tables have changed, as a migration and a restoration
+/// SQLite shows which statements it had to prepare anew because the tables have changed, as a migration and a restoration
 /// always do. So a read costs nothing unless something has changed. A connection keeps the offset for what it sees
 /// (``ContentsNote``), as another one may still be reading what was there before. Any thread may use it.
 final class ModelGuard: Sendable {

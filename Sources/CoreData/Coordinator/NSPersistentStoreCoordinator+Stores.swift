@@ -465,7 +465,7 @@ extension NSPersistentStoreCoordinator {
         asAnotherStateOf source: URL,
         _ type: NSPersistentStore.StoreType
     ) throws -> Bool {
-        // Only then a save tells what was read before from what is there now.
+        // Only such an engine can distinguish what was read before from what is there now.
         guard let open = openStore(at: destination), open.rows.versionForm == .offset, open.store.type == type.rawValue
         else { return false }
         let metadata = try Self.metadataForPersistentStore(type: type, at: source)

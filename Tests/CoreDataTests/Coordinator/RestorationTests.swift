@@ -55,7 +55,7 @@ struct RestorationTests {
     // MARK: - Lost updates
 
     @Test(arguments: Policy.allCases)
-    func `a change upon a version that has come again is a conflict`(_ policy: Policy) throws {
+    func `a change of a row whose version has come again is a conflict`(_ policy: Policy) throws {
         let context = stack.context(policy)
         try context.performAndWait {
             let city = try context.get(bonn, City.self)
@@ -79,7 +79,7 @@ struct RestorationTests {
     }
 
     @Test(arguments: Policy.allCases)
-    func `a deletion upon a version that has come again is a conflict`(_ policy: Policy) throws {
+    func `a deletion of a row whose version has come again is a conflict`(_ policy: Policy) throws {
         let context = stack.context(policy)
         try context.performAndWait {
             let venue = try context.get(bar, Venue.self)
@@ -94,7 +94,7 @@ struct RestorationTests {
     }
 
     @Test(arguments: Policy.allCases)
-    func `a relationship that is set upon a version that has come again is a conflict`(_ policy: Policy) throws {
+    func `a relationship that is set in a row whose version has come again is a conflict`(_ policy: Policy) throws {
         let context = stack.context(policy)
         try context.performAndWait {
             let venue = try context.get(bar, Venue.self)
@@ -140,7 +140,7 @@ struct RestorationTests {
         try expectEqual(stack.all(City.self) { "\($0.name) \($0.population)" }, ["Bonn 2", "Ulm 1", "Xanten 0"])
     }
 
-    @Test func `work that is tried again is done upon what was put back`() throws {
+    @Test func `work that is tried again begins with what was put back`() throws {
         let context = stack.context()
         var attempts = 0
         try context.performAndWait(retrying: 3) {
