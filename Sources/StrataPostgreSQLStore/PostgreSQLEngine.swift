@@ -187,6 +187,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     package var keepsVersions: Bool { true }
 
+    package var versionForm: RowVersion.Form { .marked }
+
     package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? {
         let database = try openDatabase()
         return try database.versions.hold(

@@ -45,6 +45,8 @@ package final class Connection: @unchecked Sendable {
     var upkeep = LogUpkeep()
     /// Which trace handler of the pool is installed.
     var traceGeneration = 0
+    /// What the user of the pool has found out about the contents.
+    package var note = ContentsNote()
 
     /// Whether the schema may be another one than when somebody last asked.
     private var hasSchemaNews = true
@@ -310,6 +312,18 @@ package final class Connection: @unchecked Sendable {
     private static func escapedForURI(_ path: String) -> String {
         path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed.subtracting(["%", "?", "#"])) ?? path
     }
+}
+
+/// What the user of a pool has found out about the contents of the database, as one connection sees it.
+///
+/// It means nothing to the pool, which keeps it with the connection.
+package struct ContentsNote {
+    /// The version of the schema with which the contents were looked at; -1 for none.
+    package var schemaVersion: Int64 = -1
+    /// How many other contents were known then.
+    package var generation: Int64 = 0
+    /// What is added to the versions of rows.
+    package var versionOffset: Int64 = 0
 }
 
 /// The size of the write-ahead log, as SQLite reports it after each commit.

@@ -5,19 +5,39 @@ import StrataSQL
 import StrataSQLite
 import Synchronization
 
-/// Notices that somebody else has migrated a file that is open: its rows do not mean any more what the model says.
+/// Notices that others have migrated a file that is open, or have replaced its contents as a whole.
 ///
-/// SQLite tells which statements it had to prepare anew because the tables have changed, as a migration always does. So a read costs
-/// nothing unless something has changed. Any thread may use it.
+/// The rows of a migrated file do not mean any more what the model says, and those of another store are other objects: then
+/// the file is refused. If an older state of the same store was put back, its rows may have versions once more that other
+/// contents had. Such a *restoration* leaves a mark in the metadata, in the transaction that replaces the contents. Each mark
+/// that is new here raises the versions of all rows that are read from then on, see ``RowVersion``. So a save of anything
+/// that was read before is a conflict.
+///
+/// SQLite shows which statements it had to prepare anew because the tables have changed, as a migration and a restoration
+/// always do. So a read costs nothing unless something has changed. A connection keeps the offset for what it sees
+/// (``ContentsNote``), as another one may still be reading what was there before. Any thread may use it.
 final class ModelGuard: Sendable {
     private let url: URL
     /// The version hashes that the file was opened with.
     private let hashes: [String: Data]
-    /// The version of the schema that was last seen with these hashes; -1 for none.
-    private let verified = Atomic<Int64>(-1)
+    /// The UUID that the store was opened with.
+    private let uuid: String
     private let isOutdated = Atomic(false)
-    /// What the metadata was when it was last looked at.
-    private let metadata: Mutex<StoreMetadata>
+    /// How many restorations were met.
+    private let restorations = Atomic<Int64>(0)
+    private let state: Mutex<State>
+
+    private struct State {
+        /// The metadata for which the file was refused.
+        var refused: StoreMetadata?
+        /// The newest mark; empty for none.
+        var mark: String
+        /// How many restorations were met up to each mark.
+        var numbers: [String: Int64]
+    }
+
+    /// The UUIDs that this process has given to stores.
+    private static let ownUUIDs = Mutex<Set<String>>([])
 
     /// What the metadata is read from, without a look at all tables of the file.
     static let columns = SQLCatalog(["Z_METADATA": ["Z_UUID", "Z_PLIST"]])
@@ -25,54 +45,124 @@ final class ModelGuard: Sendable {
     init(_ url: URL, _ metadata: StoreMetadata) {
         self.url = url
         hashes = metadata.versionHashes
-        self.metadata = Mutex(metadata)
+        uuid = metadata.uuid
+        let mark = metadata.restoration ?? ""
+        state = Mutex(State(mark: mark, numbers: [mark: 0]))
     }
 
-    /// Refuses to use the file once it was found migrated.
+    /// Notes that this process gives a store another UUID: that makes it no other store.
+    static func noteOwnUUID(_ uuid: String) { ownUUIDs.withLock { _ = $0.insert(uuid) } }
+
+    /// Goes on from what another guard knows, whose file was the same store.
     ///
-    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100).
+    /// Called before anything is read.
+    func goOn(from other: ModelGuard) {
+        let (mark, numbers, count) = other.state.withLock {
+            ($0.mark, $0.numbers, other.restorations.load(ordering: .relaxed))
+        }
+        state.withLock { state in
+            (state.mark, state.numbers) = (mark, numbers)
+            restorations.store(count, ordering: .releasing)
+        }
+    }
+
+    /// Goes on from another store, whose rows are copied into this one with their versions.
+    ///
+    /// - Parameter count: How many restorations the other one has met.
+    func goOn(at count: Int64) {
+        state.withLock { state in
+            state.numbers[state.mark] = count
+            restorations.store(count, ordering: .releasing)
+        }
+    }
+
+    /// How many restorations were met since the store was opened.
+    var restorationCount: Int64 { restorations.load(ordering: .acquiring) }
+
+    /// The mark of the last restoration that was met; `nil` for none.
+    var restoration: String? {
+        let mark = state.withLock { $0.mark }
+        return mark.isEmpty ? nil : mark
+    }
+
+    /// Refuses to use the file once it was found migrated, or to be another store.
+    ///
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100); `persistentStoreOperation` (134070) for another store.
     @inline(__always)
     func requireKnown() throws {
         if isOutdated.load(ordering: .relaxed) { throw error }
     }
 
-    /// Refuses what was just read if the file was migrated before.
+    /// Looks at whether what was just read is what the connection takes it for.
     ///
     /// Called while the transaction of the read is open, or right behind it.
     ///
+    /// - Returns: Whether the rows have the right versions; otherwise they have to be read again.
     /// - Throws: As ``requireKnown()``; errors of SQLite.
     @inline(__always)
-    func check(_ connection: Connection) throws {
-        if connection.takeSchemaNews() { try look(connection) }
+    func isCurrent(_ connection: Connection) throws -> Bool {
+        let hasNews = connection.takeSchemaNews()
+        guard hasNews || connection.note.generation != restorationCount else { return true }
+        let offset = connection.note.versionOffset
+        try look(connection, isNewest: false)
+        return connection.note.versionOffset == offset
     }
 
-    /// Refuses a write to a file that was migrated; called with the write lock.
+    /// Refuses to go on with a file that was migrated, or is another store; called inside of a transaction, before anything
+    /// is read or written.
     ///
+    /// - Parameters:
+    ///   - connection: What reads or writes.
+    ///   - isNewest: Whether it has the write lock, so that it sees the newest contents.
     /// - Throws: As ``requireKnown()``; errors of SQLite.
-    func requireSame(_ connection: Connection) throws {
+    func requireSame(_ connection: Connection, isNewest: Bool = true) throws {
         try requireKnown()
         let version = try connection.firstInt64("PRAGMA schema_version") ?? 0
-        guard version != verified.load(ordering: .relaxed) else { return }
-        try look(connection)
-        verified.store(version, ordering: .relaxed)
+        guard version != connection.note.schemaVersion || connection.note.generation != restorationCount else { return }
+        try look(connection, isNewest: isNewest)
+        connection.note.schemaVersion = version
     }
 
-    private func look(_ connection: Connection) throws {
+    private func look(_ connection: Connection, isNewest: Bool) throws {
         let found: StoreMetadata?
         do {
             found = try StoreMetadata(connection, Self.columns, url)
         } catch let error as SQLiteError where error.code == .error {
-            // No such table: a file that was emptied or replaced by others is not this type's affair.
+            // No such table: a file that was emptied by others is not this type's affair.
             return
         }
-        guard let found, found.versionHashes != hashes else { return }
-        metadata.withLock { $0 = found }
-        isOutdated.store(true, ordering: .relaxed)
-        throw error
+        guard let found else { return }
+        let isSameStore = found.uuid == uuid || Self.ownUUIDs.withLock { $0.contains(found.uuid) }
+        guard found.versionHashes == hashes, isSameStore else {
+            state.withLock { $0.refused = found }
+            isOutdated.store(true, ordering: .relaxed)
+            throw error
+        }
+        let met = numbers(of: found.restoration ?? "", isNewest: isNewest)
+        connection.note.generation = met.inAll
+        connection.note.versionOffset = RowVersion.offset(met.before)
+    }
+
+    /// How many restorations were met up to a mark, and in all.
+    ///
+    /// A mark that is met for the first time is taken for the newest. Of two that are met at once, the wrong one may be. Then the
+    /// next writer puts that right.
+    private func numbers(of mark: String, isNewest: Bool) -> (before: Int64, inAll: Int64) {
+        state.withLock { state -> (before: Int64, inAll: Int64) in
+            let count = restorations.load(ordering: .relaxed)
+            let known = state.numbers[mark]
+            if let known, mark == state.mark || !isNewest { return (known, count) }
+            state.mark = mark
+            state.numbers[mark] = count + 1
+            restorations.store(count + 1, ordering: .releasing)
+            return (count + 1, count + 1)
+        }
     }
 
     private var error: CocoaError {
-        let found = metadata.withLock { $0 }
+        guard let found = state.withLock({ $0.refused }), found.versionHashes != hashes else {
+            return SQLiteBoundary.replaced(url)
+        }
         let names = Set(hashes.keys).union(found.versionHashes.keys).filter { hashes[$0] != found.versionHashes[$0] }
         return CocoaError.described(
             .persistentStoreIncompatibleVersionHash,

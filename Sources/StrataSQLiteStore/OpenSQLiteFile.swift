@@ -19,7 +19,7 @@ package final class OpenSQLiteFile: Sendable {
     let schemaWithoutHistory = Atomic<Int64>(-1)
     /// Whether the file has a place for a copy of its model, and none there.
     private let lacksModelCache = Atomic(false)
-    /// Notices that others have migrated the file.
+    /// Notices that others have migrated the file, or replaced its contents.
     let modelGuard: ModelGuard
     /// The external files that only older versions name.
     let retired: RetiredFiles

@@ -27,9 +27,17 @@ struct RowStatement: ~Copyable {
     private let shape: RowShape
     private let queries: RowQueries
     private let stamp = CoarseClock.now
+    private let offset: Int64
     private let skipped: KeySet?
 
-    fileprivate init(_ statement: consuming Statement, _ shape: RowShape, _ queries: RowQueries, skipped: KeySet?) {
+    fileprivate init(
+        _ statement: consuming Statement,
+        _ shape: RowShape,
+        _ queries: RowQueries,
+        offset: Int64,
+        skipped: KeySet?
+    ) {
+        self.offset = offset
         self.skipped = skipped
         self.statement = statement
         self.shape = shape
@@ -42,7 +50,7 @@ struct RowStatement: ~Copyable {
         repeat {
             guard try statement.step() else { return nil }
         } while skipped?.contains(statement[RowShape.keyPosition].int64) ?? false
-        guard let row = try shape.row(statement, stamp: stamp, queries) else {
+        guard let row = try shape.row(statement, stamp: stamp, offset: offset, queries) else {
             throw queries.unknownEntity(statement, shape)
         }
         return row
@@ -80,7 +88,13 @@ extension RowQueries {
         )
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
-        return RowStatement(statement, shape, self, skipped: plan.skipped?.keys)
+        return RowStatement(
+            statement,
+            shape,
+            self,
+            offset: connection.note.versionOffset,
+            skipped: plan.skipped?.keys
+        )
     }
 
     /// The references of the rows that a fetch asks for.

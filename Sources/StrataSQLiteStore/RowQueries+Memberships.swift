@@ -28,6 +28,7 @@ extension RowQueries {
         guard let sql = Self.membershipsStatement(entity.toMany[relationship.index], shape) else { return result }
         let statement = try connection.statement(sql)
         try statement.bind(ValueList(owners.map { .integer($0.key) }), at: 1)
+        let offset = connection.note.versionOffset
         var seen = KeyMap<Bool>(minimumCapacity: owners.count)
         var others: [Int64] = []
         while try statement.step() {
@@ -37,7 +38,7 @@ extension RowQueries {
             // A member of several owners comes with each of them.
             guard seen[key] == nil else { continue }
             seen.set(true, for: key)
-            if let row = try shape.row(statement, stamp: stamp, self) {
+            if let row = try shape.row(statement, stamp: stamp, offset: offset, self) {
                 result.rows.append(row)
             } else {
                 others.append(key)

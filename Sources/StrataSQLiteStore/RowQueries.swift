@@ -64,7 +64,9 @@ final class RowQueries: Sendable {
         let statement = try connection.statement(shape.selectByKey)
         try statement.bind(key, at: 1)
         guard try statement.step() else { return nil }
-        return try shape.row(statement, stamp: stamp, self) ?? rowOfHierarchy(key, entity, connection, stamp)
+        let offset = connection.note.versionOffset
+        return try shape.row(statement, stamp: stamp, offset: offset, self)
+            ?? rowOfHierarchy(key, entity, connection, stamp)
     }
 
     /// One row of which only the hierarchy is known.
@@ -78,7 +80,10 @@ final class RowQueries: Sendable {
         let statement = try connection.statement(shape.selectByKey)
         try statement.bind(key, at: 1)
         guard try statement.step() else { return nil }
-        guard let row = try shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
+        let offset = connection.note.versionOffset
+        guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else {
+            throw unknownEntity(statement, shape)
+        }
         return row
     }
 
@@ -99,10 +104,11 @@ final class RowQueries: Sendable {
         let shape = shape(entity)
         let statement = try connection.statement(shape.selectByKeys)
         try statement.bind(ValueList(keys.map { .integer($0) }), at: 1)
+        let offset = connection.note.versionOffset
         // Rows of entities that the shape does not cover are read one by one, once this statement is done.
         var others: [Int64] = []
         while try statement.step() {
-            if let row = try shape.row(statement, stamp: stamp, self) {
+            if let row = try shape.row(statement, stamp: stamp, offset: offset, self) {
                 rows.append(row)
             } else {
                 others.append(statement[RowShape.keyPosition].int64)
@@ -127,13 +133,16 @@ final class RowQueries: Sendable {
         let statement = try connection.statement(shape.selectRange)
         try statement.bind(range.lowerBound, at: 1)
         try statement.bind(range.upperBound, at: 2)
+        let offset = connection.note.versionOffset
         var next = 0
         while try statement.step() {
             // Both run upwards: the table is swept in the order of its keys.
             let key = statement[RowShape.keyPosition].int64
             while next < keys.count, keys[next] < key { next += 1 }
             guard next < keys.count, keys[next] == key else { continue }
-            guard let row = try shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
+            guard let row = try shape.row(statement, stamp: stamp, offset: offset, self) else {
+                throw unknownEntity(statement, shape)
+            }
             rows.append(row)
         }
         return rows

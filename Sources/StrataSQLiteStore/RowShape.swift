@@ -116,18 +116,24 @@ final class RowShape: Sendable {
     /// - Parameters:
     ///   - statement: A statement that selects `columns` first.
     ///   - stamp: The time of reading.
+    ///   - offset: What is added to the version, see ``RowVersion``.
     ///   - queries: What a row may need besides its columns.
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
     /// - Throws: Why the file of a value cannot be read.
     @inline(__always)
-    func row(_ statement: borrowing Statement, stamp: UInt32, _ queries: RowQueries) throws -> Row? {
+    func row(
+        _ statement: borrowing Statement,
+        stamp: UInt32,
+        offset: Int64,
+        _ queries: RowQueries
+    ) throws -> Row? {
         let number = statement.int64(Self.entityPosition) &- firstNumber
         guard number >= 0, number < layouts.count else { return nil }
         let entity = layouts[Int(number)]
         let row = Row(
             shape: entity.shape,
             key: statement.int64(Self.keyPosition),
-            version: statement.int64(Self.versionPosition),
+            version: statement.int64(Self.versionPosition) &+ offset,
             stamp: stamp
         )
         let target = row.unsafe

@@ -43,7 +43,7 @@ final class SQLiteCursor: RowCursor {
             pool throws(SQLiteError) in try pool.pinSnapshot()
         }
         let lease = try snapshot.reader(cancellation: cancellation)
-        try file.modelGuard.requireSame(lease.connection)
+        try file.modelGuard.requireSame(lease.connection, isNewest: false)
         let statement = try file.queries.rowStatement(plan, entity, lease.connection)
         return SQLiteCursor(statement, lease, files, file, plan, cancellation)
     }

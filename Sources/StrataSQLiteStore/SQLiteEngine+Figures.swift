@@ -19,7 +19,7 @@ extension SQLiteEngine {
         try SQLiteBoundary.run(.reading, file.url) {
             try file.pool.requireFilesInPlace()
             try file.pool.read(timeout: timeout) { connection in
-                try file.modelGuard.requireSame(connection)
+                try file.modelGuard.requireSame(connection, isNewest: false)
                 let uuid = try connection.strings("SELECT Z_UUID FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1").first
                 guard uuid == file.metadata.uuid || uuid == metadata.uuid else { throw SQLiteBoundary.replaced(file.url) }
             }
@@ -62,7 +62,7 @@ extension SQLiteEngine {
         return try SQLiteBoundary.run(.reading, file.url) {
             let sql = try file.queries.text(plan, entity, answer)
             return try file.pool.read { connection in
-                try file.modelGuard.requireSame(connection)
+                try file.modelGuard.requireSame(connection, isNewest: false)
                 return ExplainedStatement(sql: sql, sqliteSteps: try connection.queryPlan(sql))
             }
         }

@@ -20,7 +20,10 @@ extension SQLiteEngine {
             try withFile(url, access: .readWrite) { database in
                 try database.pool.write { connection in
                     var stored = try self.metadata(connection, url)
-                    if let uuid = metadata?[NSStoreUUIDKey] as? String, !uuid.isEmpty { stored.uuid = uuid }
+                    if let uuid = metadata?[NSStoreUUIDKey] as? String, !uuid.isEmpty {
+                        stored.uuid = uuid
+                        ModelGuard.noteOwnUUID(uuid)
+                    }
                     stored.values = StoreMetadata.replacing(stored.values, with: metadata ?? [:])
                     stored.values[NSStoreUUIDKey] = nil
                     try stored.write(connection)
@@ -89,7 +92,9 @@ extension SQLiteEngine {
 
     /// Copies a store over another, or to where there is none, with its external files.
     ///
-    /// The destination is written under its locks: others that have it open see all of the new store or all of the old one.
+    /// The destination is written under its locks: others that have it open see all of the new store or all of the old one, and
+    /// find a mark by which they notice that (``ModelGuard``). The mark comes with the contents, in one transaction, so what
+    /// takes the place of a file is copied beside it first, and marked there.
     package static func replace(
         at destination: URL,
         _ destinationOptions: SQLiteOptions,
@@ -133,19 +138,60 @@ extension SQLiteEngine {
         _ files: BroughtFiles
     ) throws {
         removeUnlessDatabase(destination)
+        guard FileManager.default.fileExists(atPath: destination.path) else {
+            return try source.pool.read { try overwrite(destination, options, withContentsOf: $0, files) }
+        }
+        let working = WorkingFile.url(beside: destination)
+        WorkingFile.removeLeftovers(beside: destination)
+        defer { removeFiles(of: working) }
+        try source.pool.read { reader in
+            let pages = try reader.firstInt64("PRAGMA page_count") ?? 0
+            let size = try reader.firstInt64("PRAGMA page_size") ?? 0
+            try DiskSpace.require(pages * size, in: working.deletingLastPathComponent().path)
+            let copy = try Connection(path: working.path, access: .readWriteCreate)
+            defer { copy.close() }
+            try copy.copyAll(from: reader)
+        }
+        // No other program has the file, so it needs no log.
+        try markRestoration(working, SQLiteOptions(url: working, pragmas: ["journal_mode": "DELETE"]))
+        try withFile(working, access: .readOnly) { marked in
+            try marked.pool.read { try overwrite(destination, options, withContentsOf: $0, files) }
+        }
+    }
+
+    private static func overwrite(
+        _ destination: URL,
+        _ options: SQLiteOptions,
+        withContentsOf reader: Connection,
+        _ files: BroughtFiles
+    ) throws {
         try withFile(destination, options, access: .readWriteCreate) { target in
-            try source.pool.read { reader in
-                var prepared = Result<Void, any Error>.success(())
-                // Whether it was copied is what `prepared` says, with the reason.
-                _ = try target.pool.writeWithoutTransaction { writer in
-                    try writer.copyAll(from: reader) {
-                        prepared = Result { try files.prepare() }
-                        return (try? prepared.get()) != nil
-                    }
+            var prepared = Result<Void, any Error>.success(())
+            // Whether it was copied is what `prepared` says, with the reason.
+            _ = try target.pool.writeWithoutTransaction { writer in
+                try writer.copyAll(from: reader) {
+                    prepared = Result { try files.prepare() }
+                    return (try? prepared.get()) != nil
                 }
-                try prepared.get()
             }
+            try prepared.get()
             target.pool.emptyLogIfNobodyReads()
+        }
+    }
+
+    /// Gives a store that is not open a mark that no other has had, before its contents take the place of others.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - options: What it is opened with; `nil` for the usual ones.
+    /// - Throws: Errors of the file.
+    static func markRestoration(_ url: URL, _ options: SQLiteOptions? = nil) throws {
+        try withFile(url, options, access: .readWrite) { database in
+            try database.pool.write { connection in
+                var stored = try metadata(connection, url)
+                stored.restoration = UUID().uuidString
+                try stored.write(connection)
+            }
         }
     }
 

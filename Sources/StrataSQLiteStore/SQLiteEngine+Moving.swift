@@ -49,6 +49,7 @@ extension SQLiteEngine {
         by working: URL,
         ifUnchanged watch: FileWatch
     ) throws -> Bool {
+        try SQLiteBoundary.run(.replacing, url) { try markRestoration(working) }
         let old = ExternalFolder(of: url)
         let former = old.names
         let new = ExternalFolder(of: working)

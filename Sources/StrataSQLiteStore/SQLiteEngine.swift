@@ -188,12 +188,22 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
             try? new.pool.close()
             return (false, nil)
         }
+        // Contexts go on with the versions that they have read.
+        new.modelGuard.goOn(from: old.modelGuard)
         file.withLock { $0 = new }
         location.withLock { $0 = url }
         var failure: (any Error)?
         do { try watchAgain() } catch { failure = error }
         try? old.pool.close()
         return (true, failure)
+    }
+
+    /// Counts versions on from another store, whose rows are copied into this one: contexts go on with what they have read there.
+    ///
+    /// Called before the first write.
+    package func goOn(from other: SQLiteEngine) throws {
+        let count = try other.openFile().modelGuard.restorationCount
+        if count > 0 { try openFile().modelGuard.goOn(at: count) }
     }
 
     // MARK: - Metadata
@@ -207,6 +217,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     /// Sets the metadata, which the next save writes.
     package func setMetadata(_ values: [String: Any], uuid: String) {
         let new = StoreMetadata(dictionary: values, uuid: uuid)
+        ModelGuard.noteOwnUUID(uuid)
         metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
     }
 
@@ -231,13 +242,16 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     ///
     /// - Returns: Whether it did; then it has to be noted if the transaction fails.
     private func writeMetadata(_ connection: Connection) throws -> Bool {
-        try openFile().writeMissingModelCache(connection)
+        let file = try openFile()
+        try file.writeMissingModelCache(connection)
         let new = metadataState.withLock { state -> StoreMetadata? in
             guard state.isNew else { return nil }
             state.isNew = false
             return state.current
         }
-        guard let new else { return false }
+        guard var new else { return false }
+        // It may be another one than when the metadata was read.
+        new.restoration = file.modelGuard.restoration
         do {
             try new.write(connection)
         } catch {
@@ -265,7 +279,15 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Reading
 
-    package var commitsOfOthers: UInt64 { file.withLock { $0?.pool.commitsOfOthers } ?? 0 }
+    /// A restoration counts as well: without a write-ahead log, no commit of others shows.
+    package var commitsOfOthers: UInt64 {
+        file.withLock { file in
+            guard let file else { return 0 }
+            return file.pool.commitsOfOthers &+ UInt64(file.modelGuard.restorationCount)
+        }
+    }
+
+    package var versionForm: RowVersion.Form { .offset }
 
     /// Reads the file as it is when asked.
     package var reading: any RowReading {

@@ -203,12 +203,13 @@ struct SQLiteReading: RowReading {
                 OperationTally.current?.pointee.readerWait += Int64(connection.leaseWait * 1e9)
             }
             do {
-                let result = try body(connection)
-                try guardian.check(connection)
+                var result = try body(connection)
+                // A backup was put back: the rows are those of the new contents, with versions as of before.
+                while try !guardian.isCurrent(connection) { result = try body(connection) }
                 return result
             } catch let error as SQLiteError {
                 // A column may be gone.
-                try guardian.check(connection)
+                _ = try guardian.isCurrent(connection)
                 throw error
             }
         }

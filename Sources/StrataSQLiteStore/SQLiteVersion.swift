@@ -34,7 +34,9 @@ final class SQLiteVersion: ForwardingRowSource {
                 pool throws(SQLiteError) in try pool.sharedSnapshot()
             }
         }
-        try SQLiteBoundary.run(.reading, file.url) { try snapshot.read { try file.modelGuard.requireSame($0) } }
+        try SQLiteBoundary.run(.reading, file.url) {
+            try snapshot.read { try file.modelGuard.requireSame($0, isNewest: false) }
+        }
         return SQLiteVersion(file, Held(snapshot: snapshot, files: files))
     }
 

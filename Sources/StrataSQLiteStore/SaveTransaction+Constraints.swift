@@ -83,7 +83,7 @@ extension SaveTransaction {
             SQL("UPDATE \(write.entity.table) SET \(assignments) WHERE Z_PK = ? AND Z_OPT = ?")
         )
         try statement.bind(write.key, at: 1)
-        try statement.bind(update.baseVersion, at: 2)
+        try statement.bind(update.baseVersion &- offset, at: 2)
         try statement.run()
     }
 

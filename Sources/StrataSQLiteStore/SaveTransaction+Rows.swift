@@ -1,4 +1,5 @@
 import Foundation
+import StrataKeys
 import StrataRows
 import StrataSQL
 import StrataSQLite
@@ -42,9 +43,10 @@ extension SaveTransaction {
     ) throws {
         let row = update.row
         try bind(row, entity, row.key, shape, statement)
-        try statement.bind(try version(after: update.baseVersion, entity, row.key), at: shape.versionParameter)
+        let base = update.baseVersion &- offset
+        try statement.bind(try version(after: base, entity, row.key), at: shape.versionParameter)
         try statement.bind(row.key, at: shape.keyParameter)
-        try statement.bind(update.baseVersion, at: shape.baseParameter)
+        try statement.bind(base, at: shape.baseParameter)
         try statement.run()
         if connection.changeCount == 0 {
             try reportVersion(entity, row.key, update.baseVersion)
@@ -105,8 +107,22 @@ extension SaveTransaction {
                 #endif
                 try reportVersion(entity, key, row.version)
                 outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
+            } catch let error as SQLiteError where error.extendedCode == .constraintPrimaryKey && row.key > 0 {
+                statement.reset()
+                throw givenKey(row, entity)
             }
         }
+    }
+
+    /// The error for a new row whose key was reserved before a backup was put back, and given to another row after that.
+    private func givenKey(_ row: Row, _ entity: EntityMapping) -> CocoaError {
+        CocoaError.described(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(file.url.path) has a row with the key \(row.key) of a new object of entity \(entity.layout.name): the key was obtained before a backup was put back, and another object has got it since. Delete the new object, and insert one in its place."
+            ]
+        )
     }
 
     /// Writes one new row.
@@ -119,7 +135,8 @@ extension SaveTransaction {
     ) throws {
         try bind(row, entity, key, shape, statement)
         try statement.bind(key, at: shape.keyParameter)
-        try statement.bind(try version(after: row.version, entity, key), at: shape.versionParameter)
+        let before = offset == 0 ? row.version : RowVersion.count(row.version)
+        try statement.bind(try version(after: before, entity, key), at: shape.versionParameter)
         try statement.run()
         if !shape.orderedColumns.isEmpty { noteUnplaced(row, entity, shape) }
     }

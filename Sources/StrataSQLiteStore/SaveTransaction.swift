@@ -19,6 +19,8 @@ final class SaveTransaction {
     let changes: StoreChanges
     let file: OpenSQLiteFile
     let connection: Connection
+    /// What is added to stored versions, see ``RowVersion``.
+    let offset: Int64
     var mapping: SQLMapping { file.mapping }
 
     private(set) var conflicts: [StoreConflict] = []
@@ -56,8 +58,10 @@ final class SaveTransaction {
         self.changes = changes
         self.file = file
         self.connection = connection
+        offset = connection.note.versionOffset
         files = FileChanges(file)
         history = HistoryWriter(file, connection, author: changes.author, contextName: changes.contextName)
+        result.versionOffset = offset
     }
 
     /// Writes everything.
@@ -188,7 +192,7 @@ final class SaveTransaction {
         let statement = try connection.statement(SQL("SELECT Z_OPT FROM \(entity.table) WHERE Z_PK = ?"))
         for lock in run {
             try statement.bind(lock.key, at: 1)
-            let version = try statement.step() ? statement[0].int64 : nil
+            let version = try statement.step() ? statement[0].int64 &+ offset : nil
             statement.reset()
             if version != lock.baseVersion { try reportVersion(entity, lock.key, lock.baseVersion) }
         }
@@ -213,7 +217,7 @@ final class SaveTransaction {
             for deletion in run {
                 if keepsFiles { try rememberFiles(entity, deletion.key) { _ in true } }
                 try statement.bind(deletion.key, at: 1)
-                try statement.bind(deletion.baseVersion, at: 2)
+                try statement.bind(deletion.baseVersion &- offset, at: 2)
                 try statement.run()
                 if connection.changeCount == 0 { try reportVersion(entity, deletion.key, deletion.baseVersion) }
             }

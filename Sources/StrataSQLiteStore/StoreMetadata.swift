@@ -19,17 +19,21 @@ package struct StoreMetadata: @unchecked Sendable {
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
         "NSPersistenceFrameworkVersion", "NSPersistenceMaximumFrameworkVersion", "_NSAutoVacuumLevel",
-        historyBaselineKey, NSPersistentStoreDeferredLightweightMigrationOptionKey, EarlierModels.key,
+        historyBaselineKey, restorationKey, NSPersistentStoreDeferredLightweightMigrationOptionKey, EarlierModels.key,
     ]
 
     /// The last keys from before the history, by the name of the root entity: see ``HistoryBaseline``.
     package static let historyBaselineKey = "StrataHistoryBaseline"
 
+    /// The mark of the last time when the contents of the file were replaced as a whole; a UUID, see ``ModelGuard``.
+    package static let restorationKey = "StrataRestoration"
+
     /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
         var values = new
-        // It tells of one file, and may come from the metadata of another.
+        // They tell of one file, and may come from the metadata of another.
         values[historyBaselineKey] = nil
+        values[restorationKey] = nil
         return values.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
     }
 
@@ -62,6 +66,12 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// The version hashes of the model that the rows fit.
     var versionHashes: [String: Data] { values[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:] }
+
+    /// The mark of the last restoration; `nil` if there was none.
+    var restoration: String? {
+        get { values[Self.restorationKey] as? String }
+        set { values[Self.restorationKey] = newValue }
+    }
 
     /// As the coordinator shows it.
     init(dictionary: [String: Any], uuid: String) {

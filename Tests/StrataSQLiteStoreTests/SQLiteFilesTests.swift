@@ -84,11 +84,18 @@ struct SQLiteFilesTests {
         StoreModels.model(StoreModels.entity("Photo", [StoreModels.attribute("pixels", .binaryData, isExternal: true)]))
     }
 
+    /// The same store in another file, with a coordinator of its own.
+    private func copy(of target: StoreHarness, _ model: NSManagedObjectModel) throws -> StoreHarness {
+        let url = target.folder.file("source.sqlite")
+        try NSPersistentStoreCoordinator.backUpPersistentStore(at: target.url, type: .sqlite, to: url)
+        return try StoreHarness(model, at: url, in: target.folder)
+    }
+
     @Test func `a store is replaced under the eyes of another that has it open`() throws {
         let folder = try StoreFolder()
         let model = Self.photos()
-        let source = try StoreHarness(model, at: folder.file("source.sqlite"), in: folder)
         let target = try StoreHarness(model, at: folder.file("target.sqlite"), in: folder)
+        let source = try copy(of: target, model)
         let large = Data(repeating: 7, count: 200_000)
         try source.insert(source.row("Photo", -1, ["pixels": large]), source.row("Photo", -2))
         try target.insert(target.row("Photo", -1))
@@ -109,8 +116,8 @@ struct SQLiteFilesTests {
 
     @Test func `the destination's options count when a store is replaced`() throws {
         let folder = try StoreFolder()
-        let source = try StoreHarness(StoreModels.pets(), at: folder.file("source.sqlite"), in: folder)
         let target = try StoreHarness(StoreModels.pets(), at: folder.file("target.sqlite"), in: folder)
+        let source = try copy(of: target, StoreModels.pets())
         try source.insert(source.row("Cat", -1))
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StoreModels.pets())
         func replace(_ options: [AnyHashable: Any]) throws {

@@ -360,21 +360,24 @@ extension NSPersistentStoreCoordinator {
 
     /// Copies one store's file over another's, as it is, with its external files.
     ///
-    /// Others may have a SQLite store open that is replaced: they see all of the old one or all of the new one, and what they save after that
-    /// is saved upon the new one.
+    /// A SQLite store that is replaced may be open, here and elsewhere: each program sees all of the old one or all of the new one. If
+    /// the new one is another state of the same store, with the same UUID, then faults read it from then on, and a save of what was
+    /// read before is a conflict, as if others had changed every object. If it has another UUID, then those who have it open get
+    /// `persistentStoreOperation` (134070) from then on. Takes the space of the store twice for a moment.
     ///
     /// ```swift
     /// try coordinator.replacePersistentStore(at: newURL, withPersistentStoreFrom: oldURL, type: .sqlite)
     /// ```
     ///
     /// - Parameters:
-    ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
+    ///   - destinationURL: What is replaced, or made. In this coordinator it may be open only if it is a SQLite store, and the source
+    ///     has the same UUID and the same model.
     ///   - destinationOptions: Options for the destination: how long to wait for it, and pragmas. Read-only is refused.
     ///   - sourceURL: What is copied.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) for a destination in use or read-only, `persistentStoreInvalidType`
-    ///   (134000) for a type of which stores cannot be replaced; and errors of either file.
+    /// - Throws: `persistentStoreOperation` (134070) for a destination that is open here as anything else, or read-only;
+    ///   `persistentStoreInvalidType` (134000) for a type of which stores cannot be replaced; and errors of either file.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -382,7 +385,7 @@ extension NSPersistentStoreCoordinator {
         sourceOptions: [AnyHashable: Any]? = nil,
         type sourceType: NSPersistentStore.StoreType
     ) throws {
-        try requireClosed(destinationURL)
+        if try !isOpen(destinationURL, asAnotherStateOf: sourceURL, sourceType) { try requireClosed(destinationURL) }
         guard let storeClass = StoreTypes.wholeStoreClass(sourceType.rawValue) else {
             throw unsupported("replaced", sourceType)
         }
@@ -392,7 +395,8 @@ extension NSPersistentStoreCoordinator {
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
     ///
     /// - Parameters:
-    ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
+    ///   - destinationURL: What is replaced, or made. In this coordinator it may be open only if it is a SQLite store, and the source
+    ///     has the same UUID and the same model.
     ///   - destinationOptions: Options for the destination; `nil` for none.
     ///   - sourceURL: What is copied.
     ///   - sourceOptions: Options for the source; `nil` for none.
@@ -453,6 +457,21 @@ extension NSPersistentStoreCoordinator {
     public func destroyPersistentStore(at url: URL, ofType storeType: String, options: [AnyHashable: Any]? = nil) throws
     {
         try destroyPersistentStore(at: url, type: .init(rawValue: storeType), options: options)
+    }
+
+    /// Whether a store is open here that takes other contents of the same store.
+    private func isOpen(
+        _ destination: URL,
+        asAnotherStateOf source: URL,
+        _ type: NSPersistentStore.StoreType
+    ) throws -> Bool {
+        // Only such an engine can distinguish what was read before from what is there now.
+        guard let open = openStore(at: destination), open.rows.versionForm == .offset, open.store.type == type.rawValue
+        else { return false }
+        let metadata = try Self.metadataForPersistentStore(type: type, at: source)
+        let hashes = metadata[NSStoreModelVersionHashesKey] as? [String: Data]
+        return metadata[NSStoreUUIDKey] as? String == open.store.identifier
+            && hashes == open.store.metadata[NSStoreModelVersionHashesKey] as? [String: Data]
     }
 
     private func requireClosed(_ url: URL) throws {

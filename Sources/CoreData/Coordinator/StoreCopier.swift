@@ -56,6 +56,7 @@ struct StoreCopier {
         for key in target.store.metadata.keys { metadata[key] = nil }
         // The copy's keys, and its history if it has one, are its own.
         metadata[StoreMetadata.historyBaselineKey] = nil
+        metadata[StoreMetadata.restorationKey] = nil
         guard !metadata.isEmpty else { return }
         target.store.metadata = target.store.metadata.merging(metadata) { own, _ in own }
         try target.store.saveMetadata()
@@ -122,6 +123,8 @@ struct StoreCopier {
             }
         }
         changes.keptKeys = lastKeys
+        // Once all is read, which may have brought a restoration to light.
+        if let old = source.rows as? SQLiteEngine, let new = target.rows as? SQLiteEngine { try new.goOn(from: old) }
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
             throw CocoaError.described(

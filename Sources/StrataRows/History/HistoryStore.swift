@@ -84,7 +84,7 @@ package protocol HistoryStore: RowStore {
 }
 
 extension HistoryStore {
-    /// None, of a store that tells it by an expired token alone.
+    /// None, for a store that shows it by an expired token alone.
     package var historySetBacks: UInt64 { 0 }
 
     package func lastHistoryPlace() throws -> HistoryPlace { HistoryPlace(number: try lastHistoryNumber()) }

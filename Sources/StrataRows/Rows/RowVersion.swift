@@ -4,7 +4,14 @@ import StrataLocks
 
 /// The versions of rows, which show whether a row has changed since it was read.
 ///
-/// An engine whose store cannot be set back counts: 1, 2, 3. An engine of servers that can lose what they have
+/// An engine whose store cannot be set back counts: 1, 2, 3.
+///
+/// An engine of files counts as well. A backup may be put back into a file that is open, and then the file counts on from
+/// a number that it had before. So the engine counts the *restorations* that it meets, and adds an *offset* to all versions
+/// that it reads from then on: the number of restorations, above the lower ``countBits``. So every version that was read
+/// before is lower than each that is read after. The offset is not stored.
+///
+/// An engine of servers that can lose what they have
 /// acknowledged gives each save a *mark*, a random number of ``markBits`` bits, and has it in the lower bits of all
 /// versions that the save writes. The count is in the bits above. So two saves of different histories never give one
 /// version to two rows, and within one history a later version is the higher number. Versions that were counted without
@@ -25,6 +32,49 @@ package enum RowVersion {
         return ((version >> markBits) + 1) << markBits | mark
     }
 
+    /// How many of the lower bits count, in a version with an offset.
+    package static let countBits = 52
+
+    /// What is added to versions after a number of restorations.
+    ///
+    /// - Parameter restorations: How many the engine has met since it was opened. The numbers begin anew after 2,047.
+    /// - Returns: The offset; 0 without restorations.
+    package static func offset(_ restorations: Int64) -> Int64 { (restorations & 0x7FF) << Int64(countBits) }
+
+    /// The version of a row that is written anew, after the one that it had before, with the offset of the engine.
+    ///
+    /// - Parameters:
+    ///   - version: The version that the row had before, with whichever offset; 0 for a new row.
+    ///   - offset: The offset of now; 0 for an engine that has none.
+    /// - Returns: The next version.
+    @inline(__always)
+    package static func next(after version: Int64, offset: Int64) -> Int64 {
+        offset == 0 ? version + 1 : offset + count(version) + 1
+    }
+
+    /// A version without its offset.
+    package static func count(_ version: Int64) -> Int64 {
+        version > 0 ? version & (1 << Int64(countBits) - 1) : version
+    }
+
+    /// How an engine makes versions.
+    package enum Form: Sendable {
+        /// It counts.
+        case counted
+        /// It counts, and adds an offset for each restoration.
+        case offset
+        /// It counts, and has a mark in the lower bits.
+        case marked
+    }
+
+    /// The version as it is shown to the user: without its offset.
+    package static func shown(_ version: Int64, _ form: Form) -> Int64 {
+        switch form {
+        case .counted, .marked: version
+        case .offset: count(version)
+        }
+    }
+
     /// The mark of a save with random bits; never 0.
     package static func mark(_ random: UInt64) -> Int64 {
         #if FaultPoints
@@ -40,10 +90,11 @@ package enum RowVersion {
     /// - Parameters:
     ///   - version: The version that was met first.
     ///   - other: The version that may have come after it.
+    ///   - form: How the engine makes versions.
     /// - Returns: `false` if the second one is the same, or an earlier one.
-    package static func isOvertaken(_ version: Int64, by other: Int64) -> Bool {
+    package static func isOvertaken(_ version: Int64, by other: Int64, _ form: Form) -> Bool {
         if version < other { return true }
-        guard version > 0, other >> markBits > 0 else { return false }
+        guard form == .marked, version > 0, other >> markBits > 0 else { return false }
         return version != other && version >> markBits == other >> markBits
     }
 }

@@ -19,7 +19,11 @@ extension StoreChanges {
         }
         for (row, key) in zip(inserted, result.insertedKeys) {
             row.setKey(key)
-            settle(row, version: RowVersion.next(after: row.version, mark: result.versionMark))
+            let version =
+                result.versionOffset == 0
+                ? RowVersion.next(after: row.version, mark: result.versionMark)
+                : RowVersion.next(after: row.version, offset: result.versionOffset)
+            settle(row, version: version)
         }
         for update in updated {
             settle(update.row, version: RowVersion.next(after: update.baseVersion, mark: result.versionMark))

@@ -14,6 +14,9 @@ package protocol RowStore: RowSource {
     /// file: whether there is one shows before.
     var wasMade: Bool? { get }
 
+    /// How the store makes the versions of rows; ``RowVersion/Form/counted`` by default.
+    var versionForm: RowVersion.Form { get }
+
     /// Whether the store can hold on to a version of its rows while others write.
     var keepsVersions: Bool { get }
 
@@ -114,6 +117,8 @@ package protocol RowStore: RowSource {
 
 extension RowStore {
     package var wasMade: Bool? { nil }
+
+    package var versionForm: RowVersion.Form { .counted }
 
     package var keepsVersions: Bool { false }
 

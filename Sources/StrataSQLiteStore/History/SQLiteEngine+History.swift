@@ -39,6 +39,13 @@ extension SQLiteEngine: HistoryStore {
         }
     }
 
+    /// Looks at the file, so that a restoration counts before the history is read that it has brought.
+    package var historySetBacks: UInt64 {
+        guard let file = try? openFile() else { return 0 }
+        _ = try? lastHistoryNumber()
+        return UInt64(file.modelGuard.restorationCount)
+    }
+
     package func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try readHistory { try $0.records(query) } }
 
     package func historyCount(_ query: HistoryQuery) throws -> Int { try readHistory { try $0.count(query) } }
@@ -86,7 +93,7 @@ extension SQLiteEngine: HistoryStore {
         return try OperationTally.timingStore {
             try SQLiteBoundary.run(.reading, file.url) {
                 try file.pool.read(isSnapshot: true) { connection in
-                    try file.modelGuard.requireSame(connection)
+                    try file.modelGuard.requireSame(connection, isNewest: false)
                     return try body(HistoryQueries(file: file, history: history, connection: connection))
                 }
             }

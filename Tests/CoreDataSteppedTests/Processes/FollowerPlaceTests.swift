@@ -215,6 +215,34 @@ struct FollowerPlaceTests {
         try expectEqual(context.population(), 30)
     }
 
+    @Test func `a backup that is put back is noticed, though others get further than before until the follower looks`()
+        async throws
+    {
+        // A server has no mark for it, if its rows are replaced.
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let context = stack.context("reader")
+        try context.performAndWait {
+            context.retainsRegisteredObjects = true
+            context.stalenessInterval = -1
+            context.makeCity("Bonn", population: 1)
+            try context.save()
+        }
+        let backup = try Backup(of: stack)
+        for population in 2...3 as ClosedRange<Int64> { try context.setPopulation(population) }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        try backup.restore()
+        let other = try stack.elsewhere()
+        try other.setPopulation(30)
+        try other.performAndWait {
+            for name in ["Trier", "Ulm", "Worms"] {
+                other.makeCity(name)
+                try other.save()
+            }
+        }
+        try await follower.catchUp()
+        try expectEqual(context.population(), 30)
+    }
+
     @Test func `transactions of others with numbers that own ones had before are followed`() async throws {
         let (stack, context) = try Stack.followedWithCity()
         let backup = try Backup(of: stack)

@@ -22,7 +22,7 @@ extension NSManagedObjectContext {
             let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
             return isGone ? nil : base.under(object.key)
         }
-        guard RowVersion.isOvertaken(base.version, by: newest.version), base.layout === newest.layout,
+        guard isOvertaken(object, base, by: newest), base.layout === newest.layout,
             object.layout.slots.contains(where: { !child.hasSameValue(base, newest, $0) }),
             !hasAccepted(RowName(object), from: base.version, to: newest.version)
         else { return newest }
@@ -60,7 +60,7 @@ extension NSManagedObjectContext {
     ) -> Bool {
         guard child.parentConflictPolicy == nil, !target.isFault, !object.isFault, target.key > 0,
             let base = object.baseRow, let newer = target.baseRow,
-            RowVersion.isOvertaken(base.version, by: newer.version),
+            isOvertaken(target, base, by: newer),
             target.current?.buffer !== base.buffer
         else { return false }
         let isChanged = target.layout.slots.contains { slot in
@@ -68,6 +68,12 @@ extension NSManagedObjectContext {
         }
         guard isChanged || object.changesOrders else { return false }
         return !hasAccepted(RowName(target), from: base.version, to: newer.version)
+    }
+
+    /// Whether the row of an object was changed by others between two rows that were read.
+    private func isOvertaken(_ object: NSManagedObject, _ base: Row, by newer: Row) -> Bool {
+        let form = store(at: object.storeIndex)?.rows.versionForm ?? .counted
+        return RowVersion.isOvertaken(base.version, by: newer.version, form)
     }
 
     /// Whether a property is in a newer row as this context has read it.

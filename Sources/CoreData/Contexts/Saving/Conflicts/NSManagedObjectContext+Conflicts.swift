@@ -60,7 +60,8 @@ extension NSManagedObjectContext {
             }
             object.unshareRow()
             let known = object.extras?.base?.version ?? object.current?.version ?? 0
-            object.current?.setVersion(Self.revivedVersion(after: known))
+            let form = store(at: object.storeIndex)?.rows.versionForm ?? .counted
+            object.current?.setVersion(Self.revivedVersion(after: RowVersion.shown(known, form)))
             object.extras?.base = nil
             object.flags.remove([.updated, .conflictDetection])
             object.flags.insert(.inserted)

@@ -67,8 +67,8 @@ public final class NSMergeConflict: NSObject {
     /// Versions count saves to a store; what the parent has not saved counts as one version more.
     init(inTree source: NSManagedObject, base: Row, newer: Row?) {
         sourceObject = source
-        oldVersionNumber = Int(base.version)
-        newVersionNumber = newer.map { Int(max($0.version, base.version &+ 1)) } ?? 0
+        oldVersionNumber = NSMergeConflict.number(base.version, source)
+        newVersionNumber = newer.map { NSMergeConflict.number(max($0.version, base.version &+ 1), source) } ?? 0
         objectSnapshot = source.snapshot(of: base)
         newerRow = newer
         baseRow = base
@@ -85,8 +85,8 @@ public final class NSMergeConflict: NSObject {
     ///   - cached: What the row cache had before.
     init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
         sourceObject = source
-        oldVersionNumber = Int(base?.version ?? cached?.version ?? 0)
-        newVersionNumber = Int(newer?.version ?? 0)
+        oldVersionNumber = NSMergeConflict.number(base?.version ?? cached?.version ?? 0, source)
+        newVersionNumber = NSMergeConflict.number(newer?.version ?? 0, source)
         objectSnapshot = base.map { source.snapshot(of: $0) }
         newerRow = newer
         baseRow = base
@@ -97,6 +97,12 @@ public final class NSMergeConflict: NSObject {
             cachedSnapshot = (cached ?? base).map { source.snapshot(of: $0) }
             persistedSnapshot = newer.map { source.snapshot(of: $0) }
         }
+    }
+
+    /// The number that is shown of a version.
+    private static func number(_ version: Int64, _ object: NSManagedObject) -> Int {
+        let store = object.context?.openStore(at: max(0, object.storeIndex))
+        return Int(RowVersion.shown(version, store?.rows.versionForm ?? .counted))
     }
 
     /// The object, the versions and the properties that differ.
