@@ -21,7 +21,7 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     case failedReadGuard = "no-failed-read-guard"
     /// A file that was moved or replaced while it is open is not written to.
     case filePlaceCheck = "no-file-place-check"
-    /// An inferred migration drops values only if it is told to.
+    /// An inferred migration drops values only if that is allowed.
     case lossCheck = "no-loss-check"
     /// A save that brings back a row finds out that others have brought it back first (SQLite and in memory).
     case revivalCheck = "no-revival-check"

@@ -45,7 +45,7 @@ package final class Connection: @unchecked Sendable {
     var upkeep = LogUpkeep()
     /// Which trace handler of the pool is installed.
     var traceGeneration = 0
-    /// What the user of the pool has found out about the contents.
+    /// A note of the pool's user about the contents.
     package var note = ContentsNote()
 
     /// Whether the schema may be another one than when somebody last asked.
@@ -314,7 +314,7 @@ package final class Connection: @unchecked Sendable {
     }
 }
 
-/// What the user of a pool has found out about the contents of the database, as one connection sees it.
+/// A note of a pool's user about the contents of the database, as one connection sees them.
 ///
 /// It means nothing to the pool, which keeps it with the connection.
 package struct ContentsNote {
@@ -322,7 +322,7 @@ package struct ContentsNote {
     package var schemaVersion: Int64 = -1
     /// How many other contents were known then.
     package var generation: Int64 = 0
-    /// What is added to the versions of rows.
+    /// The number that is added to the versions of rows.
     package var versionOffset: Int64 = 0
 }
 

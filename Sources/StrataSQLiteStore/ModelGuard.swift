@@ -112,7 +112,7 @@ final class ModelGuard: Sendable {
     /// is read or written.
     ///
     /// - Parameters:
-    ///   - connection: What reads or writes.
+    ///   - connection: The connection that reads or writes.
     ///   - isNewest: Whether it has the write lock, so that it sees the newest contents.
     /// - Throws: As ``requireKnown()``; errors of SQLite.
     func requireSame(_ connection: Connection, isNewest: Bool = true) throws {
@@ -145,7 +145,7 @@ final class ModelGuard: Sendable {
 
     /// How many restorations were met up to a mark, and in all.
     ///
-    /// A mark that is met for the first time is taken for the newest. Of two that are met at once, the wrong one may be. Then the
+    /// A mark that is met for the first time is taken for the newest. If two are met at once, then the wrong one may be. Then the
     /// next writer puts that right.
     private func numbers(of mark: String, isNewest: Bool) -> (before: Int64, inAll: Int64) {
         state.withLock { state -> (before: Int64, inAll: Int64) in

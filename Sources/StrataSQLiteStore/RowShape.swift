@@ -116,7 +116,7 @@ final class RowShape: Sendable {
     /// - Parameters:
     ///   - statement: A statement that selects `columns` first.
     ///   - stamp: The time of reading.
-    ///   - offset: What is added to the version, see ``RowVersion``.
+    ///   - offset: The number that is added to the version, see ``RowVersion``.
     ///   - queries: What a row may need besides its columns.
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
     /// - Throws: Why the file of a value cannot be read.

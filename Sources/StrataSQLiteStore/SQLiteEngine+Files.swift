@@ -183,7 +183,7 @@ extension SQLiteEngine {
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - options: What it is opened with; `nil` for the usual ones.
+    ///   - options: The options to open it with; `nil` for the usual ones.
     /// - Throws: Errors of the file.
     static func markRestoration(_ url: URL, _ options: SQLiteOptions? = nil) throws {
         try withFile(url, options, access: .readWrite) { database in

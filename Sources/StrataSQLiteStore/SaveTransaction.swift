@@ -19,7 +19,7 @@ final class SaveTransaction {
     let changes: StoreChanges
     let file: OpenSQLiteFile
     let connection: Connection
-    /// What is added to stored versions, see ``RowVersion``.
+    /// The number that is added to stored versions, see ``RowVersion``.
     let offset: Int64
     var mapping: SQLMapping { file.mapping }
 

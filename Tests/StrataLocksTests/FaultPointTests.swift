@@ -55,7 +55,7 @@ struct FaultPointTests {
         expectEqual(Set(FaultPoint.allCases.map(\.rawValue)).count, FaultPoint.allCases.count)
         expectEqual(FaultPoint.allCases.filter { $0.canFail }.count, 9)
         expectEqual(Set(FaultGuard.allCases.map(\.rawValue)).count, FaultGuard.allCases.count)
-        // What the command line of `stress` names, and what the page on reliability lists.
+        // The names on the command line of `stress`, and in the list of the page on reliability.
         for name in [
             "no-failed-read-guard", "no-file-place-check", "no-loss-check", "no-version-marks", "no-revival-check",
             "no-doubt-asking",

@@ -84,7 +84,7 @@ struct SQLiteFilesTests {
         StoreModels.model(StoreModels.entity("Photo", [StoreModels.attribute("pixels", .binaryData, isExternal: true)]))
     }
 
-    /// The same store in another file, with a coordinator of its own.
+    /// The same store in another file, with another coordinator.
     private func copy(of target: StoreHarness, _ model: NSManagedObjectModel) throws -> StoreHarness {
         let url = target.folder.file("source.sqlite")
         try NSPersistentStoreCoordinator.backUpPersistentStore(at: target.url, type: .sqlite, to: url)

@@ -361,8 +361,8 @@ extension NSPersistentStoreCoordinator {
     /// Copies one store's file over another's, as it is, with its external files.
     ///
     /// A SQLite store that is replaced may be open, here and elsewhere: each program sees all of the old one or all of the new one. If
-    /// the new one is another state of the same store, with the same UUID, then faults read it from then on, and a save of what was
-    /// read before is a conflict, as if others had changed every object. If it has another UUID, then those who have it open get
+    /// the new one is another state of the same store, with the same UUID, then faults read it from then on. A save of objects that were
+    /// read before is a conflict then, as if others had changed every object. If it has another UUID, then those who have it open get
     /// `persistentStoreOperation` (134070) from then on. Takes the space of the store twice for a moment.
     ///
     /// ```swift
@@ -370,7 +370,7 @@ extension NSPersistentStoreCoordinator {
     /// ```
     ///
     /// - Parameters:
-    ///   - destinationURL: What is replaced, or made. In this coordinator it may be open only if it is a SQLite store, and the source
+    ///   - destinationURL: The file to replace, or to make. In this coordinator it may be open only if it is a SQLite store, and the source
     ///     has the same UUID and the same model.
     ///   - destinationOptions: Options for the destination: how long to wait for it, and pragmas. Read-only is refused.
     ///   - sourceURL: What is copied.
@@ -395,7 +395,7 @@ extension NSPersistentStoreCoordinator {
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
     ///
     /// - Parameters:
-    ///   - destinationURL: What is replaced, or made. In this coordinator it may be open only if it is a SQLite store, and the source
+    ///   - destinationURL: The file to replace, or to make. In this coordinator it may be open only if it is a SQLite store, and the source
     ///     has the same UUID and the same model.
     ///   - destinationOptions: Options for the destination; `nil` for none.
     ///   - sourceURL: What is copied.

@@ -35,7 +35,7 @@ package enum RowVersion {
     /// How many of the lower bits count, in a version with an offset.
     package static let countBits = 52
 
-    /// What is added to versions after a number of restorations.
+    /// The number to add to versions after a number of restorations.
     ///
     /// - Parameter restorations: How many the engine has met since it was opened. The numbers begin anew after 2,047.
     /// - Returns: The offset; 0 without restorations.

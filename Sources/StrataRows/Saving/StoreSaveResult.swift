@@ -10,7 +10,7 @@ package struct StoreSaveResult: Sendable {
     /// The mark in the lower bits of the versions that the save has written, see ``RowVersion``; `nil` if they are
     /// counted.
     package var versionMark: Int64?
-    /// What is added to the versions that the store counts, see ``RowVersion``; 0 if nothing is.
+    /// The number that is added to the versions that the store counts, see ``RowVersion``; 0 for none.
     package var versionOffset: Int64 = 0
 
     package init(insertedKeys: [Int64] = [], reread: [Row] = []) {

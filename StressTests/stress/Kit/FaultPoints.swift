@@ -49,7 +49,7 @@ enum FaultPoints {
         }
     }
 
-    /// Cuts the connection to a server at each commit, and has nobody find out what has become of it.
+    /// Cuts the connection to a server at each commit, and leaves open what has become of it.
     ///
     /// - Parameter isCommitted: Whether the connection is cut after the commit; else it is cut before COMMIT is sent.
     static func leaveInDoubt(isCommitted: Bool) {

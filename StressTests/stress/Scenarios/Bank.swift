@@ -22,7 +22,7 @@ enum Bank: Scenario {
         + Sabotage.ofGuard("no-lock-order", "because of deadlocks", store: .postgresql)
         + Sabotage.ofGuard("no-publication-order", "the row cache has", store: .postgresql)
         + serverSabotages
-    /// Of saves that the server loses, or whose end it does not report.
+    /// For saves that the server loses, or whose end it does not report.
     private static let serverSabotages =
         Sabotage.ofGuard("no-version-marks", "that the server has lost", store: .postgresql)
         + Sabotage.ofGuard("no-doubt-asking", "what a save in doubt", store: .postgresql)

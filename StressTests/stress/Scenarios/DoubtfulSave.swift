@@ -6,7 +6,7 @@ import CoreData
 enum DoubtfulSave {
     /// Makes a save that was committed, and one that was not.
     ///
-    /// - Throws: What has nothing to do with it.
+    /// - Throws: Errors that have nothing to do with it.
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         run.watchdog.beat(-1, "a save in doubt")
         defer { run.watchdog.leave(-1) }

@@ -9,7 +9,7 @@ enum LostSave {
 
     /// Lets the first account lose a save, and changes it meanwhile; in the end it holds what it has held before.
     ///
-    /// - Throws: What has nothing to do with it.
+    /// - Throws: Errors that have nothing to do with it.
     static func run(_ run: Run) throws {
         let stacks = [try run.open(), try run.open()]
         run.watchdog.beat(-1, "a save that the server loses")

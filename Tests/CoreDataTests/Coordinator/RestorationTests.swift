@@ -32,7 +32,7 @@ struct RestorationTests {
     }
 
     private func restore(from source: URL? = nil) throws {
-        // Has no stores of its own, as another program.
+        // Opens no stores, as another program.
         try NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make()).replacePersistentStore(
             at: stack.storeURL,
             withPersistentStoreFrom: source ?? backup,
@@ -168,7 +168,7 @@ struct RestorationTests {
             try expectEqual(other.performAndWait { try other.get(bonn, City.self).population }, 2)
             context.refresh(city, mergeChanges: false)
             expectEqual(city.population, 2)
-            // What is read again is saved, and saved once more.
+            // An object that is read again is saved, and saved once more.
             for population in [20, 21] as [Int64] {
                 city.population = population
                 try context.save()

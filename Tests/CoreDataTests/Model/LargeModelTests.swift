@@ -58,7 +58,7 @@ struct LargeModelTests {
             statements = try SQLiteSchema(for: model).statements.count
         }
         expect(statements > 0)
-        // What grows with the square of the size takes minutes in a debug build; a busy machine takes three times as long as a quiet one.
+        // Work that grows with the square of the size takes minutes in a debug build; a busy machine takes three times as long as a quiet one.
         expect(time < .seconds(30), "\(shape) took \(time)")
     }
 

@@ -19,7 +19,7 @@ enum RevivedRow {
 
     /// Brings one row back twice.
     ///
-    /// - Throws: What has nothing to do with it.
+    /// - Throws: Errors that have nothing to do with it.
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
         run.watchdog.beat(0, "a row that two bring back")
         defer { run.watchdog.leave(0) }

@@ -6,7 +6,7 @@ enum MovedFiles {
 
     /// Moves the files of one store away, and those of a second one, in whose place another store comes.
     ///
-    /// - Throws: What has nothing to do with it.
+    /// - Throws: Errors that have nothing to do with it.
     static func run(_ run: Run) throws {
         for isReplaced in [false, true] { try move(run, isReplaced) }
     }

@@ -20,7 +20,7 @@ enum FailedSum {
 
     /// Makes all sums.
     ///
-    /// - Throws: What fails without a fault.
+    /// - Throws: Errors without a fault.
     static func run(_ run: Run) throws {
         let url = run.folder.appendingPathComponent("sums.sqlite")
         defer {
@@ -57,12 +57,12 @@ enum FailedSum {
     ///   - run: Takes the findings.
     ///   - url: The store.
     ///   - places: The two accounts.
-    ///   - way: What is added.
+    ///   - way: The amount to add.
     ///   - isSticky: Whether all reads fail from the point on.
     ///   - point: The first read that fails.
-    ///   - balances: What the two accounts hold.
+    ///   - balances: The balances of the two accounts.
     /// - Returns: Whether there were so many reads.
-    /// - Throws: What fails without a fault.
+    /// - Throws: Errors without a fault.
     private static func add(
         _ run: Run,
         _ url: URL,
@@ -74,7 +74,7 @@ enum FailedSum {
     ) throws -> Bool {
         let stack = try run.open(at: url)
         run.watchdog.beat(0, "a sum of what cannot be read")
-        // What cannot throw would be printed.
+        // Errors of calls that cannot throw would be printed.
         stack.unreportableErrorHandler = { _, _ in }
         let context = stack.context()
         let accounts = try context.performAndWait { () throws -> [Account] in
@@ -131,7 +131,7 @@ enum FailedSum {
         return nil
     }
 
-    /// What the two accounts hold.
+    /// The balances of the two accounts.
     private static func look(_ run: Run, _ url: URL, _ places: [URL]) throws -> [Int64] {
         let stack = try run.open(at: url)
         run.watchdog.beat(0, "looking at a sum")
