@@ -49,7 +49,8 @@ struct FilesInPlace: Sendable {
             guard found != file else { continue }
             let name = path == files[0].path ? "the file" : "\(path), which has the last commits,"
             let what = found == nil ? "was removed" : "was replaced by another file"
-            throw SQLiteError(code: .readOnlyMoved, message: "\(name) \(what) while it was in use", operation: operation)
+            let message = "\(name) \(what) while it was in use"
+            throw SQLiteError(code: .readOnlyMoved, message: message, operation: operation)
         }
     }
 

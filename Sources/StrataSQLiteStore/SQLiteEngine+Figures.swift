@@ -21,7 +21,8 @@ extension SQLiteEngine {
             try file.pool.read(timeout: timeout) { connection in
                 try file.modelGuard.requireSame(connection, isNewest: false)
                 let uuid = try connection.strings("SELECT Z_UUID FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1").first
-                guard uuid == file.metadata.uuid || uuid == metadata.uuid else { throw SQLiteBoundary.replaced(file.url) }
+                let known = [file.metadata.uuid, metadata.uuid]
+                guard let uuid, known.contains(uuid) else { throw SQLiteBoundary.replaced(file.url) }
             }
         }
         guard !isReadOnly, case .file(let path) = file.pool.location else { return }

@@ -440,7 +440,9 @@ struct ModelFormTests {
         return (code, lines, complaints)
     }
 
-    private static func text(of file: URL) throws -> String { String(decoding: try Data(contentsOf: file), as: UTF8.self) }
+    private static func text(of file: URL) throws -> String {
+        String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    }
 
     /// The text with one end of a line behind it.
     private static func ended(_ text: String) -> String { text.hasSuffix("\n") ? text : text + "\n" }

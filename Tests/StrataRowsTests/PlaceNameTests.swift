@@ -7,7 +7,7 @@ import Testing
 struct PlaceNameTests {
     @Test(arguments: [
         ("postgresql://localhost/shop", "postgresql://localhost/shop"),
-        ("postgresql://anna@db.example.org:5433/shop?schema=books", "postgresql://db.example.org:5433/shop?schema=books"),
+        ("postgresql://anna@db.example.org:5433/a?schema=books", "postgresql://db.example.org:5433/a?schema=books"),
         ("postgresql://anna:secret@localhost/shop?sslmode=require", "postgresql://localhost/shop"),
         ("postgresql://anna:se@cret@localhost/shop", "postgresql://localhost/shop"),
         ("postgresql://localhost/shop?password=secret&schema=books#secret", "postgresql://localhost/shop?schema=books"),

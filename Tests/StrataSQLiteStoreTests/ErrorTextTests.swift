@@ -12,11 +12,13 @@ struct ErrorTextTests {
         return (error, SQLiteBoundary.cocoaError(error, .opening, URL(fileURLWithPath: path)))
     }
 
-    @Test(arguments: [
-        (266, "could not read the file"), (522, "could not read the file"), (3850, "could not lock the file"),
-        (5386, "could not share a part of the file in memory"), (10, "could not work with the file"),
-        (3082, "not enough memory"), (7, "not enough memory"),
-    ] as [(Int32, String)])
+    @Test(
+        arguments: [
+            (266, "could not read the file"), (522, "could not read the file"), (3850, "could not lock the file"),
+            (5386, "could not share a part of the file in memory"), (10, "could not work with the file"),
+            (3082, "not enough memory"), (7, "not enough memory"),
+        ] as [(Int32, String)]
+    )
     func `an error says what the system could not do, with its number`(_ code: Int32, _ words: String) {
         let (raw, shown) = error(code)
         let text = shown.localizedDescription

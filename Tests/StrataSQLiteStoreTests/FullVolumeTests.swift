@@ -58,7 +58,6 @@ struct FullVolumeTests {
 
     @Test func `stores that are not written to need no room`() throws {
         let stack = try Stack(.sqlite)
-        try stack.addCities(["Faro"])
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let options: [AnyHashable: Any] = [NSReadOnlyPersistentStoreOption: true]
         try check(coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: options), full)

@@ -67,6 +67,7 @@ extension FrozenModel {
     /// Why objects of one of some entities cannot be made; `nil` if they can.
     ///
     /// - Parameter isAsked: Whether objects of an entity are to be made.
+    /// - Returns: The reason.
     func doubt(aboutEntities isAsked: (NSEntityDescription) -> Bool) -> String? {
         for entity in entitiesInDoubt where isAsked(entity) {
             if let doubt = entity.objectClass.doubt(about: entity) { return doubt }

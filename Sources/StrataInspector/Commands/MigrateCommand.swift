@@ -10,7 +10,7 @@ enum MigrateCommand: Command {
         Option("--from", "MODEL", help: "the version that it has (default: the one cached in the store)"),
         Option("--mapping", "FILE", help: "an .xcmappingmodel or a .cdm (default: the mapping is inferred)"),
         Option("--backup", "FILE", help: "a copy of the store, made before"),
-        Option("--allow-loss", help: "drop values that the new version has no place for, and go back to an earlier version"),
+        Option("--allow-loss", help: "drop values without a place in the new version, and go back to earlier versions"),
         Option("--dry-run", help: "migrate a copy and throw it away"),
     ]
 

@@ -18,6 +18,7 @@ struct ModelSwiftWriter {
     ///   - model: The model.
     ///   - name: The name of the namespace.
     ///   - remark: The text of a comment at the beginning.
+    /// - Returns: The lines.
     static func lines(of model: NSManagedObjectModel, name: String, remark: [String] = []) -> [String] {
         var writer = ModelSwiftWriter(model, remark)
         writer.write(SwiftText.typeName(name))

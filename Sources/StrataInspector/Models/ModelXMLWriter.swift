@@ -17,6 +17,7 @@ struct ModelXMLWriter {
     /// - Parameters:
     ///   - model: The model.
     ///   - remark: The text of a comment at the beginning.
+    /// - Returns: The text.
     static func text(of model: NSManagedObjectModel, remark: [String] = []) -> String {
         var writer = ModelXMLWriter(model: model, remark: remark)
         writer.write()

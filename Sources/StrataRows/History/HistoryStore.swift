@@ -60,6 +60,7 @@ package protocol HistoryStore: RowStore {
     ///
     /// - Parameter places: The places after the transactions, in their order.
     /// - Returns: How many.
+    /// - Throws: Errors of the store; nothing is removed then.
     func pickOutOfHistory(_ places: [HistoryPlace]) throws -> Int
 
     // MARK: - Consumers

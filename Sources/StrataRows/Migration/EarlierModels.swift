@@ -6,7 +6,7 @@ import StrataPredicates
 ///
 /// A program whose model is one of them is older than the store.
 package enum EarlierModels {
-    /// The key of the list in the metadata. Its values are the checksums of the versions.
+    /// The key of the list in the metadata, whose values are the checksums of the versions.
     package static let key = "StrataEarlierModels"
 
     /// Whether a store has left the version with certain hashes.
@@ -14,6 +14,7 @@ package enum EarlierModels {
     /// - Parameters:
     ///   - hashes: The version hashes of the entities, by name.
     ///   - metadata: The metadata of the store.
+    /// - Returns: Whether it has.
     package static func contain(_ hashes: [String: Data], in metadata: [String: Any]) -> Bool {
         list(metadata).contains(SchemaHashes.checksum(of: hashes))
     }

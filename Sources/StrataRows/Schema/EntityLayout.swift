@@ -79,8 +79,8 @@ public final class EntityLayout: Sendable {
     public let nullWords: Int
     /// The number of words behind the row's header.
     public let wordCount: Int
-    /// The slots whose words are counted references, in separate memory: each row that goes asks for it.
     // Written by the initialiser alone.
+    /// The slots whose words are counted references, in separate memory: each row that goes asks for it.
     nonisolated(unsafe) public let countedPlaces: UnsafeBufferPointer<CountedPlace>
     /// The rules that validation has to look at, in separate memory.
     // As above.

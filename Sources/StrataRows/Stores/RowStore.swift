@@ -155,11 +155,11 @@ extension StoreChanges {
     /// The error for copies of rows whose keys the store has given to other rows before.
     ///
     /// - Parameters:
-    ///   - place: Where the store is.
     ///   - entity: The root entity of the rows.
+    ///   - place: Where the store is.
     /// - Returns: The error.
     package static func givenKeys(of entity: String, at place: String) -> CocoaError {
-        CocoaError(
+        CocoaError.described(
             .persistentStoreOperation,
             userInfo: [
                 NSLocalizedDescriptionKey:

@@ -71,7 +71,8 @@ extension MigrationMapper {
                     "SELECT COUNT(*) FROM \(entity.table) WHERE \(naming.entity) IN (\(numbers)) AND \(column) IS NOT NULL",
                 entity: entity.layout.name,
                 property: slot.name,
-                reason: "the \(slot.kind == .reference ? "relationship" : "attribute") goes, with the values of %d objects"
+                reason:
+                    "the \(slot.kind == .reference ? "relationship" : "attribute") goes, with the values of %d objects"
             )
         }
     }

@@ -35,6 +35,7 @@ struct HistoryPurge {
     ///
     /// - Parameter numbers: The numbers, each higher than the one before.
     /// - Returns: How many transactions were removed.
+    /// - Throws: Errors of SQLite.
     func pickOut(_ numbers: [Int64]) throws -> Int {
         let beginning = HistoryBeginning(connection: connection)
         let first = try beginning.number()

@@ -91,7 +91,9 @@ struct InPlaceStatementTests {
         }
     }
 
-    @Test func `m085 m129 in place no object is made, and object by object those of the new version are plain ones`() throws {
+    @Test func `m085 m129 in place no object is made, and object by object those of the new version are plain ones`()
+        throws
+    {
         func next() -> NSManagedObjectModel {
             let model = ModelSketch.model("A: n String, x String")
             model.entitiesByName["A"]?.managedObjectClassName = NSStringFromClass(Awaking.self)

@@ -72,7 +72,8 @@ struct MigrationPolicyTests {
         expectEqual(move.manager.userInfo?["asked"] as? Int, 3)
     }
 
-    @Test func `all objects that were made are registered in the destination, so that policies can share them`() throws {
+    @Test func `all objects that were made are registered in the destination, so that policies can share them`() throws
+    {
         // More than are written at a time.
         let move = try LibraryMove(books: 2100)
         let mapping = LibraryVersions.mapping()

@@ -108,7 +108,7 @@ struct ModelPackageTests {
 
     /// A bundle with a model of some versions, which agree in an entity `Common`.
     ///
-    /// - Parameter lists: The hashes of each in the list of versions; `nil` for no list.
+    /// The list of versions has the hashes that `lists` gives of each; there is no list without it.
     private func bundle(_ names: [String], lists: ((String) throws -> [String: Data]?)?) throws -> Bundle {
         for name in names {
             try scratch.write(

@@ -63,6 +63,8 @@ enum LossyMigration {
     /// - Parameters:
     ///   - mapping: A mapping from the model of the store.
     ///   - stack: The store.
+    /// - Returns: The losses, with the number of objects.
+    /// - Throws: Errors of the store.
     static func losses(_ mapping: InferredMapping, in stack: MigrationStack) throws -> [RowFinding] {
         try stack.context.performAndWait {
             try mapping.entities.flatMap { entity -> [RowFinding] in

@@ -19,6 +19,7 @@ struct MigrationLog {
     /// Whether the process was started with an argument, or an environment variable, that is a number above 0.
     ///
     /// - Parameter key: The name of both.
+    /// - Returns: Whether it was.
     static func isSet(_ key: String) -> Bool {
         let process = ProcessInfo.processInfo
         var text = process.environment[key]

@@ -17,7 +17,8 @@ final class MigrationContext: NSManagedObjectContext, @unchecked Sendable {
     override var registeredObjects: Set<NSManagedObject> {
         var objects = super.registeredObjects
         do {
-            for entity in persistentStoreCoordinator?.managedObjectModel.entities ?? [] where entity.superentity == nil {
+            for entity in persistentStoreCoordinator?.managedObjectModel.entities ?? [] where entity.superentity == nil
+            {
                 let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
                 request.includesPropertyValues = false
                 request.includesPendingChanges = false
