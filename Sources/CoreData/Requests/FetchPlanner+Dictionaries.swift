@@ -46,8 +46,8 @@ private struct DictionaryPlanBuilder {
     }
 
     mutating func plan() throws -> DictionaryPlan {
-        let columns = try columns()
         let groups = try elements(specification.propertiesToGroupBy ?? [], of: "propertiesToGroupBy").map(\.expression)
+        let columns = try columns().map { overGroup($0, groups) }
         if let group = groups.first(where: \.hasRowAggregate) {
             throw refused("cannot be grouped by a value of groups, of type \(group.type).")
         }
@@ -108,6 +108,27 @@ private struct DictionaryPlanBuilder {
         }
         guard !columns.isEmpty else { throw refused("has no attributes; set propertiesToFetch.") }
         return columns
+    }
+
+    /// A column of a grouped fetch: a value of all members of a collection is one of the members of all objects of a group.
+    ///
+    /// An average of averages would be another value than that of all members, so it is refused as what differs within a group.
+    private func overGroup(_ column: DictionaryColumn, _ groups: [ResolvedExpression]) -> DictionaryColumn {
+        guard !groups.isEmpty, case .aggregate(let aggregate) = column.expression,
+            !groups.contains(where: column.expression.isSame(as:))
+        else { return column }
+        let function: PredefinedFunction
+        switch aggregate.function {
+        case .count, .sum: function = .sum
+        case .min, .max: function = aggregate.function
+        default: return column
+        }
+        return DictionaryColumn(
+            keys: column.keys,
+            expression: .rowAggregate(function, column.expression),
+            type: column.type,
+            description: column.description
+        )
     }
 
     private func column(_ element: Element) throws -> DictionaryColumn {

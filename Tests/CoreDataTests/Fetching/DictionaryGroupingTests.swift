@@ -61,6 +61,34 @@ struct DictionaryGroupingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a value of all members of a collection is one of the members of all objects of a group`(
+        _ kind: StoreKind
+    ) throws {
+        let guide = try VenueGuide(kind)
+        let columns = [
+            computed("count", "venues.name.@count", .integer64), computed("sum", "venues.@sum.price", .integer64),
+            computed("most", "venues.@max.price", .integer64), computed("least", "venues.@min.price", .integer64),
+        ]
+        let each = try guide.dictionaries("City", columns)
+        let group = computed("group", "venues.@count * 0", .integer64)
+        let all = try guide.dictionaries("City", [group] + columns) { $0.propertiesToGroupBy = [group] }
+
+        expectEqual(all.count, 1)
+        func values(_ key: String) -> [Int] { each.compactMap { $0[key] as? Int } }
+        expect(each.count > 1 && values("count").reduce(0, +) > 1)
+        expectEqual(all.first?["count"] as? Int, values("count").reduce(0, +))
+        expectEqual(all.first?["sum"] as? Int, values("sum").reduce(0, +))
+        expectEqual(all.first?["most"] as? Int, values("most").max())
+        expectEqual(all.first?["least"] as? Int, values("least").min())
+        // An average of averages is none.
+        let mean = computed("mean", "venues.@avg.price", .double)
+        let error = expectThrows(CocoaError.self) {
+            try guide.dictionaries("City", [group, mean]) { $0.propertiesToGroupBy = [group] }
+        }
+        expectEqual(error?.code, .persistentStoreOperation)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `having keeps the groups that fulfil it`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         let count = aggregate("count", "count:", "objectID")
