@@ -25,7 +25,7 @@ struct HeldVersionTests {
         var context: NSManagedObjectContext? = try stack.pinnedContext()
         try expect(!stack.isQuiet())
         try context?.inside { () throws in try context?.setQueryGenerationFrom(nil) }
-        try expect(stack.isQuiet())
+        try await expect(stack.becomesQuiet())
         try context?.inside { () throws in
             try context?.setQueryGenerationFrom(.current)
             _ = try context?.storedCityNames()
