@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import StrataSQL
 
 extension PostgreSQLMigration {

@@ -1,6 +1,7 @@
 import Foundation
 import StrataKeys
 import StrataPostgreSQL
+import StrataRows
 import StrataSQL
 
 /// What others have given to tables that are dropped, and that the tables in their place shall have: their owner, privileges and triggers, storage

@@ -1,6 +1,5 @@
 import StrataPredicates
 import StrataRows
-import StrataSQL
 import StrataSQLiteStore
 
 // The way of objects: for mapping models, and for stores that cannot be changed in place. The migration manager goes it.

@@ -2,7 +2,6 @@ import Foundation
 import StrataKeys
 import StrataPredicates
 import StrataRows
-import StrataSQL
 
 #if FaultPoints
 import StrataLocks

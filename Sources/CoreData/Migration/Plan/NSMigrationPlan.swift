@@ -1,6 +1,5 @@
 import StrataPredicates
 import StrataRows
-import StrataSQL
 import StrataSQLiteStore
 
 /// What a migration from one version of a model to another would do, without doing it.

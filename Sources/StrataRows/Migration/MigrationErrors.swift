@@ -1,6 +1,5 @@
 import Foundation
 import StrataKeys
-import StrataRows
 
 /// The errors of migrations.
 package enum MigrationErrors {
