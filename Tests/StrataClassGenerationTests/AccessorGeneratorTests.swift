@@ -59,7 +59,7 @@ struct AccessorGeneratorTests {
                 "package final func _managedGet2", "package final func _managedSet2",
                 "final func _managedGet3", "final func _managedSet3",
                 "final func _managedGet4", "final func _managedSet4",
-                "public final func _managed5",
+                "public dynamic final func _managed5",
                 "public final func _managedGet6", "public final func _managedSet6",
                 "public final func _managedGet7", "public final func _managedSet7",
             ]

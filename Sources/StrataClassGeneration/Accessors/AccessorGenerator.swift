@@ -129,9 +129,11 @@ package struct AccessorGenerator {
             let symbol = Mangler.method(mangled, parameters: types)
             symbols.append(symbol)
             let list = parameters.map { "_ p\($0.name): \($0.type)" }.joined(separator: ", ")
+            // The declaration of a managed method is dynamic. If the definition is not, then the compiler stops at calls of
+            // another module in a release build.
             body = """
                     @_silgen_name("\(symbol)")
-                    \(Self.modifier(member.access))final func _managed\(number)(\(list)) { \(call) }
+                    \(Self.modifier(member.access))dynamic final func _managed\(number)(\(list)) { \(call) }
 
                 """
         }
