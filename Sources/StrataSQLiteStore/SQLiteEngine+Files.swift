@@ -209,7 +209,7 @@ extension SQLiteEngine {
     /// Empties a store under its locks, so that others that have it open see that, and removes its external files.
     ///
     /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal. If there is
-    /// none, an empty one is made, and what another one has left beside it goes: a later file would be damaged by it.
+    /// none, none is made, and what another one has left beside it goes: a later file would be damaged by it.
     ///
     /// - Parameters:
     ///   - url: The file.
@@ -228,8 +228,6 @@ extension SQLiteEngine {
             }
         } else {
             removeCompanions(of: url)
-            // As Apple's framework does, for programs that remove the file afterwards. Where there is no folder there is none.
-            _ = FileManager.default.createFile(atPath: url.path, contents: nil)
         }
         try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
     }
