@@ -27,9 +27,6 @@ package final class FrozenModel: Sendable {
     /// The entities of classes that were asked for, by the identity of the class.
     let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
 
-    /// The entities whose class several modules have, as far as that was looked for.
-    let doubtful = Mutex(DoubtfulEntities())
-
     /// Whether somebody has been told which classes are missing.
     let hasReportedClasses = Atomic<Bool>(false)
 

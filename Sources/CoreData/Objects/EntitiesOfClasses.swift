@@ -49,47 +49,15 @@ extension FrozenModel {
     }
 }
 
-extension FrozenModel {
-    /// The entities that name a class which several modules have.
-    ///
-    /// Mostly none. Names are compared again when they may mean more than before.
-    private var entitiesInDoubt: [NSEntityDescription] {
-        let generation = ManagedClasses.generation
-        let known = doubtful.withLock { $0 }
-        if known.generation == generation { return known.entities }
-        let found = entities.filter {
-            !$0.isAbstract && ManagedClasses.isOfSeveralModules($0.managedObjectClassName ?? "")
-        }
-        doubtful.withLock { $0 = DoubtfulEntities(generation: generation, entities: found) }
-        return found
-    }
-
-    /// Why objects of one of some entities cannot be made; `nil` if they can.
-    ///
-    /// - Parameter isAsked: Whether objects of an entity are to be made.
-    /// - Returns: The reason.
-    func doubt(aboutEntities isAsked: (NSEntityDescription) -> Bool) -> String? {
-        for entity in entitiesInDoubt where isAsked(entity) {
-            if let doubt = entity.objectClass.doubt(about: entity) { return doubt }
-        }
-        return nil
-    }
-}
-
-/// The entities of a model whose class is in doubt, as far as names were compared.
-struct DoubtfulEntities: Sendable {
-    var generation = -1
-    var entities: [NSEntityDescription] = []
-}
-
 extension NSManagedObjectContext {
     /// Refuses to make objects of a class that the program has twice, unless a use says which one it means.
     ///
     /// A plain object in place of one of the class would stop the program, where it is cast.
     final func requireClasses(for plan: FetchPlan) throws {
-        let model = plan.layout.entity.managedObjectModel.frozen
-        if let doubt = model.doubt(aboutEntities: { plan.entityNumbers.contains($0.entityNumber) }) {
-            throw FetchPlanner.refused(doubt)
+        let layouts = plan.layout.schema.entities
+        for number in plan.entityNumbers {
+            let layout = layouts[number - 1]
+            if let doubt = layout.objectClass.doubt(about: layout.entity) { throw FetchPlanner.refused(doubt) }
         }
     }
 

@@ -11,6 +11,9 @@ final class ObjectClassCache: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The generation of names for which it is known that the class is in no doubt.
+    private let settledGeneration = Atomic(-1)
+
     /// Notes that the program uses a class for `entity`, which settles the class if several have the name that the model gives.
     @inline(never)
     func noteUse(of type: NSManagedObject.Type, for entity: NSEntityDescription) {
@@ -55,8 +58,17 @@ final class ObjectClassCache: Sendable {
 
     /// Why objects of `entity` cannot be made, though the program has classes for them: modules share the name, and no use says
     /// which one is meant; `nil` if they can.
+    ///
+    /// Takes a lock only if names may mean more than when it was last asked: every fetch and insertion comes by here.
     func doubt(about entity: NSEntityDescription) -> String? {
-        guard case .ambiguous = meaning(of: entity), let trouble = trouble(with: entity) else { return nil }
+        let generation = ManagedClasses.generation
+        if settledGeneration.load(ordering: .relaxed) == generation { return nil }
+        guard !entity.isAbstract, ManagedClasses.isOfSeveralModules(entity.managedObjectClassName ?? ""),
+            case .ambiguous = meaning(of: entity), let trouble = trouble(with: entity)
+        else {
+            settledGeneration.store(generation, ordering: .relaxed)
+            return nil
+        }
         return "Objects of entity \(entity.name ?? "") cannot be made: \(trouble)."
     }
 

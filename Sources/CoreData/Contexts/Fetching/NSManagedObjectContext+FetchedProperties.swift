@@ -64,9 +64,7 @@ extension NSEntityDescription {
             fatalError("CoreData: the model of \(context.describedName) has no entity \"\(entityName)\".")
         }
         let type = entity.layoutInUse(context).takeUnretainedValue().objectType
-        if let doubt = entity.managedObjectModel.frozen.doubt(aboutEntities: { $0 === entity }) {
-            fatalError("CoreData: \(doubt)")
-        }
+        if let doubt = entity.objectClass.doubt(about: entity) { fatalError("CoreData: \(doubt)") }
         return type.init(entity: entity, insertInto: context)
     }
 }
