@@ -209,7 +209,7 @@ extension SQLiteEngine {
     /// Empties a store under its locks, so that others that have it open see that, and removes its external files.
     ///
     /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal. If there is
-    /// none, none is made, and what another one has left beside it goes: a later file would be damaged by it.
+    /// none, an empty one is made, and what another one has left beside it goes: a later file would be damaged by it.
     ///
     /// - Parameters:
     ///   - url: The file.
@@ -219,17 +219,26 @@ extension SQLiteEngine {
     package static func destroy(at url: URL, options: SQLiteOptions, removesFile: Bool) throws {
         if removesFile {
             removeFiles(of: url)
-        } else if FileManager.default.fileExists(atPath: url.path) {
+        } else if !FileManager.default.fileExists(atPath: url.path) {
+            removeCompanions(of: url)
+            // As Apple's framework does, for programs that remove the file afterwards. Where there is no folder there is none.
+            _ = FileManager.default.createFile(atPath: url.path, contents: nil)
+        } else if try !isEmpty(url) {
             try SQLiteBoundary.run(.destroying, url) {
                 try withFile(url, options, access: .readWrite) { database in
                     try database.pool.writeWithoutTransaction { try $0.eraseAll() }
                     database.pool.emptyLogIfNobodyReads()
                 }
             }
-        } else {
-            removeCompanions(of: url)
         }
         try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
+    }
+
+    /// Whether a file has no bytes, which is a database without tables.
+    ///
+    /// To erase such a database waits for a lock until the deadline, though no other program uses it.
+    private static func isEmpty(_ url: URL) throws -> Bool {
+        try (FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.intValue == 0
     }
 
     /// Removes a store that nobody has open, with its external files.

@@ -193,18 +193,42 @@ struct SQLiteFilesTests {
         expect(again.store.identifier != harness.store.identifier)
     }
 
-    @Test func `a store without a file is destroyed with what is left of its log, and makes no file`() throws {
+    @Test func `a store without a file is destroyed with what is left of its log, and leaves an empty file`() throws {
         let folder = try StoreFolder()
         let url = folder.file()
         for suffix in ["-wal", "-shm"] { try Data("left".utf8).write(to: URL(fileURLWithPath: url.path + suffix)) }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.photos())
 
         try coordinator.destroyPersistentStore(at: url, type: .sqlite)
-        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [])
-        try coordinator.destroyPersistentStore(at: url, type: .sqlite)
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [url.lastPathComponent])
+        let nowhere = folder.file("none/store.sqlite")
+        try coordinator.destroyPersistentStore(at: nowhere, type: .sqlite)
+        expect(!FileManager.default.fileExists(atPath: nowhere.path))
         let force: [AnyHashable: Any] = [NSPersistentStoreForceDestroyOption: true]
         try coordinator.destroyPersistentStore(at: url, type: .sqlite, options: force)
         try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [])
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+        expect(store.identifier != nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a store that is empty is destroyed at once, and made anew afterwards`(_ wasStore: Bool) throws {
+        let folder = try StoreFolder()
+        let url = folder.file()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.photos())
+        if wasStore {
+            try coordinator.remove(coordinator.addPersistentStore(type: .sqlite, at: url))
+        } else {
+            try Data().write(to: url)
+        }
+        for _ in 1...3 {
+            try coordinator.destroyPersistentStore(
+                at: url,
+                type: .sqlite,
+                options: [NSPersistentStoreTimeoutOption: 1]
+            )
+        }
+        try expectEqual(FileManager.default.contentsOfDirectory(atPath: folder.url.path), [url.lastPathComponent])
         let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
         expect(store.identifier != nil)
     }

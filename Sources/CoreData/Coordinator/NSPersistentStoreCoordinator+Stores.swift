@@ -422,7 +422,8 @@ extension NSPersistentStoreCoordinator {
     ///
     /// If the store is open in this coordinator it is removed from it first, as by ``remove(_:)``, and stays removed if the rest
     /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed. A
-    /// file that is missing is no error: none is made, and the log of a SQLite file that is left (`-wal`, `-shm`) is removed.
+    /// file that is missing is no error: an empty one is made for a SQLite store, and what is left of its log (`-wal`, `-shm`)
+    /// is removed.
     ///
     /// ```swift
     /// try coordinator.destroyPersistentStore(at: oldURL, type: .sqlite)
