@@ -10,6 +10,7 @@ extension Row {
     /// - Throws: `persistentStoreOperation` (134070) for a number that does not fit.
     package func setComputed(_ value: PredicateValue, _ slot: Slot) throws {
         switch value {
+        // NaN is no value either.
         case _ where value.isNull: setNull(slot)
         case .null, .collection, .reference, .entity: setNull(slot)
         case .int(let number): try setNumber(number, Double(number), slot)

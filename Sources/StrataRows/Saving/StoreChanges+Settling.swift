@@ -19,15 +19,9 @@ extension StoreChanges {
         }
         for (row, key) in zip(inserted, result.insertedKeys) {
             row.setKey(key)
-            let version =
-                result.versionOffset == 0
-                ? RowVersion.next(after: row.version, mark: result.versionMark)
-                : RowVersion.next(after: row.version, offset: result.versionOffset)
-            settle(row, version: version)
+            settle(row, version: result.version(after: row.version))
         }
-        for update in updated {
-            settle(update.row, version: RowVersion.next(after: update.baseVersion, mark: result.versionMark))
-        }
+        for update in updated { settle(update.row, version: result.version(after: update.baseVersion)) }
         return keys
     }
 }

@@ -13,6 +13,13 @@ package struct StoreSaveResult: Sendable {
     /// The number that is added to the versions that the store counts, see ``RowVersion``; 0 for none.
     package var versionOffset: Int64 = 0
 
+    /// The version that the save has given to a row, after the one that it had before.
+    func version(after version: Int64) -> Int64 {
+        versionMark == nil
+            ? RowVersion.next(after: version, offset: versionOffset)
+            : RowVersion.next(after: version, mark: versionMark)
+    }
+
     package init(insertedKeys: [Int64] = [], reread: [Row] = []) {
         self.insertedKeys = insertedKeys
         self.reread = reread

@@ -94,8 +94,8 @@ extension NSManagedObjectContext {
     /// let count = worker.performAndWait { worker.registeredObjects.count }
     /// ```
     ///
-    /// - Parameter block: What to run. It is not kept.
-    /// - Returns: What the block returns.
+    /// - Parameter block: The code to run. It is not kept.
+    /// - Returns: The result of the block.
     public func performAndWait<T>(_ block: () -> T) -> T {
         // No form is more specific. So the body of a program's own `performAndWait` calls this one, and not itself. It
         // can also be passed on as a function, `(() -> Void) -> Void`.
