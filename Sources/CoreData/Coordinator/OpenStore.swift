@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -36,7 +37,7 @@ package final class OpenStore: Sendable {
     private let holdsNumber = Atomic(true)
     private let open = Atomic(true)
     /// See ``successor``.
-    private let place = AtomicLazyReference<OpenStore>()
+    private let place = OnceReference<OpenStore>()
     /// The stores in whose place this one is, as the public API shows them.
     private let formerStores: [NSPersistentStore]
     /// The numbers of the entities that the store's configuration holds.

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPredicates
 import StrataRows
 import Synchronization
@@ -54,7 +55,7 @@ package final class FrozenModel: Sendable {
         versionHashes = entitiesByName.mapValues(\.versionHash)
     }
 
-    private let copy = AtomicLazyReference<CopyForStores>()
+    private let copy = OnceReference<CopyForStores>()
 
     /// The copy of the model that stores keep, made when it is first asked for; `nil` for a model that cannot be written.
     package func copyForStores(of model: NSManagedObjectModel) -> Data? {

@@ -1,5 +1,5 @@
+import StrataLocks
 import StrataPredicates
-import Synchronization
 
 /// What all parts of a model share: they can be changed until the model is frozen, and never after.
 ///
@@ -49,7 +49,7 @@ final class LinkAnchor {
 /// immortal, so the cycle costs nothing, and a reader saves the weak reference's bookkeeping.
 final class ModelLink<Target: LinkTarget> {
     private weak var loose: LinkAnchor?
-    private let fixed = AtomicLazyReference<Target>()
+    private let fixed = OnceReference<Target>()
 
     /// What the link points at; `nil` when unset, and when the target is gone before the model was frozen.
     var target: Target? {

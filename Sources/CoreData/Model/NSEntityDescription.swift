@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataPredicates
 import StrataRows
 import Synchronization
@@ -23,7 +24,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     let superentityLink = ModelLink<NSEntityDescription>()
 
     /// What freezing worked out, and the mark that the entity is frozen.
-    private let facts = AtomicLazyReference<EntityFacts>()
+    private let facts = OnceReference<EntityFacts>()
     /// The layout, which is immortal.
     ///
     /// It is read for every object that is made, so no reference is counted.

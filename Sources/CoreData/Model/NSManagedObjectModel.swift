@@ -1,4 +1,5 @@
 import StrataKeys
+import StrataLocks
 import StrataPredicates
 import StrataRows
 import Synchronization
@@ -23,7 +24,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     let anchor = LinkAnchor()
     /// What freezing worked out, and the mark that the model is frozen.
-    private let frozenModel = AtomicLazyReference<FrozenModel>()
+    private let frozenModel = OnceReference<FrozenModel>()
 
     /// Creates an empty model, to be filled in code.
     public required override init() {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
 import StrataRows
 import Synchronization
@@ -33,7 +34,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// The ID that the object has got after this one.
     ///
     /// Held by the ID that leads there, and by nothing else: it costs nothing once that ID is no longer held.
-    private let successor = AtomicLazyReference<NSManagedObjectID>()
+    private let successor = OnceReference<NSManagedObjectID>()
     /// The negative number by which the tree of contexts knew the object before it was saved.
     ///
     /// It is 0 if the temporary ID of the object was never asked for.

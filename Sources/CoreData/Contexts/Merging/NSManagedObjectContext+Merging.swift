@@ -211,9 +211,9 @@ extension NSManagedObjectContext {
     /// The changes under the keys that this context knows the objects by, without those of objects of another tree.
     private func settled(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
-        message.inserted = message.inserted.compactMap(settled)
-        message.updated = message.updated.compactMap(settled)
-        message.deleted = message.deleted.compactMap(settled)
+        for changes in [\ChangeMessage.inserted, \.updated, \.deleted] where message[keyPath: changes].contains(where: { $0.temporaryID != nil }) {
+            message[keyPath: changes] = message[keyPath: changes].compactMap(settled)
+        }
         return message
     }
 
