@@ -1,6 +1,6 @@
 #if canImport(Glibc)
 import StrataLocks
 
-/// This module's mutexes are those of `StrataLocks`, see there for why.
+/// The mutex of this module is that of `StrataLocks`, which explains the reason.
 typealias Mutex<Value: ~Copyable> = StrataLocks.Mutex<Value>
 #endif

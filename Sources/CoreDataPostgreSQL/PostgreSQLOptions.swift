@@ -1,43 +1,51 @@
-/// Option: an array of `postgresql://` URLs, or of texts that are such, one for each replica: a server that follows the one which the
-/// store's URL leads to.
+/// Option: the URLs of the store's replicas, an array of `postgresql://` URLs or of texts with such URLs.
 ///
-/// Reads of contexts with ``CoreData/NSManagedObjectContext/readsFromReplicas`` are answered there. The URLs are as that of the store; the
-/// schema is the store's, whatever they say. A server that turns out to be no replica, as after a promotion, is not read from.
+/// A replica is a server that follows the one which the store's URL leads to. Replicas answer the reads of contexts
+/// with ``CoreData/NSManagedObjectContext/readsFromReplicas``. Their URLs have the form of the store's URL; the schema
+/// is always the store's, whatever they name. If a server turns out not to be a replica, for instance after a
+/// promotion, then nothing is read from it.
 ///
 /// ```swift
 /// description.setOption(["postgresql://guide@replica.example.org/shop"] as NSArray, forKey: NSPostgreSQLReplicasOption)
 /// ```
 public let NSPostgreSQLReplicasOption = "NSPostgreSQLReplicas"
 
-/// Option: for how many seconds a read waits for a replica to have what was saved, before the primary answers in its place.
+/// Option: how many seconds a read waits for a replica that does not have the saved changes yet, before the primary
+/// answers instead.
 ///
 /// Default 0.2.
 public let NSPostgreSQLReplicaWaitOption = "NSPostgreSQLReplicaWait"
 
-/// Option: a Boolean that gives a store foreign keys, which keep programs with SQL of their own from leaving relationships that lead nowhere.
+/// Option: a Boolean that gives a store foreign keys.
 ///
-/// A store that is made, or is there already, has them from then on, for all programs and without the option. They are checked when a
-/// transaction commits. Relationships without an inverse to a single object, and those whose inverse has the delete rule no-action, have none,
-/// as they may lead to what was deleted. Adding the store throws `persistentStoreIncompatibleSchema` (134020), with the relationships and
-/// the numbers of rows, if some lead nowhere as yet, `persistentStoreTimeout` (134090) if others keep a table locked, and
-/// `fileReadNoPermission` (257) if the role does not own the tables; nothing is changed then. A store that is opened for reading only is left
-/// as it is. Default `false`, which takes away nothing.
+/// Foreign keys keep other programs that write SQL from leaving relationships that lead nowhere. A store that is made
+/// or already exists has them from then on, for all programs and without the option. They are checked when a
+/// transaction commits. Two kinds of relationships have no foreign key, because they may lead to deleted objects:
+/// relationships to a single object without an inverse, and those whose inverse has the delete rule no-action.
+///
+/// Adding the store throws `persistentStoreIncompatibleSchema` (134020), with the relationships and the numbers of
+/// rows, if some relationships already lead nowhere. It throws `persistentStoreTimeout` (134090) if others keep a table
+/// locked, and `fileReadNoPermission` (257) if the role does not own the tables. Nothing is changed then. A store that
+/// is opened for reading only is left as it is. The default is `false`, which removes no foreign keys.
 ///
 /// ```swift
 /// description.setOption(true as NSNumber, forKey: NSPostgreSQLForeignKeysOption)
 /// ```
 public let NSPostgreSQLForeignKeysOption = "NSPostgreSQLForeignKeys"
 
-/// Option: how many versions contexts of the store's coordinator may be pinned to at a time, from 1 to 1024.
+/// Option: the number of versions that contexts of the store's coordinator may be pinned to at a time, from 1 to 1024.
 ///
-/// Default 16. Each keeps a connection beside those of the pool, and has the server keep old rows. Whoever pins a context beyond that gets
-/// `persistentStoreOperation` (134070). Contexts that are pinned to the same query generation share a version.
+/// Default 16. Each version keeps a connection beside those of the pool, and makes the server keep old rows. Pinning a
+/// context beyond this number throws `persistentStoreOperation` (134070). Contexts that are pinned to the same query
+/// generation share a version.
 public let NSPostgreSQLPinnedVersionsOption = "NSPostgreSQLPinnedVersions"
 
-/// Option: for how many seconds a context may be pinned to a version, of the primary or of a replica, before that is given up.
+/// Option: how many seconds a context may be pinned to a version of the primary or of a replica before the version
+/// ends.
 ///
-/// No limit without it, nor with 0. A read of a version that is older throws `persistentStoreOperation` (134070): pin the context anew. A read
-/// that has begun before is let finish. The server lets go of an old version by itself, also if nobody reads.
+/// Without the option, or with 0, there is no limit. A read of a version that is too old throws
+/// `persistentStoreOperation` (134070); pin the context anew then. A read that has already begun runs to its end. The
+/// server releases an old version even if no context reads it.
 ///
 /// ```swift
 /// description.setOption(600 as NSNumber, forKey: NSPostgreSQLPinnedVersionAgeOption)

@@ -7,13 +7,14 @@ import Synchronization
 
 /// A store in a database of PostgreSQL.
 package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore, MigratingStore, @unchecked Sendable {
-    // @unchecked Sendable: `opened` and `remoteChanges` are behind their mutexes; the rest is the superclass's.
+    // @unchecked Sendable: `opened` and `remoteChanges` are protected by their mutexes; the rest belongs to the
+    // superclass.
 
     private let opened = Mutex<PostgreSQLEngine?>(nil)
-    /// Posts that the store was written to, if its options say so.
+    /// Posts a notification when the store was written to, if its options ask for that.
     private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
 
-    /// The engine; `nil` before the metadata was loaded.
+    /// The engine; `nil` until the metadata is loaded.
     private var postgreSQL: PostgreSQLEngine? { opened.withLock { $0 } }
 
     package var engine: any RowStore {
@@ -26,10 +27,10 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         }
     }
 
-    /// Where URLs that are none of PostgreSQL's lead, for tests that are written for stores in files.
+    /// The databases that URLs of other schemes stand for, for tests that are written for stores in files.
     private static let translation = Mutex<(@Sendable (URL) -> URL)?>(nil)
 
-    /// Lets other URLs stand for databases.
+    /// Lets URLs of other schemes stand for databases.
     package static func translateURLs(_ function: @escaping @Sendable (URL) -> URL) {
         translation.withLock { $0 = function }
     }
@@ -37,7 +38,8 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     private static let foreignKeys = Atomic(false)
     private static var addsForeignKeys: Bool { foreignKeys.load(ordering: .relaxed) }
 
-    /// Gives all stores foreign keys whose options do not say otherwise, for tests that are written for stores without.
+    /// Gives foreign keys to all stores whose options do not forbid that, for tests that are written for stores without
+    /// foreign keys.
     package static func addForeignKeys() { foreignKeys.store(true, ordering: .relaxed) }
 
     private static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
@@ -72,7 +74,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             modelCache: { model.frozen.copyForStores(of: model) },
             requireVersion: { metadata in
                 guard !ignoresVersions else { return }
-                // The text of a URL without its secrets.
+                // The text of the URL, without its secrets.
                 let place = url.placeName
                 try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: place)
             }
@@ -90,7 +92,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     }
 
     private static func replicas(_ options: [AnyHashable: Any]) throws -> (urls: [URL], wait: Double) {
-        // A replica may be behind.
+        // A migration must not read from a replica, which may be behind.
         if isMigrationSource(options) { return ([], 0) }
         let value = options[NSPostgreSQLReplicasOption]
         let list = value == nil ? [] : value as? [Any] ?? (value as? NSArray).map { Array($0) }
@@ -113,7 +115,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     }
 
     package func open() throws {
-        // Whoever follows a store numbers its transactions, which is to write to it.
+        // A watcher gives numbers to the store's transactions, which writes to the store.
         guard let postgreSQL, !Self.isMigrationSource(options) else { return }
         try postgreSQL.watchForChanges()
         guard let coordinator = persistentStoreCoordinator,
@@ -125,12 +127,12 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     }
 
     package override func willRemove(from coordinator: NSPersistentStoreCoordinator?) {
-        // No notification is posted after this that is not under way.
+        // After this, no notification is posted unless it has already begun.
         remoteChanges.withLock { $0 }?.stop()
         super.willRemove(from: coordinator)
     }
 
-    /// A database does not move while it is open.
+    /// Returns false: a database does not move while it is open.
     package func move(to url: URL) -> Bool { false }
 
     // MARK: - Metadata
@@ -145,7 +147,9 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         }
     }
 
-    /// The UUID; a new one is written with the next save.
+    /// The UUID.
+    ///
+    /// If it is set, then the next save writes it.
     package override var identifier: String! {
         get { super.identifier }
         set {
@@ -155,7 +159,9 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         }
     }
 
-    /// The metadata; written with the next save.
+    /// The metadata.
+    ///
+    /// If it is set, then the next save writes it.
     ///
     /// The framework's own keys stay as they are.
     package override var metadata: [String: Any]! {
@@ -223,7 +229,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     // MARK: - Tools
 
-    /// What is wrong with a store, a sentence each; see ``PostgreSQLVerification``.
+    /// The faults of a store, one sentence each; see ``PostgreSQLVerification``.
     package static func problems(
         at url: URL,
         _ model: NSManagedObjectModel,
@@ -248,7 +254,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     package static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
         let left = try PostgreSQLEngine.destroy(at: database(url), timeout: StoreOption.timeout(options))
         guard let left else { return }
-        // No error: the store is gone, as it was asked for.
+        // This is not an error: the store is gone, as requested.
         try? FileHandle.standardError.write(contentsOf: Data("CoreData: warning: \(left)\n".utf8))
     }
 

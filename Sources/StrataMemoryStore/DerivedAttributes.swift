@@ -1,17 +1,19 @@
 import StrataRows
 
-/// The derived attributes of a model, as an in-memory store keeps them: what each is computed from, and what a changed row
+/// The derived attributes of a model for an in-memory store: the source of each, and the attributes that a changed row
 /// makes out of date.
 ///
-/// What the triggers of a SQLite store do not keep is not kept here either.
+/// Derivations that the triggers of a SQLite store do not keep are not kept here either.
 package final class DerivedAttributes: Sendable {
     package struct Attribute: Sendable {
         package let slot: Slot
-        /// `nil` for a derivation that stores do not keep: the value is nil.
+        /// The source of the value.
+        ///
+        /// It is `nil` for a derivation that stores do not keep; the value is then nil too.
         package let source: DerivedSource?
     }
 
-    /// A relationship by which rows lead to one that derives something from it.
+    /// A relationship through which rows lead to a row that derives a value from them.
     package struct Dependants: Sendable {
         package let relationship: InMemoryContents.RelationshipKey
         /// The number of the root entity of the rows that derive something.
@@ -22,13 +24,14 @@ package final class DerivedAttributes: Sendable {
 
     /// The derived attributes of each entity, by its number.
     package let attributes: [[Attribute]]
-    /// By the number of the members' entity: the to-one relationships to owners that count or sum up such rows.
+    /// The to-one relationships to owners that count or sum up such rows, by the number of the members' entity.
     package let owners: [[(reference: Slot, dependants: Dependants)]]
-    /// By the number of the members' entity: the to-many relationships without an inverse whose owners sum up such rows.
+    /// The to-many relationships without an inverse whose owners sum up such rows, by the number of the members'
+    /// entity.
     package let looseOwners: [[Dependants]]
-    /// By the number of an entity: the to-one relationships over which others copy an attribute of such rows.
+    /// The to-one relationships through which other rows copy an attribute of such rows, by the number of their entity.
     package let copies: [[Dependants]]
-    /// The to-one relationships without an inverse that something is copied over.
+    /// The to-one relationships without an inverse through which an attribute is copied.
     package let looseCopies: Set<InMemoryContents.RelationshipKey>
 
     /// The derived attributes of a model; `nil` if it has none.
@@ -52,7 +55,7 @@ package final class DerivedAttributes: Sendable {
         looseCopies = builder.looseCopies
     }
 
-    /// Gathers what depends on what.
+    /// Collects the dependencies between attributes.
     private struct Builder {
         let schema: Schema
         var owners: [[(reference: Slot, dependants: Dependants)]]

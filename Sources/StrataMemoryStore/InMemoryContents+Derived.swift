@@ -4,7 +4,7 @@ import StrataRows
 
 /// Rows of an in-memory store whose derived attributes may be out of date, by root entity and key.
 package struct OutdatedRows: Sendable {
-    /// Whether the row itself was written; otherwise only what it leads to.
+    /// For each row, whether the row itself was written; otherwise only rows that it leads to have changed.
     package private(set) var keys: [Int: [Int64: Bool]] = [:]
 
     package mutating func add(_ key: Int64, root: Int, isWritten: Bool = false) {
@@ -17,18 +17,18 @@ package struct OutdatedRows: Sendable {
 }
 
 extension InMemoryContents {
-    /// How often attributes may be derived from derived ones, one behind the other.
+    /// The most rounds of derivation: a derived attribute may be derived from another derived attribute.
     private static let deepestDerivation = 1000
 
     /// Brings the derived attributes up to date after changes.
     ///
-    /// The rows that were handed over are left as they are; where a value differs a copy takes the row's place, settled as
-    /// the save will settle them.
+    /// The rows that were handed over are not changed. If a value differs, then a copy replaces the row; it has the
+    /// keys and the version that the save will set.
     ///
     /// - Parameters:
-    ///   - permanent: The keys that new rows have got, by their temporary keys.
-    ///   - versions: The versions that rows will have which were handed over, by root entity and key.
-    /// - Returns: The rows that differ from what they were, or from what was handed over.
+    ///   - permanent: The permanent keys of new rows, by their temporary keys.
+    ///   - versions: The versions that the handed over rows will have, by root entity and key.
+    /// - Returns: The rows that differ from the stored rows or from the rows that were handed over.
     package mutating func updateDerived(
         _ permanent: KeyMap<Int64> = KeyMap(),
         versions: [Int: [Int64: Int64]] = [:]
@@ -53,7 +53,7 @@ extension InMemoryContents {
                     guard !attributes.allSatisfy({ next.hasSameValue(as: row, in: $0.slot) }) else { continue }
                     next.settle(key, version: versions[root]?[key], permanent)
                     enter(next, key, permanent)
-                    // What is derived from a derived attribute follows.
+                    // Attributes that are derived from a derived attribute are updated in the next round.
                     outdated.add(key, root: root)
                     changed[root, default: [:]][key] = next
                 }
@@ -82,14 +82,14 @@ extension InMemoryContents {
             let values = members(of: slot, ownedBy: key)
                 .compactMap { rows[root]?[$0.key]?.predicateValue(named: name) }
                 .filter { !$0.isNull }
-            // As in SQL, nothing has a sum but no average.
+            // As in SQL, an empty list has a sum, but no average.
             return values.isEmpty && function != .sum ? .null : function.aggregate(values)
         }
     }
 
     // MARK: - What a change makes out of date
 
-    /// Notes what a row that is entered or removed makes out of date in others.
+    /// Notes the rows whose derived attributes become out of date when a row is entered or removed.
     package mutating func outdateDependants(of old: Row?, _ new: Row?, _ key: Int64, _ permanent: KeyMap<Int64>) {
         guard let derived, let layout = (new ?? old)?.layout else { return }
         func differs(_ attribute: Slot?) -> Bool {
@@ -106,7 +106,7 @@ extension InMemoryContents {
         for dependants in derived.looseOwners[layout.number] where differs(dependants.attribute) {
             if let owner = owner(of: key, in: dependants.relationship) { outdated.add(owner, root: dependants.root) }
         }
-        // Who points at a new row is written with it, and nobody may point at one that is gone.
+        // Rows that point at a new row are written together with it, and no row may point at a deleted one.
         guard old != nil, new != nil else { return }
         for dependants in derived.copies[layout.number] where differs(dependants.attribute) {
             pointing[dependants.relationship]?[key]?.sortedKeys.forEach { outdated.add($0, root: dependants.root) }
@@ -115,7 +115,7 @@ extension InMemoryContents {
 }
 
 extension Row {
-    /// Enters what the save will enter into the row that was handed over.
+    /// Sets the key, the version and the references that the save will set in the row that was handed over.
     package func settle(_ key: Int64, version: Int64?, _ permanent: KeyMap<Int64>) {
         setKey(key)
         if let version { setVersion(version) }
@@ -142,7 +142,9 @@ extension StoreChanges {
 }
 
 extension StoreSaveResult {
-    /// Adds rows, each in the place of the one of its key if there is one.
+    /// Adds rows.
+    ///
+    /// A row replaces an earlier one with the same key.
     package mutating func replaceReread(_ rows: [Row]) {
         guard !rows.isEmpty else { return }
         let keys = Dictionary(grouping: rows, by: \.layout.rootNumber).mapValues { Set($0.map(\.key)) }

@@ -5,30 +5,30 @@ import StrataRows
 import StrataLocks
 #endif
 
-/// The rows and memberships of an in-memory store: a value, so that a reader keeps what it began with and a failed save
-/// throws its copy away.
+/// The rows and memberships of an in-memory store.
 ///
-/// Copying it costs nothing that grows with the number of rows.
+/// This is a value, so a reader keeps the contents that it began with, and a failed save discards its copy. The cost of
+/// a copy does not grow with the number of rows.
 package struct InMemoryContents: Sendable {
     /// Rows by the number of the root entity and by key.
     package private(set) var rows: [Int: PersistentMap<Row>] = [:]
     private var lastKeys: [Int: Int64] = [:]
-    /// For each to-one relationship that has an inverse: which rows point at a key.
+    /// For each to-one relationship that has an inverse: the keys of the rows that point at a key.
     package private(set) var pointing: [RelationshipKey: PersistentMap<PersistentMap<Void>>] = [:]
-    /// For each relationship whose members no row's column tells (many-to-many, or without an inverse): the members by
-    /// owner, each with the number of its entity.
+    /// For each relationship whose members are not given by a column of a row (many-to-many, or without an inverse):
+    /// the members by owner, each with the number of its entity.
     private var memberships: [RelationshipKey: PersistentMap<PersistentMap<Int>>] = [:]
     /// For each to-many relationship without an inverse: the owner by member.
     ///
-    /// There is one at most, as in a table whose rows hold the owner's key.
+    /// A member has one owner at most, as in a table whose rows hold the owner's key.
     private var owners: [RelationshipKey: PersistentMap<Int64>] = [:]
     /// For each ordered relationship: the keys of the members by owner, in order.
     package var orders: [RelationshipKey: PersistentMap<[Int64]>] = [:]
-    /// Who has which values of the constrained attributes.
+    /// The rows that hold each value of the constrained attributes.
     package private(set) var uniques: UniqueIndexes
     /// The derived attributes; `nil` if the model has none.
     package let derived: DerivedAttributes?
-    /// The rows whose derived attributes ``updateDerived(_:versions:)`` has yet to look at.
+    /// The rows whose derived attributes ``updateDerived(_:versions:)`` has not examined yet.
     package var outdated = OutdatedRows()
 
     /// A relationship by the number of the entity that declares it, and its name.
@@ -48,7 +48,7 @@ package struct InMemoryContents: Sendable {
         }
     }
 
-    /// Nothing, of a store with these entities.
+    /// The empty contents of a store with these entities.
     package init(_ schema: Schema?) {
         uniques = UniqueIndexes(schema)
         derived = DerivedAttributes(schema)
@@ -60,7 +60,7 @@ package struct InMemoryContents: Sendable {
         return first..<(first + Int64(count))
     }
 
-    /// The highest key that was given in a hierarchy; 0 if none was.
+    /// The highest key that was assigned in a hierarchy; 0 if none was.
     package func lastKey(_ root: Int) -> Int64 { lastKeys[root, default: 0] }
 
     // MARK: - Relationships
@@ -71,7 +71,7 @@ package struct InMemoryContents: Sendable {
         guard slot.isOrdered, let order = orders[RelationshipKey(relationship)]?[owner] else {
             return unorderedMembers(of: relationship, ownedBy: owner)
         }
-        // Others tell who is a member, the order only in which place.
+        // The list of members comes from elsewhere; the order decides only their places.
         var places = Dictionary(order.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
         let members = unorderedMembers(of: relationship, ownedBy: owner)
         for member in members where places[member.key] == nil { places[member.key] = places.count + order.count }
@@ -86,7 +86,7 @@ package struct InMemoryContents: Sendable {
         return memberships[RelationshipKey(relationship)]?[owner]?.count ?? 0
     }
 
-    /// Who owns a member of a relationship without an inverse.
+    /// The owner of a member of a relationship without an inverse.
     package func owner(of member: Int64, in relationship: RelationshipKey) -> Int64? { owners[relationship]?[member] }
 
     private func unorderedMembers(
@@ -114,7 +114,7 @@ package struct InMemoryContents: Sendable {
                 continue
             }
             let target = reference.key < 0 ? permanent[reference.key] ?? reference.key : reference.key
-            // Taken out while it is changed, so that nothing is copied that only this map has.
+            // The map is taken out while it is changed, so that it is not copied without need.
             var map = pointing.removeValue(forKey: name) ?? PersistentMap()
             var keys = map.remove(target) ?? PersistentMap()
             if isThere { keys.insert(key) } else { keys.remove(key) }
@@ -123,13 +123,15 @@ package struct InMemoryContents: Sendable {
         }
     }
 
-    /// Enters a row, in the place of the one of its key if there is one.
+    /// Enters a row.
+    ///
+    /// It replaces an earlier row with the same key.
     package mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
         enter(row, key, permanent)
         if derived != nil { outdated.add(key, root: row.layout.rootNumber, isWritten: true) }
     }
 
-    /// Enters a row whose own derived attributes are not affected.
+    /// Enters a row whose derived attributes do not change.
     package mutating func enter(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
         let root = row.layout.rootNumber
         var table = rows.removeValue(forKey: root) ?? PersistentMap()
@@ -177,7 +179,7 @@ package struct InMemoryContents: Sendable {
         _ isThere: Bool
     ) {
         let name = RelationshipKey(relationship)
-        // Nobody has told the relationship that the same save deletes the member.
+        // The context does not remove a deleted member from a relationship without an inverse, so it is left out here.
         if isThere, relationship.inverse == nil, rows[name.destinationRoot]?[member.key] == nil { return }
         var map = memberships.removeValue(forKey: name) ?? PersistentMap()
         var members = map.remove(owner) ?? PersistentMap()
@@ -188,7 +190,9 @@ package struct InMemoryContents: Sendable {
         if relationship.inverse == nil { own(name, owner, member.key, isThere) }
     }
 
-    /// Notes who owns a member of a relationship without an inverse; who took it last has it.
+    /// Notes the owner of a member of a relationship without an inverse.
+    ///
+    /// The last owner that took the member has it.
     private mutating func own(_ name: RelationshipKey, _ owner: Int64, _ member: Int64, _ isThere: Bool) {
         var map = owners.removeValue(forKey: name) ?? PersistentMap()
         let known = map[member]
@@ -204,7 +208,7 @@ package struct InMemoryContents: Sendable {
         owners[name] = map
     }
 
-    /// Removes a row, and what other places know of it.
+    /// Removes a row, and all entries about it.
     package mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
         guard let old = rows[layout.rootNumber]?[key] else { return }
         rows[layout.rootNumber]?.remove(key)
@@ -232,7 +236,7 @@ package struct InMemoryContents: Sendable {
 
     // MARK: - Saving
 
-    /// The rows that somebody else has changed or deleted, those that relationships lead to included.
+    /// The rows that another context has changed or deleted, including those that relationships lead to.
     package func findVersionConflicts(_ changes: StoreChanges) -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
         func check(_ layout: EntityLayout, _ key: Int64, _ version: Int64) {
@@ -259,9 +263,9 @@ package struct InMemoryContents: Sendable {
         return conflicts
     }
 
-    /// Makes all changes, with the very rows that were handed over.
+    /// Makes all changes, with the same rows that were handed over.
     ///
-    /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once
+    /// Their keys, versions and references are still those of the context. ``StoreChanges/settle(_:)`` sets them once
     /// the save is accepted.
     ///
     /// - Parameters:
@@ -294,8 +298,10 @@ package struct InMemoryContents: Sendable {
         return result
     }
 
-    /// Takes a deleted row out of the to-one relationships of rows that somebody else has related to it meanwhile: its
-    /// deletion has not seen those, and an addition to an unordered relationship is no conflict.
+    /// Clears the to-one relationships of rows that another context has meanwhile related to a deleted row.
+    ///
+    /// The context that deletes the row has not seen these rows, and an addition to an unordered relationship is no
+    /// conflict.
     ///
     /// - Returns: The rows as they are now.
     private mutating func releaseStragglers(
@@ -311,13 +317,14 @@ package struct InMemoryContents: Sendable {
             guard let keys = pointing[RelationshipKey(backlink)]?[deletion.key]?.sortedKeys, !keys.isEmpty else {
                 continue
             }
-            // What the save itself has related to a row that it deletes is left as it is.
+            // If the save itself relates a row to a row that it deletes, then that row is left as it is.
             let own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
             for key in keys where !own.contains(key) {
                 guard let old = rows[root]?[key], let slot = old.layout.slot(named: backlink.name) else { continue }
                 let row = old.copy()
                 row.setReference(nil, slot)
-                // One that the save writes as well gets the version that it will have, which counts for both.
+                // If the save writes the row as well, then the row gets the version of the save, which covers both
+                // changes.
                 let known = versions ?? changes.versions(result)
                 versions = known
                 row.settle(key, version: known[root]?[key] ?? old.version + 1, permanent)
@@ -328,9 +335,9 @@ package struct InMemoryContents: Sendable {
         return released
     }
 
-    /// The uniqueness constraints that the saved rows break, after they were applied.
+    /// The uniqueness constraints that the saved rows break, after the changes were applied.
     package func findConstraintConflicts(_ changes: StoreChanges, _ insertedKeys: [Int64]) -> [StoreConflict] {
-        // By hierarchy: the keys of the saved rows, and those that they were handed over with.
+        // By hierarchy: the keys of the saved rows, and the keys that they had when they were handed over.
         var handedOver: [Int: [Int64: Int64]] = [:]
         for (row, key) in zip(changes.inserted, insertedKeys) where uniques.cover(row.layout) {
             handedOver[row.layout.rootNumber, default: [:]][key] = row.key

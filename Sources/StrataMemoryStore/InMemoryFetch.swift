@@ -2,7 +2,7 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// One fetch over the contents of an in-memory store, which no save can change any more.
+/// One fetch over the contents of an in-memory store, which saves no longer change.
 struct InMemoryFetch {
     private let plan: FetchPlan
     let reader: RowReader
@@ -14,7 +14,7 @@ struct InMemoryFetch {
 
     /// The matching rows, in order, within the plan's window.
     func rows() throws -> [Row] {
-        // In the order of insertion, as a table without an index gives them, also among equals.
+        // Rows, equal ones too, come in the order of insertion, as a table without an index returns them.
         var found = try matching().sorted { $0.header.key < $1.header.key }
         if let sort = plan.sort { found = try sort.sorted(found, reader: reader) }
         let rows = plan.window(found).map { Row(shared: $0) }
@@ -29,7 +29,7 @@ struct InMemoryFetch {
 
     private func matching() throws -> [RowBuffer] {
         let numbers = Set(plan.entityNumbers)
-        // A filter is quick, but does not look at the time.
+        // A filter is fast, but does not check the time limit.
         let filter = plan.timeLimit == nil ? plan.predicate.flatMap { RowFilter($0, layout: plan.layout) } : nil
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         var result: [RowBuffer] = []
@@ -51,7 +51,7 @@ struct InMemoryFetch {
 
 /// Reads the rows of an in-memory store for resolved predicates.
 ///
-/// The contents cannot change any more.
+/// The contents do not change any more.
 final class RowReader: RowFinder {
     let contents: InMemoryContents
     let storeNumber: Int

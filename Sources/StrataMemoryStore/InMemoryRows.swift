@@ -3,15 +3,15 @@ import StrataRows
 
 /// A store that keeps all rows in memory, in ``InMemoryContents``.
 ///
-/// Any thread may read: what a read needs is copied under the store's mutex, which costs nothing that grows with the number
-/// of rows, and evaluated outside it.
+/// Any thread may read. The store's mutex is held only while a read takes a copy of the contents. The cost of a copy
+/// does not grow with the number of rows, and the read evaluates it outside the mutex.
 package protocol InMemoryRows: RowStore {
-    /// Looks at the contents as they are now, which nobody changes meanwhile.
+    /// Runs `body` with the current contents, which do not change meanwhile.
     func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T
 }
 
 extension InMemoryRows {
-    /// A copy of the contents, which shares everything with them until they change.
+    /// A copy of the contents, which shares its storage with them until they change.
     package var snapshot: InMemoryContents { withContents { $0 } }
 
     package func rows(for plan: FetchPlan) throws -> [Row] { try InMemoryFetch(plan, snapshot).rows() }
@@ -42,7 +42,7 @@ extension InMemoryRows {
     }
 
     package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        // Of one moment, as one query is.
+        // All memberships are read at one moment, as by one query.
         let contents = snapshot
         let root = relationship.relationship.destination?.rootNumber ?? 0
         var result = Memberships()

@@ -7,17 +7,18 @@ import Synchronization
 import StrataLocks
 #endif
 
-/// A store engine that keeps its rows in memory, with the same behaviour as a SQLite store towards contexts: versions, unique
-/// constraints, all-or-nothing saves.
+/// A store engine that keeps its rows in memory.
 ///
-/// Any thread may use it.
+/// It behaves towards contexts as a SQLite store does: versions, unique constraints, all-or-nothing saves. Any thread
+/// may use it.
 package final class MemoryEngine: InMemoryRows {
     private let contents: Mutex<InMemoryContents>
-    /// Whose turn it is to write or to reserve keys.
+    /// The turn to write or to reserve keys.
     ///
-    /// No lock: who follows a batch is told amid it. What that works on is a copy, so that others can read meanwhile.
+    /// This is not a lock, because a batch reports its progress to user code while it runs. A batch works on a copy, so
+    /// others can read meanwhile.
     private let turn: StoreTurn
-    /// Whether another store has taken this one's place; set by whoever has the turn.
+    /// Whether another store has replaced this one; set by the thread that has the turn.
     private let isRetired = Atomic(false)
 
     package let place = "in memory"
@@ -26,7 +27,7 @@ package final class MemoryEngine: InMemoryRows {
     ///
     /// - Parameters:
     ///   - schema: The model whose rows the store holds.
-    ///   - timeout: For how many seconds a write waits for its turn.
+    /// How many seconds a write waits for its turn.
     package init(_ schema: Schema, timeout: Double) {
         turn = StoreTurn(timeout: timeout)
         contents = Mutex(InMemoryContents(schema))
@@ -37,7 +38,7 @@ package final class MemoryEngine: InMemoryRows {
     // MARK: - Writing
 
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
-        // Keys that were reserved beside a batch would be given once more when that replaces the contents.
+        // If keys were reserved during a batch, they would be given out again when the batch replaces the contents.
         try writing { contents in
             var result: [Int: [Range<Int64>]] = [:]
             for (root, count) in counts { result[root] = [contents.reserve(count, root)] }
@@ -52,13 +53,13 @@ package final class MemoryEngine: InMemoryRows {
 
     package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
         try writing { contents in
-            // The new contents are made beside the old ones, so a refused save leaves nothing behind.
+            // The new contents are made beside the old ones, so a refused save changes nothing.
             var next = contents
             let conflicts = next.findVersionConflicts(changes)
             let result = next.apply(changes)
             let broken = next.findConstraintConflicts(changes, result.insertedKeys)
             guard conflicts.isEmpty, broken.isEmpty else { return conflicts + broken }
-            // The rows are the context's own until here; from now on nobody changes them.
+            // Until here the rows belong to the context; from now on they are never changed.
             didCommit(result)
             contents = next
             return []
@@ -71,12 +72,12 @@ package final class MemoryEngine: InMemoryRows {
         #if FaultPoints
         try FaultPoint.batchBegan.reach()
         #endif
-        // Handlers are called before the contents are locked.
+        // Handlers are called before the turn is taken.
         let given = try InMemoryBatch.givenRows(of: batch)
         try turn.takeAlone {
             if isRetired.load(ordering: .relaxed) { throw closedError }
             var work = InMemoryBatch(batch, snapshot)
-            // As in a save: what is refused leaves nothing behind.
+            // As in a save, a refused batch changes nothing.
             try work.run(given)
             #if FaultPoints
             try FaultPoint.batchWritten.reach()
@@ -90,7 +91,7 @@ package final class MemoryEngine: InMemoryRows {
 
     package func retire(_ body: () throws -> Void) throws {
         try turn.takeAlone {
-            // Readers, as `body` is one, do not wait for this.
+            // `body` reads the store; readers do not wait for the turn.
             try body()
             isRetired.store(true, ordering: .relaxed)
         }

@@ -1,10 +1,9 @@
 import Foundation
 import StrataRows
 
-/// The uniqueness constraints of a model, each with an index over the rows of its hierarchy that have the attributes, as the
-/// unique indexes of a table would be.
+/// The uniqueness constraints of a model, each with an index over the rows of its hierarchy that have the attributes.
 ///
-/// A value, like the contents that it belongs to.
+/// They work as the unique indexes of a table do. This is a value, like the contents that it belongs to.
 package struct UniqueIndexes: Sendable {
     /// One constraint.
     private struct Constraint: Sendable {
@@ -57,8 +56,8 @@ package struct UniqueIndexes: Sendable {
     /// The groups of rows with equal values that a save has made.
     ///
     /// - Parameters:
-    ///   - rows: All rows of one hierarchy, the save's applied.
-    ///   - saved: The keys of the save's rows of that hierarchy, and the keys they were handed over with.
+    ///   - rows: All rows of one hierarchy, with the rows of the save.
+    ///   - saved: The keys of the save's rows of that hierarchy, each with the key that it had when it was handed over.
     /// - Returns: A conflict for each group.
     package func conflicts(in rows: PersistentMap<Row>, _ saved: [Int64: Int64]) -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
@@ -100,16 +99,16 @@ package struct UniqueIndexes: Sendable {
 
     // MARK: - Values
 
-    /// The hash of the constrained values; `nil` where one is null, since nulls are never equal.
+    /// The hash of the constrained values; `nil` if one of them is null, because nulls are never equal.
     ///
-    /// What is no number is null in a table.
+    /// NaN counts as null, as in a table.
     private func hash(_ row: Row, _ constraint: Constraint) -> Int64? {
         var hasher = Hasher()
         for slot in constraint.slots {
             guard !row.isNull(slot.index) else { return nil }
             switch slot.kind {
             case .int: hasher.combine(row.int(slot.word))
-            // A reference may still be to a temporary key, so it takes no part.
+            // A reference may still lead to a temporary key, so the hash leaves it out.
             case .reference: break
             case .double:
                 let number = row.double(slot.word)

@@ -1,9 +1,9 @@
 import CStrataPostgreSQL
 
-// COPY takes many rows in a fifth less time than an INSERT does that selects them from arrays. But it cannot be sent together with other
-// statements, so it has round trips of its own: for its begin, and for its end.
+// COPY takes a fifth less time for many rows than an INSERT that selects them from arrays. But it cannot be sent
+// together with other statements, so it needs two more round trips: one to begin, and one to end.
 extension Connection {
-    /// Has a table take in rows, in the transaction that is open.
+    /// Copies rows into a table, in the transaction that is open.
     ///
     /// - Parameters:
     ///   - sql: COPY … FROM STDIN (FORMAT binary).
@@ -26,7 +26,7 @@ extension Connection {
             try body { rows in try rows.bytes.withBytes { try put($0) } }
             try CopiedRows.trailer.withUnsafeBytes { try put($0) }
         } catch {
-            // The server forgets what it has got. What it says to that is no news.
+            // The server discards the rows that it has received. Its answer says only that, so it is ignored.
             if !isBroken, (try? endCopy("there are no more rows")) != nil { _ = try? results() }
             throw error
         }
@@ -34,14 +34,16 @@ extension Connection {
         _ = try results()
     }
 
-    /// The most bytes of one message: a row may be larger than the longest message there can be, and the server joins what is cut anywhere.
+    /// The most bytes of one message.
+    ///
+    /// A row may be larger than the longest possible message; the server joins the parts, wherever they are cut.
     private static let mostCopied = 1 << 24
 
-    /// Hands bytes to the server; waits only for those before them.
+    /// Hands bytes to the server; waits only until the bytes before them are sent.
     private func put(_ bytes: UnsafeRawBufferPointer) throws {
         var rest = bytes[...]
         while !rest.isEmpty {
-            // So that one message waits to be sent at most.
+            // At most one message waits to be sent.
             try sendAll()
             let message = rest.prefix(Self.mostCopied)
             let taken = PQputCopyData(

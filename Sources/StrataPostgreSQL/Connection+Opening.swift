@@ -2,14 +2,17 @@ import CStrataPostgreSQL
 import Foundation
 
 extension Connection {
-    /// Opens a connection: of several hosts to the first that lets somebody in, and is what the URL wants.
+    /// Opens a connection.
+    ///
+    /// If there are several hosts, then it leads to the first one that accepts it and has the role that the URL asks
+    /// for.
     ///
     /// - Parameters:
     ///   - target: Where the database is.
-    ///   - timeout: For how many seconds the server may let it wait, in all.
-    ///   - most: For how many seconds each of several hosts is waited for at most, also the last one; `nil` for no such limit.
-    ///   - process: Tells the number of this process; tests have others.
-    ///   - check: Looks at a connection; if it throws, the next host is tried.
+    ///   - timeout: How many seconds to wait for the servers, in all.
+    ///   - most: The most seconds to wait for each of several hosts, the last one included; `nil` for no such limit.
+    ///   - process: Returns the number of this process; tests pass other functions.
+    ///   - check: Examines a connection; if it throws, the next host is tried.
     /// - Returns: The connection.
     /// - Throws: ``PostgreSQLError``.
     package static func open(
@@ -20,7 +23,7 @@ extension Connection {
         check: (Connection) throws -> Void = { _ in }
     ) throws -> Connection {
         let end = ContinuousClock.now + .seconds(timeout)
-        // libpq goes on to the next host when one refuses, and waits for ever for one that is silent.
+        // libpq goes on to the next host when one refuses, but it waits forever for a silent host.
         let choices = try HostChoices.of(target)
         var failure: (any Error)?
         for (index, choice) in choices.enumerated() {
@@ -31,7 +34,8 @@ extension Connection {
             let shareEnd = ContinuousClock.now + .seconds(share)
             do {
                 let handle = try open(target, choice, timeout: share)
-                // It may let in, and then say nothing. Whoever is last keeps nobody from the next.
+                // The server may accept the connection and then be silent. After the last host there is no next one to
+                // save time for.
                 let connection = Connection(
                     handle,
                     patience: max((shareEnd - .now) / .seconds(1), isLast && most == nil ? 1 : shortestWait),
@@ -42,7 +46,7 @@ extension Connection {
                 connection.patience = max(timeout, 1)
                 return connection
             } catch let error as PostgreSQLError where error.kind != .misuse {
-                // Who had no time for an answer may be as good as any.
+                // If the host had too little time to answer, it may still be a good one.
                 if error.kind == .deadline, share >= tellingWait { HostChoices.noteSilence(choice) }
                 failure = error
             }
@@ -50,10 +54,10 @@ extension Connection {
         throw failure ?? PostgreSQLError(.connection, "the URL has no host")
     }
 
-    /// For how many seconds one host of several is waited for.
+    /// The most seconds to wait for one of several hosts.
     private static let longestWait = 10.0
     private static let shortestWait = 0.1
-    /// For how many seconds a host has to be silent before others pass it over.
+    /// How many seconds a host has to be silent before other connections try it last.
     private static let tellingWait = 0.5
 
     private static func open(
@@ -81,7 +85,8 @@ extension Connection {
         return handle
     }
 
-    /// How long a host may take at most, as the URL, a service file or the environment says: libpq looks at that in its waiting calls only.
+    /// The most seconds that a host may take, from the URL, a service file or the environment; libpq obeys this setting
+    /// only in its blocking calls.
     private static func connectTimeout(_ handle: OpaquePointer) -> Double {
         guard let seconds = settings(handle)["connect_timeout"].flatMap(Double.init), seconds > 0 else {
             return .infinity
@@ -89,10 +94,11 @@ extension Connection {
         return seconds
     }
 
-    /// Begins to connect: nothing was sent yet.
+    /// Begins to connect; nothing is sent yet.
     ///
-    /// A server that is not this machine has to prove who it is, unless somebody has said how. Where it is may be said in a service file or in
-    /// the environment, so libpq is asked for what it has found.
+    /// If a server is not on this machine, then it has to prove its identity, unless the URL, a service file or the
+    /// environment says otherwise. A service file or the environment may name the host too, so libpq is asked for the
+    /// settings that it has found.
     private static func start(_ target: ConnectionTarget, _ choice: [(String, String)]) throws(PostgreSQLError)
         -> OpaquePointer
     {
@@ -105,20 +111,20 @@ extension Connection {
         return try start([("sslmode", "verify-full")] + target.parameters + choice)
     }
 
-    /// What libpq would ask a server for to prove who it is: the `sslmode` that is in effect.
+    /// The `sslmode` that is in effect: how a server has to prove its identity.
     package static func verification(of target: ConnectionTarget) throws(PostgreSQLError) -> String? {
         try settings(of: target)["sslmode"]
     }
 
-    /// What libpq makes of a target, with what it finds in service files and in the environment.
+    /// The settings that libpq finds for a target, including those of service files and of the environment.
     static func settings(of target: ConnectionTarget) throws(PostgreSQLError) -> [String: String] {
-        // With a value that libpq refuses it has read everything, and does not begin to connect.
+        // The invalid value makes libpq stop after it has read all settings, so it does not begin to connect.
         let handle = try start(target, [("channel_binding", "unknown")])
         defer { PQfinish(handle) }
         return settings(handle)
     }
 
-    /// What a connection is made with, from the URL, a service file, the environment and libpq itself.
+    /// The settings of a connection, from the URL, a service file, the environment and libpq itself.
     private static func settings(_ handle: OpaquePointer) -> [String: String] {
         guard let options = PQconninfo(handle) else { return [:] }
         defer { PQconninfoFree(options) }
@@ -144,9 +150,9 @@ extension Connection {
         guard let handle = PQconnectStartParams(keywords, values, 1) else {
             throw PostgreSQLError(.connection, "there is no memory for a connection")
         }
-        // A server may have something to say as soon as it lets in.
+        // A server may send notices as soon as it accepts the connection.
         strata_pq_be_quiet(handle)
-        // With the SQLSTATE, which tells a server that starts from one that refuses.
+        // Messages contain the SQLSTATE, which distinguishes a server that is starting from one that refuses.
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         return handle
     }
@@ -172,7 +178,7 @@ extension Connection {
         let message = text(PQerrorMessage(handle), else: "the server cannot be reached")
         let whole = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
         guard let found = whole.firstMatch(of: #/:  ([0-9A-Z]{5}): /#) else {
-            // Who takes a connection, and closes it without a word, is about to stop or to start again.
+            // A server that accepts a connection and closes it without an answer is about to stop or to restart.
             throw PostgreSQLError(
                 .connection,
                 sqlState: hasSpoken ? PostgreSQLError.cutOff : PostgreSQLError.unreached,

@@ -1,39 +1,40 @@
 import CStrataPostgreSQL
 
-/// A statement that was sent with others, and its answer once that was taken.
+/// A statement that was sent with others, and its answer once that was received.
 ///
-/// Belongs to the thread that uses its connection.
+/// It belongs to the thread that uses its connection.
 package final class PostedStatement {
-    /// What the connection has to forget if the statement cannot be prepared.
+    /// The prepared statement that the connection has to forget if preparing it fails.
     fileprivate let preparing: PreparedStatements.Key?
     fileprivate var result: QueryResult?
-    /// Whether the server has told that it has carried the statement out.
+    /// Whether the server has reported that it has executed the statement.
     package var isDone: Bool { result != nil }
 
     fileprivate init(preparing: PreparedStatements.Key?) { self.preparing = preparing }
 }
 
-// Statements whose answers nobody has to see before the next one is made are sent together, and take one round trip. After one that fails
-// the server carries out none of them, up to the last.
+// Statements are sent together, in one round trip, if the next one does not depend on the answer to the one before. If
+// one of them fails, then the server executes none of those after it.
 extension Connection {
-    /// As much as may wait to be sent, in bytes, before the next statement is made.
+    /// The most bytes that may wait to be sent before the next statement is made.
     private static let mostUnsent = 1 << 16
 
-    /// Whether statements were posted whose answers were not taken.
+    /// Whether statements were posted whose answers were not received yet.
     package var hasPosted: Bool { !posted.isEmpty }
 
-    /// Sends a statement, together with those that come before the next answer is taken.
+    /// Sends a statement, together with those that are posted before the next answer is taken.
     ///
-    /// What is large is on its way while the caller makes the next statement.
+    /// Large statements are sent while the caller makes the next one.
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - parameters: Its values.
     ///   - isKept: Whether the statement stays prepared for the next time.
-    ///   - mayWait: Whether the server may take long for it, since it waits for others or has much to do. Of several such statements each has
-    ///     the time that one may take: the server does not keep the answer to one of them until it has the next.
-    /// - Returns: What tells the answer.
-    /// - Throws: ``PostgreSQLError``: if the server takes nothing more in time.
+    ///   - mayWait: Whether the server may take long for it, because it waits for others or has much to do. If there
+    ///     are several such statements, then each of them has the time that one may take: the server sends the answer
+    ///     to one of them before it begins the next.
+    /// - Returns: The statement, which holds the answer later.
+    /// - Throws: ``PostgreSQLError`` if the server accepts nothing more in time.
     @discardableResult
     package func post(
         _ sql: String,
@@ -45,7 +46,7 @@ extension Connection {
             let begun = try postPrelude(after: sql.hasPrefix("BEGIN") ? sql : nil)
             if let begun { return begun }
         }
-        // Nothing is committed before one knows what was written to.
+        // Nothing is committed before the server behind the connection is known.
         if unreviewed != nil, sql == "COMMIT" { try settle() }
         return try postAlone(sql, parameters, isKept: isKept, mayWait: mayWait)
     }
@@ -74,7 +75,8 @@ extension Connection {
             hasSlowAnswer = false
         }
         if unsent > Self.mostUnsent {
-            // One large statement waits at most, whatever the number of rows; answers are read meanwhile, so that the server never waits.
+            // At most one large statement waits, whatever the number of rows. Answers are read meanwhile, so the server
+            // never waits.
             try sendAll()
             unsent = 0
         }
@@ -92,17 +94,18 @@ extension Connection {
         }
     }
 
-    /// Has the server begin with what was posted so far, while the caller makes what comes next.
+    /// Sends what was posted so far, so that the server begins while the caller makes the next statement.
     package func sendPosted() throws {
         guard hasPosted else { return }
         try requireUsable()
         guard PQflush(handle) >= 0 else { throw lost() }
     }
 
-    /// Has the server send the answers to all that was posted so far, while it goes on with what is posted next.
+    /// Makes the server send the answers to all that was posted so far, while it goes on with what is posted next.
     ///
-    /// - Parameter atOnce: Whether it begins with what was posted now, or together with what comes next.
-    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    /// - Parameter atOnce: Whether the server begins now with what was posted; otherwise it begins together with the
+    ///   next statement.
+    /// - Throws: ``PostgreSQLError`` if the connection was lost.
     package func requestAnswers(atOnce: Bool) throws {
         guard requested < posted.count else { return }
         try requireUsable()
@@ -111,7 +114,8 @@ extension Connection {
         requested = posted.count
     }
 
-    /// The answer to a statement; takes those of all that were posted if it is not there yet, or of those that were requested.
+    /// The answer to a statement; if it is not there yet, takes the requested answers, or the answers to all posted
+    /// statements.
     package func answer(_ statement: PostedStatement) throws -> QueryResult {
         if statement.result == nil {
             // If nothing was posted since, all answers are taken, which ends the pipeline.
@@ -124,7 +128,7 @@ extension Connection {
 
     /// Takes the answers that were requested.
     ///
-    /// Those to what was posted since stay with the server.
+    /// The answers to statements that were posted since are taken later.
     private func takeRequested() throws {
         let statements = posted.prefix(requested)
         posted.removeFirst(requested)
@@ -135,7 +139,7 @@ extension Connection {
 
     /// Takes the answers to all statements that were posted.
     ///
-    /// - Throws: What the first of them that failed has failed with.
+    /// - Throws: The error of the first statement that failed.
     package func settle() throws {
         guard hasPosted else { return }
         let statements = takePosted()
@@ -147,16 +151,16 @@ extension Connection {
         if let failure { throw failure }
     }
 
-    /// What was posted, whose answers the caller takes.
+    /// The posted statements; the caller takes their answers.
     func takePosted() -> ArraySlice<PostedStatement> {
         defer { (posted, requested) = ([], 0) }
         return posted[...]
     }
 
-    /// Takes what ends the pipeline, after the answers to all that was sent.
+    /// Takes the end of the pipeline, after the answers to all that was sent.
     ///
-    /// - Parameter failure: What one of them has failed with.
-    /// - Throws: That, or ``PostgreSQLError`` of a connection that was lost, if the end has not come.
+    /// - Parameter failure: The error of one of these statements.
+    /// - Throws: That error, or ``PostgreSQLError`` if the connection was lost, when the end does not arrive.
     func leavePipeline(_ failure: (any Error)?) throws {
         guard let end = try nextResult(after: failure), PQresultStatus(end.result) == PGRES_PIPELINE_SYNC,
             PQexitPipelineMode(handle) == 1
@@ -165,7 +169,7 @@ extension Connection {
 
     /// Takes the answers to statements.
     ///
-    /// - Returns: What the first of them that failed has failed with.
+    /// - Returns: The error of the first statement that failed.
     func take(_ statements: ArraySlice<PostedStatement>) throws -> PostgreSQLError? {
         var failure: PostgreSQLError?
         for statement in statements {
@@ -175,7 +179,7 @@ extension Connection {
         return failure
     }
 
-    /// The answer to one message; `nil` if it failed, or if another one before it did.
+    /// The answer to one message; `nil` if it failed, or if an earlier one did.
     func take(_ failure: inout PostgreSQLError?) throws -> QueryResult? {
         var answer: QueryResult?
         while let result = try nextResult(after: failure) {
@@ -189,7 +193,9 @@ extension Connection {
         return answer
     }
 
-    /// Ends the transaction that is open, and what was posted in it, whatever becomes of that.
+    /// Ends the transaction that is open.
+    ///
+    /// Errors of statements that were posted in it are ignored.
     package func rollback() throws {
         if hasPosted { try? settle() }
         try command("ROLLBACK")

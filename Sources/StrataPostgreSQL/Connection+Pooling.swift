@@ -1,15 +1,18 @@
 import CStrataPostgreSQL
 
-/// What each transaction begins with behind a pooler that gives every transaction to whichever session of the server is free: what a session
-/// is told once everywhere else.
+/// The statements that begin each transaction behind a pooler which gives every transaction to a free session of the
+/// server.
+///
+/// Without a pooler a session gets these settings only once.
 package struct TransactionPrelude {
     /// A statement that takes locks before anything is read; `nil` for none.
     let lock: String?
     let sql: String
     let parameters: [PostgreSQLValue]
-    /// What the last column of the answer said when it was looked at last.
+    /// The last column of the answer when it was reviewed last.
     var accepted: String?
-    /// Looks at what is behind the connection when that column says something else, inside of the transaction; `nil` if nothing depends on it.
+    /// Reviews the server behind the connection, inside the transaction, when that column has another value; `nil` if
+    /// nothing depends on it.
     let review: ((Connection) throws -> Void)?
 
     package init(
@@ -31,27 +34,28 @@ package struct TransactionPrelude {
     }
 }
 
-// Behind a pooler nothing is prepared, and nothing is set for longer than a transaction. A statement that is not part of one goes together
-// with the prelude, and the two are a transaction.
+// Behind a pooler nothing is prepared, and settings last for one transaction only. A statement that is not part of a
+// transaction is sent together with the prelude, and the two form a transaction.
 extension Connection {
-    /// Whether somebody between here and the server answers in its name.
+    /// Whether a pooler between here and the server answers for it.
     ///
-    /// Then the number that the connection was given is not that of the process which works for it.
+    /// In that case the process number that the connection was given differs from that of the process which works for
+    /// it.
     package func isBehindPooler() throws -> Bool {
         let told = try command("SELECT pg_catalog.pg_backend_pid()")
         return told.rowCount == 1 && told[0].string(0) != String(PQbackendPID(handle))
     }
 
-    /// Begins each transaction with some statements from now on, and prepares none.
+    /// Begins each transaction with the prelude from now on, and prepares no statements.
     package func beginTransactions(with prelude: TransactionPrelude) { self.prelude = prelude }
 
     /// Whether the next statement begins a transaction that needs the prelude.
     var needsPrelude: Bool { prelude != nil && posted.isEmpty && isIdle }
 
-    /// Sends what begins a transaction: with the statement that does so by name, or on its own.
+    /// Sends the prelude of a transaction, after its BEGIN or alone.
     ///
-    /// - Parameter begin: The statement; `nil` if what comes next is a transaction of its own.
-    /// - Returns: The statement as it was sent.
+    /// - Parameter begin: The BEGIN statement; `nil` if the next statement is a separate transaction.
+    /// - Returns: The BEGIN statement as it was sent.
     /// - Throws: ``PostgreSQLError``.
     @discardableResult
     func postPrelude(after begin: String?) throws -> PostedStatement? {
@@ -64,7 +68,7 @@ extension Connection {
 
     /// Begins a transaction.
     ///
-    /// - Parameter sql: Begins with BEGIN. What follows that in the same text comes after the prelude.
+    /// - Parameter sql: A text that begins with BEGIN. The statements after that in the same text follow the prelude.
     /// - Returns: The answer to the last statement of the text.
     /// - Throws: ``PostgreSQLError``, and what the review throws.
     func begin(_ sql: String) throws -> QueryResult {
@@ -74,13 +78,13 @@ extension Connection {
         return parts.count > 1 ? try commandAlone(String(parts[1])) : begun
     }
 
-    /// Looks at what is behind the connection, in a transaction for that alone.
+    /// Reviews the server behind the connection, in a separate transaction.
     private func look() throws {
         _ = try begin("BEGIN")
         try commandAlone("ROLLBACK")
     }
 
-    /// Runs a statement that is a transaction of its own: one that reads, or does no harm twice.
+    /// Runs a statement as a separate transaction; it must only read, or be harmless when it runs twice.
     func queryAfterPrelude(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
         if let prelude, prelude.review != nil, prelude.accepted == nil { try look() }
         for _ in 0..<3 {
@@ -92,29 +96,30 @@ extension Connection {
             guard !isBroken, let first, let told = try? answer(first), let prelude, !prelude.accepts(told) else {
                 return try outcome.get()
             }
-            // It was over before anybody has looked. So it is looked at in another one, and asked again.
+            // The transaction ended before its prelude was reviewed. So the server is reviewed in another transaction,
+            // and the statement runs again.
             try look()
         }
         throw PostgreSQLError(.connection, "what is behind the connection changes again and again")
     }
 
-    /// Looks at what the transaction that is open has begun with.
+    /// Reviews the answer to the prelude of the transaction that is open.
     private func review(_ answer: QueryResult) throws {
         guard let prelude, !prelude.accepts(answer) else { return }
         try prelude.review?(self)
         self.prelude?.accepted = TransactionPrelude.told(answer)
     }
 
-    /// Looks at what a transaction has begun with whose first statements are answered now.
+    /// Reviews the prelude of a transaction whose first statements are answered now.
     ///
-    /// - Parameter failure: What one of them has failed with.
-    /// - Throws: What the review throws.
+    /// - Parameter failure: The error of one of them.
+    /// - Throws: The error of the review.
     func reviewPosted(_ failure: PostgreSQLError?) throws {
         guard let first = unreviewed else { return }
         unreviewed = nil
         guard !isBroken, let told = try? answer(first), let prelude, !prelude.accepts(told) else { return }
         if failure == nil, !isIdle { return try review(told) }
-        // It has failed, maybe for that very reason.
+        // The statement has failed, and the change of the server may be the reason.
         if !isIdle { try commandAlone("ROLLBACK") }
         try look()
         if failure == nil { throw PostgreSQLError(.connection, "what is behind the connection has changed") }

@@ -1,8 +1,8 @@
 import CStrataPostgreSQL
 
-// Statements are prepared when they are used first, and stay so, that the server parses each of them once.
+// Statements are prepared when they are used first, and stay prepared, so the server parses each of them once.
 extension Connection {
-    /// The name of a prepared statement, which may be about to be prepared: that needs the pipeline mode.
+    /// The name of a prepared statement; a new statement is prepared, which needs the pipeline mode.
     ///
     /// - Returns: The name, and the statement if it is new.
     /// - Throws: ``PostgreSQLError``.
@@ -14,10 +14,10 @@ extension Connection {
         return (name, key)
     }
 
-    /// Whether statements are prepared that are kept.
+    /// Whether statements are prepared and kept.
     var preparesStatements: Bool { prepares && prelude == nil }
 
-    /// The name of a statement that is prepared and about to be used; `nil` if it is not.
+    /// The name of a prepared statement that is about to be used; `nil` if it is not prepared.
     func preparedName(_ sql: String, _ values: [PostgreSQLValue]) -> String? {
         guard preparesStatements else { return nil }
         return prepared.use(PreparedStatements.Key(sql: sql, types: values.map(\.type.rawValue)))
@@ -32,7 +32,7 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - key: The statement.
-    ///   - failure: Why, if it is the first that has failed.
+    ///   - failure: The reason, if this is the first statement that failed.
     func forget(_ key: PreparedStatements.Key, after failure: PostgreSQLError?) {
         prepared.remove(key)
         if failure?.isNameTaken == true { prepared.hasStrangers = true }
@@ -41,11 +41,11 @@ extension Connection {
     /// Prepares all statements anew when they are used next.
     package func forgetPrepared() { prepared.removeAll() }
 
-    /// Has the server drop the statements that nobody has used for long: one round trip, for many of them.
+    /// Makes the server drop the statements that were not used for long: many of them in one round trip.
     ///
-    /// Inside a transaction they stay, as one that fails ends with its first error.
+    /// Inside a transaction they stay, because the first error there ends the transaction.
     ///
-    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    /// - Throws: ``PostgreSQLError`` if the connection was lost.
     func dropSuperfluous() throws {
         guard prepared.hasSuperfluous, isIdle, PQpipelineStatus(handle) == PQ_PIPELINE_OFF else { return }
         let drops = prepared.hasStrangers ? ["DEALLOCATE ALL"] : prepared.takeSuperfluous().map { "DEALLOCATE \($0)" }
@@ -53,7 +53,7 @@ extension Connection {
         do {
             try commandAlone(drops.joined(separator: "; "))
         } catch let error as PostgreSQLError where error.kind == .server && !isBroken {
-            // Somebody else has dropped them, such as a reset of the session.
+            // Something else has dropped them, such as a reset of the session.
         }
     }
 }

@@ -1,17 +1,18 @@
 import CStrataPostgreSQL
 
-// Answers that may be larger than memory are handed out as they come.
+// Rows of answers that may be larger than memory are handed out as they arrive.
 extension Connection {
-    /// As many rows as may be held at once: it takes less time than to get them one by one.
+    /// The most rows that may be held at once, which takes less time than to receive them one by one.
     private static let mostHeldRows = 1000
 
-    /// Runs a statement, and hands out its rows as they come; `body` returns false to get no more.
+    /// Runs a statement, and hands out its rows as they arrive; `body` returns false to get no more.
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - parameters: Its values.
-    ///   - mostRows: The most rows that can come; `nil` if that is not known. A few come all at once.
-    ///   - body: Called with each row, which is valid for the call.
+    ///   - mostRows: The most rows that can arrive; `nil` if that is not known. If there are few, then they all arrive
+    ///     at once.
+    ///   - body: Called with each row, which is valid during the call.
     /// - Throws: ``PostgreSQLError``, and what `body` throws.
     package func each(
         _ sql: String,
@@ -24,7 +25,7 @@ extension Connection {
             for row in result.rows { guard try body(row) else { break } }
             return
         }
-        // Else it goes together with what was posted.
+        // Otherwise the prelude would be in the pipeline of the statement.
         if unreviewed != nil { try settle() }
         guard !needsPrelude else {
             try command("BEGIN")
@@ -33,7 +34,7 @@ extension Connection {
                 if !isBroken { try? rollback() }
                 throw error
             }
-            // Nothing is left to be cancelled by whoever has wanted no more.
+            // All answers were read, so there is nothing left to cancel.
             if !isBroken { try rollback() }
             return
         }
@@ -43,21 +44,21 @@ extension Connection {
             try stream(sql, parameters, &hasRows, body)
         } catch let error as PostgreSQLError where error.isStale && !isBroken {
             forgetPrepared()
-            // In a transaction it has ended that as well.
+            // If a transaction is open, then the error has ended it as well.
             guard isIdle, !hasRows else { throw error }
             try stream(sql, parameters, &hasRows, body)
         }
     }
 
-    /// Sends a statement, and hands out its rows as they come.
+    /// Sends a statement, and hands out its rows as they arrive.
     ///
-    /// What was posted goes first, and what is new to the session is prepared, in the same round trip.
+    /// Posted statements are sent first, and a new statement is prepared, in the same round trip.
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - parameters: Its values.
     ///   - hasRows: Becomes true once a row was handed out.
-    ///   - body: As ``each(_:_:mostRows:_:)`` takes it.
+    ///   - body: The function that ``each(_:_:mostRows:_:)`` takes.
     /// - Throws: ``PostgreSQLError``, and what `body` throws.
     private func stream(
         _ sql: String,
@@ -79,14 +80,15 @@ extension Connection {
             if let preparing, try take(&refusal) == nil { forget(preparing, after: refusal) }
         }
         var failure: (any Error)? = refusal
-        // In a pipeline libpq takes this for the statement whose answer comes next, and forgets it at that one's end.
+        // In a pipeline libpq applies this mode to the statement whose answer comes next, and leaves it at the end of
+        // that answer.
         if refusal == nil { RowChunks.begin(handle) }
         staysInSingleRowMode = !isPiped
         var wantsMore = true
         while let result = try nextAnswer(after: failure) {
             switch PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, RowChunks.status:
-                // The last one has no rows, unless all came at once.
+                // The last result has no rows, unless all rows arrived at once.
                 defer { PQclear(result) }
                 let count = PQntuples(result)
                 guard count > 0, wantsMore else { continue }
@@ -103,7 +105,7 @@ extension Connection {
             case PGRES_COMMAND_OK, PGRES_PIPELINE_ABORTED: PQclear(result)
             default:
                 let result = QueryResult(result)
-                // The cancel that ends what nobody wants any more is no failure.
+                // The cancel that ends an unwanted statement is no failure.
                 if wantsMore { failure = failure ?? error(of: result) }
             }
         }

@@ -8,72 +8,78 @@ import StrataLocks
 
 /// One connection to a server.
 ///
-/// Belongs to one thread at a time: the pool hands it out. Each wait for the server has a deadline, so nothing hangs on one that has stopped.
+/// It belongs to one thread at a time: the pool hands it out. Each wait for the server has a deadline, so no thread
+/// waits forever for a server that has stopped.
 package final class Connection: @unchecked Sendable {
-    // @unchecked Sendable: used by the thread that the pool has lent it to; other threads only touch `canceller`, which is thread-safe.
+    // @unchecked Sendable: only the thread that has the connection from the pool uses it. Other threads use only
+    // `canceller`, which is thread-safe.
 
     let handle: OpaquePointer
-    /// For how many seconds the server may be silent before it is given up.
+    /// How many seconds the server may be silent before the connection is given up.
     package var patience: Double
-    /// For how many seconds whoever has the connection waited for it.
+    /// How many seconds the current user of the connection waited for it.
     package var leaseWait: Double = 0
-    /// Since when nobody uses it, as the pool notes it.
+    /// The time since when the connection is not in use, as the pool notes it.
     var restsSince = ContinuousClock.now
     package let canceller: QueryCanceller
     /// Whether statements are prepared at all.
     let prepares: Bool
     /// The process that the connection belongs to.
     private let owner: pid_t
-    /// Tells the number of this process, which a child of a fork has another of.
+    /// Returns the number of this process, which differs in the child of a fork.
     private let process: @Sendable () -> pid_t
     var prepared = PreparedStatements()
     /// Whether the connection cannot be used any more.
     package internal(set) var isBroken = false
-    /// The statements that were sent and not answered yet, and about how many of their bytes may wait to be sent.
+    /// The statements that were sent and not answered yet.
     var posted: [PostedStatement] = []
-    /// How many of them, from the first on, the server has been told to answer at once.
+    /// The number of them, from the first on, whose answers were requested.
     var requested = 0
     var unsent = 0
     /// Whether the server is asked to stop when it has not answered in time.
     ///
-    /// It must not be while it commits.
+    /// It must not be asked while it commits.
     package var cancelsAtDeadline = true
-    /// Asked when the server has been silent for too long: whether it is at work, so that it may go on; `nil` for never.
+    /// Called when the server has been silent for too long.
+    ///
+    /// If it returns true, then the server is at work and the wait goes on; `nil` for never.
     var isAtWork: ((Connection) -> Bool)?
-    /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
+    /// Whether one of them may be answered late, and its answer was not requested.
     var hasSlowAnswer = false
-    /// Whether libpq would hand out the rows of the next statement one by one, if that is the first of several that are sent together.
+    /// Whether libpq would hand out the rows of the next statement one by one, if that is the first of several that are
+    /// sent together.
     var staysInSingleRowMode = false
-    /// What each transaction begins with; `nil` if the session keeps it.
+    /// The statements that begin each transaction; `nil` if the session keeps their settings.
     var prelude: TransactionPrelude?
-    /// What the transaction has begun with, as long as nobody has looked at the answer.
+    /// The prelude of the transaction, until its answer is reviewed.
     var unreviewed: PostedStatement?
-    /// Told of each statement, for whoever counts them.
+    /// Called with each statement, so that statements can be counted.
     package var onStatement: ((String) -> Void)?
-    /// What tells why the server lets one wait; `nil` if nobody knows.
+    /// Finds out why the server lets a statement wait; `nil` if that cannot be found out.
     var explanation: WaitExplanation?
-    /// What it has told in the wait that is under way, or was the last.
+    /// The reason that was found during the current wait, or during the last one.
     private var waitReason: String?
-    /// Whether the user of the connection has looked at what is behind it.
+    /// Whether the user of the connection has examined the server and the store behind it.
     package var isKnown = false
     /// Whether a pooler gives each transaction to another session of the server.
     package var isPooled = false
-    /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
+    /// The timeline of the primary that the connection leads to, which grows with each promotion; `nil` if it is
+    /// unknown.
     package var timeline: Int64?
-    /// How far the log of that server was when the connection was opened, in bytes; `nil` if it is unknown.
+    /// The end of the log of that server when the connection was opened, in bytes; `nil` if it is unknown.
     package var logPosition: Int64?
-    /// The number of the cluster that the server is of, which its replicas share; `nil` if it is unknown.
+    /// The number of the server's cluster, which its replicas share; `nil` if it is unknown.
     package var systemIdentifier: Int64?
-    /// Which run of the server the session is of; `nil` if the server does not tell.
+    /// The run of the server that the session belongs to; `nil` if the server does not report it.
     ///
-    /// Another one has lost what was not in the log yet, and gives the numbers of those transactions to others.
+    /// A later run has lost what was not in the log yet, and gives the numbers of the lost transactions to others.
     package var serverRun: ServerRun?
-    /// The timeline of the primary that the server was found to follow; `nil` if nobody has looked.
+    /// The timeline of the primary that the server was found to follow; `nil` if that was not examined.
     package var followedTimeline: Int64?
-    /// Which plans its statements have: see ``ConnectionPool/outdatePlans()``.
+    /// The age of the plans of its statements: see ``ConnectionPool/outdatePlans()``.
     var planAge = 0
     private let openedAt = ContinuousClock.now
-    /// By how much longer it is used than others, so that not all are replaced at once.
+    /// The factor by which its life is longer or shorter than that of others, so that not all are replaced at once.
     let endurance = Double.random(in: 0.8...1.2)
 
     init(_ handle: OpaquePointer, patience: Double, prepares: Bool, process: @escaping @Sendable () -> pid_t) {
@@ -86,7 +92,7 @@ package final class Connection: @unchecked Sendable {
     }
 
     deinit {
-        // The child of a fork must not tell the server that the parent's connection ends.
+        // The child of a fork must not end the session of its parent.
         if owner == process() { PQfinish(handle) }
     }
 
@@ -107,7 +113,7 @@ package final class Connection: @unchecked Sendable {
     package func query(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> QueryResult {
         if hasPosted { return try answer(try post(sql, parameters)) }
         if needsPrelude { return try queryAfterPrelude(sql, parameters) }
-        // What is new to the session is prepared and run in one round trip.
+        // A new statement is prepared and run in one round trip.
         let name = preparedName(sql, parameters)
         let isNew = name == nil && preparesStatements
         do {
@@ -120,7 +126,7 @@ package final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Runs a statement that takes no parameters and is not kept, such as BEGIN or one that creates a table.
+    /// Runs a statement without parameters that is not kept, such as BEGIN or one that creates a table.
     @discardableResult
     package func command(_ sql: String) throws -> QueryResult {
         try settle()
@@ -142,7 +148,7 @@ package final class Connection: @unchecked Sendable {
         if !canceller.settle(timeout: min(patience, Self.cancelPatience)) { isBroken = true }
     }
 
-    /// For how many seconds a server may take to stop a statement that was cancelled, before it is given up.
+    /// How many seconds a server may take to stop a cancelled statement before the connection is given up.
     private static let cancelPatience = 5.0
 
     private func run(_ sql: String, _ parameters: [PostgreSQLValue], _ name: String?) throws -> QueryResult {
@@ -161,7 +167,7 @@ package final class Connection: @unchecked Sendable {
         if isBroken { throw PostgreSQLError(.connection, "the connection was lost") }
     }
 
-    /// A text as it is written where the server takes no parameter.
+    /// A text, quoted for statements in which the server takes no parameters.
     package func literal(_ text: String) throws(PostgreSQLError) -> String {
         guard let quoted = PQescapeLiteral(handle, text, text.utf8.count) else { throw lost() }
         defer { PQfreemem(quoted) }
@@ -170,14 +176,14 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - Sending
 
-    /// Sends a statement, prepared if it may be; what is yet to be prepared needs the pipeline mode.
+    /// Sends a statement, prepared if possible; preparing it needs the pipeline mode.
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - values: Its values.
     ///   - isKept: Whether it stays prepared for the next time.
-    ///   - known: The name that it is prepared by, if the caller has looked that up.
-    /// - Returns: The size of its values, and what it is prepared as if it never was before.
+    ///   - known: The name of the prepared statement, if the caller has looked that up.
+    /// - Returns: The number of bytes, and the key of the statement if it is being prepared.
     /// - Throws: ``PostgreSQLError``.
     @discardableResult
     func send(
@@ -237,21 +243,21 @@ package final class Connection: @unchecked Sendable {
 
     /// The next result.
     ///
-    /// - Parameter failure: What the server has said before, if it was an error.
+    /// - Parameter failure: The error that the server has sent before, if any.
     /// - Returns: The result; `nil` after the last one.
-    /// - Throws: ``PostgreSQLError`` of a connection that was lost, unless the server has said before what was wrong.
+    /// - Throws: ``PostgreSQLError`` if the connection was lost, or `failure` if there is one.
     func nextResult(after failure: (any Error)? = nil) throws -> QueryResult? {
         try nextAnswer(after: failure).map(QueryResult.init)
     }
 
-    /// The next result, which its taker has to free.
+    /// The next result, which the caller has to free.
     func nextAnswer(after failure: (any Error)? = nil) throws -> OpaquePointer? {
         do { return try receiveAnswer() } catch { throw failure ?? error }
     }
 
     private func receiveAnswer() throws -> OpaquePointer? {
         if PQisBusy(handle) != 0 {
-            // What is not sent yet goes first.
+            // Unsent bytes go first.
             try sendAll()
             while PQisBusy(handle) != 0 {
                 try wait(POLLIN)
@@ -261,7 +267,7 @@ package final class Connection: @unchecked Sendable {
         return PQgetResult(handle)
     }
 
-    /// Sends what waits to be sent, and takes in what the server sends meanwhile.
+    /// Sends the bytes that wait to be sent, and receives what the server sends meanwhile.
     func sendAll() throws {
         while true {
             let flushed = PQflush(handle)
@@ -272,10 +278,10 @@ package final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Takes in what the server has sent.
+    /// Receives what the server has sent.
     private func consumeInput() throws(PostgreSQLError) {
-        // The rest of an encrypted record lies in the library for TLS, where nobody sees it who waits for the socket. One record has 16 KB at
-        // most; each time there is room for 8 KB at least.
+        // The rest of an encrypted record stays in the TLS library, where a wait for the socket does not see it. A
+        // record has at most 16 KB, and each call has room for at least 8 KB.
         let times = PQsslInUse(handle) == 1 ? 2 : 1
         for _ in 0..<times { guard PQconsumeInput(handle) == 1 else { throw lost() } }
     }
@@ -284,7 +290,7 @@ package final class Connection: @unchecked Sendable {
         while try !waitOnce(events) {
             if isAtWork?(self) == true { continue }
             isBroken = true
-            // Else it goes on for nobody, and keeps its locks.
+            // Otherwise the statement would go on without a reader, and keep its locks.
             if cancelsAtDeadline { canceller.cancel() }
             throw PostgreSQLError(.deadline, explained("the server has not answered for \(patience) s"))
         }
@@ -304,7 +310,7 @@ package final class Connection: @unchecked Sendable {
 
     /// Waits for the server; false if the time is over.
     ///
-    /// - Throws: ``PostgreSQLError`` with `.cancelled` if the server does not stop after a cancel: it may stand still.
+    /// - Throws: ``PostgreSQLError`` with `.cancelled` if the server does not stop after a cancel, as when it hangs.
     private func waitUnlessCancelled(_ events: Int32, seconds: Double) throws(PostgreSQLError) -> Bool {
         let end = ContinuousClock.now + .seconds(seconds)
         while true {
@@ -319,7 +325,7 @@ package final class Connection: @unchecked Sendable {
         }
     }
 
-    /// A text, with the reason of the last wait if that was told.
+    /// A text, with the reason of the last wait if that is known.
     private func explained(_ text: String) -> String { waitReason.map { "\(text); \($0)" } ?? text }
 
     /// Waits for a socket; false if the time is over.
@@ -338,23 +344,23 @@ package final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Whether the server has said nothing while nobody used the connection.
+    /// Whether the server has sent nothing while the connection was not in use.
     ///
-    /// A server that ends a session says so first, and closes the connection some time later. What else it may say unasked is rare, as who listens
-    /// has a connection of its own.
+    /// A server that ends a session reports that first, and closes the connection some time later. Other messages
+    /// without a request are rare, because a listener has a separate connection.
     func isStillThere() -> Bool {
         guard !isBroken else { return false }
         isBroken = (try? Self.wait(for: PQsocket(handle), POLLIN, seconds: 0)) != false
         return !isBroken
     }
 
-    /// Waits for a notification of another session, for another file to become readable, or for a time.
+    /// Waits for a notification of another session, until another file becomes readable, or until the time is over.
     ///
     /// - Parameters:
     ///   - other: The other file; -1 for none.
     ///   - seconds: The time.
-    /// - Returns: How many notifications have come.
-    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    /// - Returns: The number of notifications that have arrived.
+    /// - Throws: ``PostgreSQLError`` if the connection was lost.
     @discardableResult
     package func waitForNotification(orFor other: Int32, seconds: Double) throws -> Int {
         let end = ContinuousClock.now + .seconds(seconds)
@@ -373,9 +379,9 @@ package final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Takes what was told to the session.
+    /// Takes the notifications that the session has received.
     ///
-    /// - Returns: How many others have told.
+    /// - Returns: The number of those that other sessions sent.
     private func takeNotifications() -> Int {
         var count = 0
         while let notification = PQnotifies(handle) {
@@ -396,11 +402,11 @@ package final class Connection: @unchecked Sendable {
     #if FaultPoints
     /// Loses the connection if the handler of `point` throws.
     ///
-    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    /// - Throws: ``PostgreSQLError`` if the connection was lost.
     package func cut(at point: FaultPoint) throws(PostgreSQLError) {
         do { try point.reach() } catch {
             isBroken = true
-            // The server hears of it, and ends what is open.
+            // The server notices that, and ends the open transaction.
             shutdown(PQsocket(handle), Int32(SHUT_RDWR))
             throw PostgreSQLError(.connection, "the connection was cut at \(point.rawValue)")
         }
@@ -416,7 +422,8 @@ package final class Connection: @unchecked Sendable {
         func field(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
         guard let state = field(strata_pq_state(result.result)) else { return lost() }
         if PQstatus(handle) != CONNECTION_OK { isBroken = true }
-        // What ends the session is told by its severity: what a COMMIT has come to is then not known, as when the log could not be flushed.
+        // The severity shows that the session ends. The result of a COMMIT is then unknown, for instance when the log
+        // could not be flushed.
         let isFatal = ["FATAL", "PANIC"].contains(field(strata_pq_severity(result.result)))
         let isGone = isFatal || state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
         if isGone { isBroken = true }
@@ -432,17 +439,17 @@ package final class Connection: @unchecked Sendable {
     }
 }
 
-/// What tells why the server lets a connection wait.
+/// Finds out why the server lets a connection wait.
 struct WaitExplanation {
-    /// After how many seconds of a wait to ask.
+    /// How many seconds of a wait pass before it asks.
     let after: Double
-    /// Asks, on the thread that waits; takes no longer than a time of its own.
+    /// Asks, on the thread that waits; has a separate time limit.
     let ask: (Connection) -> String?
 }
 
 /// Stops the statement of a connection, from any thread.
 package final class QueryCanceller: Sendable {
-    // The handle is freed once nobody can use it.
+    // The handle is freed once no thread can use it.
     private nonisolated(unsafe) let cancel_: OpaquePointer?
     private let underway = DispatchGroup()
     private let requested = Mutex<ContinuousClock.Instant?>(nil)
@@ -455,11 +462,11 @@ package final class QueryCanceller: Sendable {
     package func cancel() {
         requested.withLock { $0 = .now }
         underway.enter()
-        // libpq waits for the server, which may have stopped: as long as it likes, so no thread that others need waits with it.
+        // libpq waits for the server without a deadline, and the server may have stopped. So a separate thread waits.
         Thread.detachNewThread { [self] in
             defer { underway.leave() }
             #if FaultPoints
-            // A server that is far away.
+            // This simulates a distant server.
             if FaultGuard.cancelSettling.isOff { usleep(3_000) }
             #endif
             var text = [CChar](repeating: 0, count: 256)
@@ -467,7 +474,7 @@ package final class QueryCanceller: Sendable {
         }
     }
 
-    /// When the statement that is under way was cancelled; `nil` if it was not.
+    /// The time when the current statement was cancelled; `nil` if it was not.
     var requestTime: ContinuousClock.Instant? { requested.withLock { $0 } }
 
     /// Waits for cancels that are under way; false if one does not end.

@@ -1,16 +1,17 @@
 import Foundation
 
-// Whoever gives up waiting for a lock would like to know who has it. The server tells only as long as the wait lasts. So it is asked shortly
-// before the time-out, on another connection, if one can be had at once.
+// When a wait for a lock ends without success, the error should name the session that has the lock. The server reports
+// that only while the wait lasts. So it is asked shortly before the time-out, on another connection, if one is free or
+// can be opened in time.
 extension ConnectionPool {
-    /// The least time-out, in seconds, that leaves the time to ask.
+    /// The least time-out, in seconds, that leaves time to ask.
     private static let leastTimeout = 0.2
 
-    /// Has a connection ask who is in the way of a statement that is about to be given up.
+    /// Makes a connection ask which sessions block a statement whose wait is about to time out.
     ///
     /// - Parameters:
     ///   - connection: The connection.
-    ///   - seconds: For how many seconds its statements wait for a lock; `nil` for the time-out.
+    ///   - seconds: How many seconds its statements wait for a lock; `nil` for the time-out.
     package func explainWaits(of connection: Connection, waiting seconds: Double? = nil) {
         let timeout = seconds ?? timeout
         guard !connection.isPooled, timeout >= Self.leastTimeout else { return }
@@ -20,11 +21,12 @@ extension ConnectionPool {
         }
     }
 
-    /// Who keeps the statement of a connection from going on, in a few words; `nil` if nobody does, or nobody can tell in time.
+    /// The sessions that block the statement of a connection, in a few words; `nil` if there are none, or if the answer
+    /// does not come in time.
     private func blockers(of connection: Connection, within seconds: Double) -> String? {
         guard let asking = try? take(waiting: 0, opening: seconds) else { return nil }
         defer { give(back: asking) }
-        // Nobody asks about the one who asks.
+        // The connection that asks does not explain its own waits.
         let explanation = asking.explanation
         asking.explanation = nil
         defer { asking.explanation = explanation }
@@ -35,7 +37,7 @@ extension ConnectionPool {
         return "blocked by " + found.rows.map(Self.described).joined(separator: "; and by ")
     }
 
-    /// Those who have the lock, or are before us in its queue; the oldest transactions first.
+    /// The sessions that have the lock, or that are earlier in its queue; the oldest transactions first.
     ///
     /// A prepared transaction has no process.
     private static let blockers = """
@@ -46,7 +48,7 @@ extension ConnectionPool {
         ORDER BY a.xact_start NULLS LAST LIMIT 3
         """
 
-    /// One of them: who that is and for how long, and nothing of what it does.
+    /// A description of one of them: its process, names and age, but not its statement.
     private static func described(_ row: ResultRow) -> String {
         let process = row.int64(0)
         guard process != 0 else { return "a prepared transaction" }
@@ -55,7 +57,7 @@ extension ConnectionPool {
             row.optionalString(column).flatMap { $0.isEmpty ? nil : "\(word) \"\($0)\"" }
         }
         if !names.isEmpty { text += " (\(names.joined(separator: ", ")))" }
-        // Of other roles' sessions the server may tell no more.
+        // The server may report nothing more about sessions of other roles.
         if !row.isNull(5) { text += ", whose transaction began \(Int(max(0, row.double(5)))) s ago" }
         if row.optionalString(3)?.hasPrefix("idle in transaction") == true { text += ", and is idle" }
         if row.int64(4) != 0 { text += ", and waits for a lock itself" }

@@ -1,23 +1,23 @@
 import Foundation
 
-// One statement of a batch may be hours of work, without a word of the server's. A server that has been stopped is as silent. So at the end of
-// each time-out the server is asked, on another connection, whether it is at work.
+// One statement of a batch may work for hours, and the server sends nothing meanwhile. A server that has stopped is
+// silent too. So at the end of each time-out another connection asks the server whether it is at work.
 extension ConnectionPool {
-    /// For how many seconds one statement may work at most.
+    /// The most seconds that one statement may work.
     private static let mostWork = 86_400.0
 
-    /// For how many seconds the server may take to tell.
+    /// How many seconds the server may take to answer.
     private static let answerTime = 5.0
 
-    /// Runs `body`, whose statements may take longer than the server may be silent, as long as it says that it is at work.
+    /// Runs `body`, whose statements may outlast the time-out as long as the server says that it is at work.
     ///
-    /// Behind a pooler nobody knows which session to ask about, and the time-out is the limit.
+    /// Behind a pooler it is unknown which session works for the connection, so the time-out is the limit.
     ///
     /// - Parameters:
-    ///   - connection: What runs them.
-    ///   - body: Runs them.
-    /// - Returns: What `body` returns.
-    /// - Throws: What `body` throws.
+    ///   - connection: The connection that runs the statements.
+    ///   - body: Runs the statements.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error of `body`.
     package func letWork<R>(_ connection: Connection, _ body: () throws -> R) rethrows -> R {
         guard !connection.isPooled else { return try body() }
         let end = ContinuousClock.now + .seconds(Self.mostWork)
@@ -30,9 +30,9 @@ extension ConnectionPool {
 
     /// Whether the server says that it runs a statement for a connection.
     ///
-    /// One that waits for a lock counts: that has a limit of its own.
+    /// A statement that waits for a lock counts too, because that wait has a separate limit.
     private func isAtWork(_ connection: Connection) -> Bool {
-        // One that nobody has used for long may turn out to be lost.
+        // A connection that was not used for long may turn out to be lost.
         for _ in 0..<2 {
             guard let asking = try? spare(opening: Self.answerTime) else { return false }
             asking.patience = Self.answerTime

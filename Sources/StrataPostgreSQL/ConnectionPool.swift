@@ -4,42 +4,43 @@ import Synchronization
 
 /// The connections of one store.
 ///
-/// Any thread may call any method. Nobody waits longer than the time-out, neither for a connection nor for the server.
+/// Any thread may call any method. No thread waits longer than the time-out, neither for a connection nor for the
+/// server.
 package final class ConnectionPool: Sendable {
     package let target: ConnectionTarget
-    /// In seconds.
+    /// The most seconds to wait for a connection or for the server.
     package let timeout: Double
-    /// For how many seconds one waits for a new connection, if that is less.
+    /// The most seconds to wait for a new connection, if that is less.
     private let openingTimeout: Double
     /// The most connections in use at a time.
     package let size: Int
     private let permits: FairSemaphore
     private let idle = Mutex<[Connection]>([])
     private let isClosed = Atomic(false)
-    /// Made on each new connection.
+    /// Runs on each new connection.
     private let prepare: @Sendable (Connection) throws -> Void
-    /// The latest timeline that a connection was on; `nil` before the first.
+    /// The latest timeline of any connection; `nil` before the first connection.
     private let timeline = Mutex<Int64?>(nil)
-    /// The farthest that a connection has found the log of that timeline.
+    /// The farthest end of the log of that timeline that a connection has found.
     private let logEnd = Mutex<(timeline: Int64, position: Int64)?>(nil)
-    /// The cluster that the first connection led to; `nil` as long as none has told.
+    /// The cluster of the first connection; `nil` until a server has reported one.
     private let system = Mutex<Int64?>(nil)
     private let hasConnected = Atomic(false)
-    /// How often plans have become outdated.
+    /// The number of times that plans have become outdated.
     private let planAge = Atomic(0)
     /// Called when connections lead to another server than before.
     private let failedOver = Mutex<(@Sendable () -> Void)?>(nil)
-    /// Where connections that were lent end their transactions.
+    /// The queue on which connections that were lent end their transactions.
     ///
-    /// Not a queue that all share: there work of the program could keep them open.
+    /// This is not a shared queue, because work of the program could block that one and keep the transactions open.
     private let returns = DispatchQueue(label: "strata.postgresql.returns", qos: .utility)
-    /// For how many seconds a connection is used, by and large, so that load moves to new servers.
+    /// About how many seconds a connection is used, so that load moves to new servers.
     private let life: Double
-    /// Tells the number of this process.
+    /// Returns the number of this process.
     private let process: @Sendable () -> pid_t
-    /// For how many seconds connections are kept that nobody uses, all but one.
+    /// How many seconds unused connections are kept, except for one.
     private let rest: Double
-    /// Whether somebody will look for those that nobody has used for so long.
+    /// Whether a check for connections that were unused for so long is scheduled.
     private let willRest = Atomic(false)
 
     /// A pool without connections.
@@ -47,12 +48,12 @@ package final class ConnectionPool: Sendable {
     /// - Parameters:
     ///   - target: Where the database is.
     ///   - size: The most connections in use at a time.
-    ///   - timeout: For how many seconds one waits for a connection or the server.
-    ///   - openingTimeout: For how many seconds one waits for a new connection, if that is less.
-    ///   - rest: For how many seconds connections are kept that nobody uses, all but one.
-    ///   - life: For how many seconds a connection is used, by and large: each a fifth less or more.
-    ///   - process: Tells the number of this process; tests have others.
-    ///   - prepare: What a new connection has to be told first; notes on it which server it has come to.
+    ///   - timeout: How many seconds to wait for a connection or for the server.
+    ///   - openingTimeout: How many seconds to wait for a new connection, if that is less.
+    ///   - rest: How many seconds unused connections are kept, except for one.
+    ///   - life: About how many seconds a connection is used: each a fifth less or more.
+    ///   - process: Returns the number of this process; tests pass other functions.
+    ///   - prepare: Sets up a new connection, and notes on it which server it has reached.
     package init(
         _ target: ConnectionTarget,
         size: Int,
@@ -74,7 +75,7 @@ package final class ConnectionPool: Sendable {
         permits = FairSemaphore(permits: size)
     }
 
-    /// Runs `body` with a connection of its own.
+    /// Runs `body` with a connection that no other caller has.
     ///
     /// A transaction that is still open afterwards is rolled back.
     package func withConnection<R>(
@@ -86,7 +87,8 @@ package final class ConnectionPool: Sendable {
         return try body(connection)
     }
 
-    /// As ``withConnection(cancellation:_:)``, once more if the connection turns out to be lost: only for what changes nothing.
+    /// Runs `body` with a connection, and again if the connection turns out to be lost; only for work that changes
+    /// nothing.
     package func reading<R>(cancellation: Cancellation? = nil, _ body: (Connection) throws -> R) throws -> R {
         do {
             return try withConnection(cancellation: cancellation, body)
@@ -96,12 +98,12 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    /// A connection for longer, which has to be given back.
+    /// Takes a connection for a longer time; the caller has to give it back.
     ///
     /// - Parameters:
     ///   - cancellation: Ends the wait.
-    ///   - limit: For how many seconds to wait while all are in use; `nil` for the time-out.
-    ///   - openingLimit: For how many seconds to wait for a new one; `nil` for the time-out.
+    ///   - limit: How many seconds to wait while all are in use; `nil` for the time-out.
+    ///   - openingLimit: How many seconds to wait for a new one; `nil` for the time-out.
     /// - Returns: The connection.
     /// - Throws: ``PostgreSQLError``: `.deadline` if all are in use for too long.
     package func take(
@@ -131,7 +133,7 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    /// A connection that nobody uses; `nil` if there is none that is good for anything.
+    /// An unused connection; `nil` if there is none that still works.
     private func usable(until end: ContinuousClock.Instant) -> Connection? {
         while let connection = idle.withLock({ $0.popLast() }) {
             if !connection.isWorn(after: life), isCurrent(connection), connection.isStillThere(),
@@ -150,16 +152,16 @@ package final class ConnectionPool: Sendable {
         keep(connection)
     }
 
-    /// Keeps a connection for whoever comes next, if it is good for anything.
+    /// Keeps a connection for the next caller, if it still works.
     private func keep(_ connection: Connection) {
         connection.settleCancel()
         if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
         connection.patience = max(timeout, 1)
-        // Whether it is worn is asked of whoever takes it.
+        // The next caller checks whether it is worn.
         guard !connection.isBroken, connection.isIdle, isCurrent(connection), !isClosed.load(ordering: .acquiring)
         else { return }
         connection.restsSince = .now
-        // Those that come back from long use are beyond the number that can be in use.
+        // Connections that come back from long use exceed the number that can be in use.
         let several = idle.withLock { idle in
             if idle.count < size { idle.append(connection) }
             return idle.count > 1
@@ -168,7 +170,7 @@ package final class ConnectionPool: Sendable {
         if several { closeRestingLater() }
     }
 
-    /// Closes connections once nobody has used them for long: the server may have room for a few only, and others want some of them.
+    /// Closes connections that were not used for long, because the server may have room for few connections only.
     private func closeRestingLater() {
         guard !willRest.load(ordering: .relaxed), !willRest.exchange(true, ordering: .acquiringAndReleasing) else {
             return
@@ -177,7 +179,8 @@ package final class ConnectionPool: Sendable {
             guard let self else { return }
             willRest.store(false, ordering: .releasing)
             let limit = ContinuousClock.now - .seconds(rest)
-            // The last one to come back is the first to be taken. What is removed is closed outside of the lock.
+            // The last connection that came back is the first that is taken. Removed connections are closed outside of
+            // the lock.
             let (closed, several) = idle.withLock { idle in
                 let count = min(idle.count { $0.restsSince <= limit }, max(idle.count - 1, 0))
                 let closed = Array(idle.prefix(count))
@@ -191,9 +194,10 @@ package final class ConnectionPool: Sendable {
 
     // MARK: - For long
 
-    /// A connection for so long that it must not count among those in use: one that nobody uses, or a new one.
+    /// Lends a connection for so long that it must not count among those in use: an unused one, or a new one.
     ///
-    /// - Returns: The connection, which ``takeBack(_:)`` takes, or which is closed when nobody holds it any more.
+    /// - Returns: The connection. The caller gives it back with ``takeBack(_:)``; otherwise it is closed when it is
+    ///   released.
     /// - Throws: ``PostgreSQLError``.
     package func lend() throws -> Connection {
         let connection = try spare(opening: nil)
@@ -201,47 +205,48 @@ package final class ConnectionPool: Sendable {
         return connection
     }
 
-    /// The same, which may take so many seconds to open a new one.
+    /// The same, with a limit in seconds for opening a new one.
     func spare(opening limit: Double?) throws -> Connection {
         let start = ContinuousClock.now
         let limit = min(limit ?? timeout, openingTimeout)
-        // What nobody uses may be silent, and what is new not.
+        // An unused connection may turn out to be silent, and then time has to be left for a new one.
         return try usable(until: start + .seconds(limit / 2)) ?? open(timeout: limit - (.now - start) / .seconds(1))
     }
 
-    /// Takes a connection back that was lent.
+    /// Takes back a connection that was lent.
     ///
-    /// Returns at once, as whoever lets go of it last may be anybody: what is open on it is rolled back by another thread.
+    /// It returns at once, because any thread may release the connection last. Another thread rolls back the open
+    /// transaction.
     package func takeBack(_ connection: Connection) {
         guard !connection.isBroken, !isClosed.load(ordering: .acquiring), idle.withLock({ $0.count < size }) else {
             return
         }
         returns.async { [self] in
             guard !isClosed.load(ordering: .acquiring) else { return }
-            // Who stands still holds up the others that come back.
+            // A silent server delays the other connections that come back.
             connection.patience = min(timeout, Self.returnPatience)
             keep(connection)
         }
     }
 
-    /// For how many seconds a connection that was lent may take to end its transaction.
+    /// How many seconds a connection that was lent may take to end its transaction.
     private static let returnPatience = 5.0
 
-    /// How many are not in use.
+    /// The number of connections that are not in use.
     package var idleCount: Int { idle.withLock { $0.count } }
 
-    /// How many are in use, but for those that are lent.
+    /// The number of connections in use, without those that are lent.
     package var usedCount: Int { max(size - permits.freeCount, 0) }
 
-    /// How many threads wait for one.
+    /// The number of threads that wait for a connection.
     package var waiterCount: Int { permits.waiterCount }
 
     // MARK: - New ones
 
-    /// A connection that does not belong to the pool, for those who listen or ask about another one.
+    /// Opens a connection that does not belong to the pool, for listeners and for questions about another connection.
     ///
     /// Once a server has accepted a connection, this waits for a server that cannot be reached, or for another one that
-    /// takes its place. It also waits for one that starts, or has no room.
+    /// takes its place. It also waits for a server that is starting, or that has no room.
     package func open(timeout: Double? = nil) throws -> Connection {
         let limit = min(timeout ?? self.timeout, openingTimeout)
         let end = ContinuousClock.now + .seconds(limit)
@@ -251,10 +256,10 @@ package final class ConnectionPool: Sendable {
         while true {
             do {
                 let rest = max((end - .now) / .seconds(1), 0.1)
-                // Read first, so that no log seems to have gone back because of connections that are opened side by
-                // side.
+                // This is read first, so that connections that are opened side by side do not make the log seem to have
+                // gone back.
                 let logEnd = logEnd.withLock { $0 }
-                // A silent server must not keep this from another one that is just taking its place.
+                // While this waits for a silent server, another one may just be taking its place.
                 let mayTurn = hasConnected.load(ordering: .relaxed)
                 let connection = try Connection.open(
                     target,
@@ -281,10 +286,11 @@ package final class ConnectionPool: Sendable {
                             || (error.isUnreached && openingTimeout == .infinity)))
                 if error.isBusy { busy = error }
                 guard mayCome, ContinuousClock.now < end, !isClosed.load(ordering: .acquiring) else {
-                    // The last attempt may have had no time for an answer, which would have been the same.
+                    // The last attempt may have had no time for an answer; the earlier error is reported then, which
+                    // would have been the same.
                     throw error.kind == .deadline ? busy ?? error : error
                 }
-                // Many may wait for the same server.
+                // Many processes may wait for the same server.
                 usleep(UInt32(pause * Double.random(in: 0.5...1.5)))
                 pause = min(pause * 1.5, Self.longestPause)
                 turn = min(turn * 2, Self.longestTurn)
@@ -292,23 +298,23 @@ package final class ConnectionPool: Sendable {
         }
     }
 
-    /// For how many microseconds one waits before it tries to open a connection again.
+    /// How many microseconds to wait before another attempt to open a connection.
     private static let firstPause = 50_000.0
     private static let longestPause = 500_000.0
-    /// For how many seconds each of several hosts is waited for, the first time and at most.
+    /// How many seconds to wait for each of several hosts, the first time and at most.
     private static let firstTurn = 0.5
     private static let longestTurn = 10.0
 
     // MARK: - Plans
 
-    /// Has the server plan each prepared statement anew, when it is used next: tables are much larger than they were.
+    /// Makes the server plan each prepared statement anew at its next use, because tables have grown much.
     ///
-    /// Connections learn of it when they are taken the next time.
+    /// Connections do that when they are taken the next time.
     package func outdatePlans() { planAge.add(1, ordering: .relaxed) }
 
     /// Whether no statement has an outdated plan; takes a round trip if plans have to be dropped.
     ///
-    /// If the server is silent so long, it is not asked by way of the other connections that are not in use.
+    /// If the server is silent for so long, then the other unused connections are closed without a question.
     private func hasCurrentPlans(_ connection: Connection, until end: ContinuousClock.Instant) -> Bool {
         let age = planAge.load(ordering: .relaxed)
         guard connection.planAge != age, !connection.isPooled else { return true }
@@ -325,21 +331,22 @@ package final class ConnectionPool: Sendable {
 
     // MARK: - Which server
 
-    /// Calls a function whenever another server has taken the place of the one that connections have led to, or that one has lost something.
+    /// Sets a function that is called when another server has replaced the one that connections led to, or when that
+    /// server has lost changes.
     package func onFailover(_ function: @escaping @Sendable () -> Void) { failedOver.withLock { $0 = function } }
 
-    /// Whether a connection leads to the server that is written to now, as far as that is known.
+    /// Whether a connection leads to the current primary, as far as that is known.
     private func isCurrent(_ connection: Connection) -> Bool {
         connection.timeline == nil || connection.timeline == timeline.withLock { $0 }
     }
 
-    /// The timeline of the server that is written to, as far as that is known.
+    /// The timeline of the current primary, as far as that is known.
     package var currentTimeline: Int64? { timeline.withLock { $0 } }
 
     /// The number of the cluster that connections lead to, as far as that is known.
     package var systemIdentifier: Int64? { system.withLock { $0 } }
 
-    /// Refuses a server of another cluster: what is there may be a copy of the store, with its UUID, and other rows.
+    /// Refuses a server of another cluster, which may have a copy of the store with the same UUID and other rows.
     private func requireSameCluster(_ new: Int64?) throws(PostgreSQLError) {
         guard let new else { return }
         let known = system.withLock { system in
@@ -356,7 +363,8 @@ package final class ConnectionPool: Sendable {
 
     /// Notes the timeline of a new connection.
     ///
-    /// - Throws: ``PostgreSQLError`` for a server whose place another one has taken: what is written there is lost.
+    /// - Throws: ``PostgreSQLError`` if another server has replaced this one, because changes that are written there
+    ///   are lost.
     private func note(_ new: Int64?) throws(PostgreSQLError) {
         guard let new else { return }
         let known = timeline.withLock { timeline in
@@ -370,15 +378,15 @@ package final class ConnectionPool: Sendable {
             )
         }
         guard new > known else { return }
-        // Sessions of the old server may still be there, and all that they write is lost.
+        // Sessions of the old server may still exist, and all that they write is lost.
         closeIdle()
         failedOver.withLock { $0 }?()
     }
 
     /// Notes how far the log of the server of a new connection is.
     ///
-    /// If the log is shorter than it was for an earlier connection, the server has lost its last moments, or was put
-    /// back from a copy. The log that was written after that connection was opened is not counted, so not every such
+    /// If the log is shorter than it was for an earlier connection, then the server has lost its last changes, or was
+    /// restored from a copy. Log that was written after that connection was opened is not counted, so not every such
     /// server is noticed.
     private func note(_ connection: Connection, since known: (timeline: Int64, position: Int64)?) {
         guard let timeline = connection.timeline, let position = connection.logPosition else { return }
@@ -392,10 +400,10 @@ package final class ConnectionPool: Sendable {
         failedOver.withLock { $0 }?()
     }
 
-    /// Closes the connections that are not in use: the server has ended one, and probably others.
+    /// Closes the unused connections, because the server has ended one and probably others.
     package func closeIdle() { idle.withLock { $0.removeAll() } }
 
-    /// Lets go of all connections; those in use are closed when they come back.
+    /// Closes all connections; those in use are closed when they come back.
     package func close() {
         isClosed.store(true, ordering: .releasing)
         closeIdle()

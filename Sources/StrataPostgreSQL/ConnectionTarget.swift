@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where a database is, and how it is talked to: what a URL says, without secrets.
+/// The address of a database and the way to connect to it, from a URL without secrets.
 package struct ConnectionTarget: Sendable, Hashable {
     /// The URL as libpq takes it.
     package let url: String
@@ -10,17 +10,17 @@ package struct ConnectionTarget: Sendable, Hashable {
     package let preparesStatements: Bool
     /// Whether a pooler gives each transaction to another session of the server; `nil` if that has to be found out.
     package let isPooled: Bool?
-    /// Whether libpq has to be told to believe a certificate that it has verified only.
+    /// Whether libpq gets the setting to trust only a verified certificate.
     package let verifiesServer: Bool
     /// Whether the URL or the environment says how the server is verified.
     let saysHowToVerify: Bool
-    /// Whether the servers that it names follow another one.
+    /// Whether the servers that the URL names follow another one.
     private let isFollower: Bool
-    /// What messages call the database.
+    /// The name of the database in messages.
     package let place: String
-    /// Whether the URL names several hosts, one of which takes the place of another.
+    /// Whether the URL names several hosts, one of which may replace another.
     let namesSeveralHosts: Bool
-    /// Whether hosts, and maybe several, are named in a service file or in the environment, and not in the URL.
+    /// Whether the hosts are named in a service file or in the environment, and not in the URL; there may be several.
     let findsHostsElsewhere: Bool
 
     /// The schema if a URL names none.
@@ -30,9 +30,10 @@ package struct ConnectionTarget: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - url: The URL.
-    ///   - given: The schema, whatever the URL says; `nil` for the one in the URL.
-    ///   - isFollower: Whether it leads to replicas.
-    /// - Throws: ``PostgreSQLError`` for another scheme, for a password in the URL, and for a name of a schema that cannot be one.
+    ///   - given: The schema, which replaces that of the URL; `nil` for the one in the URL.
+    ///   - isFollower: Whether the URL leads to replicas.
+    /// - Throws: ``PostgreSQLError`` for another scheme, for a password in the URL, and for an invalid name of a
+    ///   schema.
     package init(_ url: URL, schema given: String? = nil, isFollower: Bool = false) throws(PostgreSQLError) {
         self.isFollower = isFollower
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
@@ -81,7 +82,7 @@ package struct ConnectionTarget: Sendable, Hashable {
         parts.user = nil
         let host = hosts.joined(separator: ",")
         let port = parts.port.map { ":\($0)" } ?? ""
-        // Nothing may run together with the name of the database: neither a host nor a folder that stands for one.
+        // A slash separates the name of the database from the host, or from the folder of a socket.
         let database = items.last { $0.name == "dbname" }?.value ?? parts.path
         let path = database.isEmpty || database.hasPrefix("/") ? database : "/" + database
         place =
@@ -97,23 +98,24 @@ package struct ConnectionTarget: Sendable, Hashable {
         host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || loopback.contains(host)
     }
 
-    /// The parameter that says which of several hosts is wanted.
+    /// The parameter that chooses one of several hosts by its role.
     static let role = "target_session_attrs"
-    /// What is wanted if nobody says so: of several servers all but one are replicas.
+    /// The role that is wanted by default, since all but one of several servers are replicas.
     var wantedRole: String { isFollower ? "standby" : "read-write" }
 
-    /// What libpq is given, in its order; later ones count.
+    /// The parameters for libpq, in their order; later ones override earlier ones.
     var parameters: [(String, String)] {
         var parameters = [
-            // What others are told who waits for whom by; the URL or PGAPPNAME may say something better.
+            // Messages about blocked sessions show this name to others. The URL or PGAPPNAME may give a better one.
             ("fallback_application_name", ProcessInfo.processInfo.processName),
-            // Who waits for nothing hears of a machine that is gone only if the system asks for it. Else it does so after two hours.
+            // An idle session notices that the machine of the server is gone only if the system probes it. Without
+            // these settings it does so after two hours.
             ("keepalives_idle", "60"), ("keepalives_interval", "10"), ("keepalives_count", "3"),
         ]
         if namesSeveralHosts { parameters.append((Self.role, wantedRole)) }
         if verifiesServer { parameters.append(("sslmode", "verify-full")) }
         parameters.append(("dbname", url))
-        // Whatever the URL says: texts are written in no other.
+        // This overrides the URL, because all texts are written in UTF-8.
         parameters.append(("client_encoding", "UTF8"))
         return parameters
     }

@@ -1,8 +1,8 @@
-/// Rows as COPY takes them in binary form, made of columns.
+/// Rows for COPY in its binary form, made from columns.
 package struct CopiedRows {
     /// How whole numbers are stored in a column.
     package enum Width: Int, Sendable {
-        /// As they are in the array, as all other values are.
+        /// As in the array; this also applies to all other values.
         case whole = 0
         case two = 2
         case four = 4
@@ -14,12 +14,12 @@ package struct CopiedRows {
 
     let bytes: GrowingBytes
 
-    /// Makes rows of columns; `nil` if a number does not fit.
+    /// Makes rows from columns; `nil` if a number does not fit.
     ///
     /// - Parameters:
     ///   - first: A number of four bytes that each row begins with.
-    ///   - columns: The columns behind it, all of the same length.
-    ///   - widths: How the numbers of each are stored.
+    ///   - columns: The columns after it, all of the same length.
+    ///   - widths: The width of the numbers in each column.
     package init?(first: Int32, columns: [PostgreSQLArray], widths: [Width]) {
         let count = columns.first?.count ?? 0
         precondition(columns.allSatisfy { $0.count == count } && widths.count == columns.count)
@@ -45,7 +45,7 @@ package struct CopiedRows {
 
     /// Copies a value with its size.
     ///
-    /// - Returns: How many bytes it takes in its column; `nil` if it does not fit.
+    /// - Returns: The number of bytes that the value takes in its column; `nil` if it does not fit.
     @inline(__always)
     private static func copy(_ value: UnsafeRawPointer, _ width: Width, to bytes: inout GrowingBytes) -> Int? {
         let size = Int(Int32(bigEndian: value.loadUnaligned(as: Int32.self)))

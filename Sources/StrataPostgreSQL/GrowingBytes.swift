@@ -1,8 +1,9 @@
 /// Bytes that values are appended to, one after the other.
 ///
-/// An array of bytes takes longer to append eight bytes than a row takes to be read. Copies share the bytes until one of them grows.
+/// To append eight bytes to an array of bytes takes longer than to read a row. Copies share the bytes until one of them
+/// grows.
 struct GrowingBytes: @unchecked Sendable {
-    // @unchecked Sendable: the bytes are changed only where nobody else has them, as in an array.
+    // @unchecked Sendable: the bytes are changed only when they are uniquely referenced, as in an array.
 
     private final class Storage {
         @exclusivity(unchecked) var start: UnsafeMutableRawPointer
@@ -17,7 +18,7 @@ struct GrowingBytes: @unchecked Sendable {
         deinit { start.deallocate() }
     }
 
-    /// `nil` as long as there is nothing.
+    /// `nil` while there are no bytes.
     private var storage: Storage?
 
     var count: Int { storage?.count ?? 0 }
@@ -35,7 +36,7 @@ struct GrowingBytes: @unchecked Sendable {
 
     /// Makes the bytes longer.
     ///
-    /// - Returns: Where the new bytes are to be written, before anything else is done.
+    /// - Returns: The place where the caller has to write the new bytes, before it does anything else.
     @inline(__always)
     mutating func grow(by size: Int) -> UnsafeMutableRawPointer {
         if !isKnownUniquelyReferenced(&storage) || (storage?.capacity ?? 0) - count < size { makeRoom(for: size) }

@@ -1,15 +1,15 @@
 import CStrataPostgreSQL
 import Foundation
 
-/// The hosts of a target that has several, one by one.
+/// The hosts of a target that has several, to be tried one by one.
 ///
-/// Any thread may use it. What is known of silent hosts is shared by all stores of the process.
+/// Any thread may use it. All stores of the process share what is known about silent hosts.
 enum HostChoices {
-    /// Until when hosts come last that were silent, by what libpq is told of them.
+    /// The time until which silent hosts are tried last, by their libpq parameters.
     private static let silent = Mutex<[String: ContinuousClock.Instant]>([:])
     private static let rest = Duration.seconds(60)
 
-    /// Notes that a host was silent, so that not everybody waits for it.
+    /// Notes that a host was silent, so that other connections do not wait for it first.
     static func noteSilence(_ choice: [(String, String)]) {
         guard !choice.isEmpty else { return }
         silent.withLock { $0[name(choice)] = .now + rest }
@@ -19,7 +19,7 @@ enum HostChoices {
         choice.map { "\($0)=\($1)" }.joined(separator: " ")
     }
 
-    /// The choices with those last that were silent.
+    /// The choices, with the silent ones at the end.
     private static func ordered(_ choices: [[(String, String)]]) -> [[(String, String)]] {
         let resting = silent.withLock { silent in
             silent = silent.filter { $0.value > .now }
@@ -29,23 +29,23 @@ enum HostChoices {
         return choices.filter { !resting.contains(name($0)) } + choices.filter { resting.contains(name($0)) }
     }
 
-    /// What libpq is told beside the URL, for one host after the other.
+    /// The parameters for libpq beside the URL, for one host after the other.
     ///
     /// - Parameters:
     ///   - target: The target.
-    ///   - resolve: Tells the addresses of a name.
-    /// - Returns: One choice without anything if there are not several hosts, and not several addresses of one.
-    /// - Throws: ``PostgreSQLError`` if libpq does not find out which hosts there are.
+    ///   - resolve: Returns the addresses of a name.
+    /// - Returns: One choice per host or address; one empty choice if there is only one host with one address.
+    /// - Throws: ``PostgreSQLError`` if libpq does not find out the hosts.
     static func of(
         _ target: ConnectionTarget,
         resolve: (String) -> [String] = addresses
     ) throws(PostgreSQLError) -> [[(String, String)]] {
-        // A service file may name others than the last time.
+        // A service file may name other hosts than the last time.
         guard target.findsHostsElsewhere else { return of(settings(target.url), resolve: resolve) }
         return of(try Connection.settings(of: target), orElse: target.wantedRole, resolve: resolve)
     }
 
-    /// The addresses of a name; none if it is not known, which libpq tells in words of its own.
+    /// The addresses of a name; none if the name is unknown, because libpq reports that itself.
     private static func addresses(_ name: String) -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -68,10 +68,12 @@ enum HostChoices {
         return addresses
     }
 
+    /// The choices for settings.
+    ///
     /// - Parameters:
-    ///   - settings: What is known of the target.
-    ///   - role: Which of several hosts is wanted if the settings do not say so.
-    ///   - resolve: Tells the addresses of a name.
+    ///   - settings: The known settings of the target.
+    ///   - role: The role that is wanted of several hosts if the settings name none.
+    ///   - resolve: Returns the addresses of a name.
     /// - Returns: The choices.
     private static func of(
         _ settings: [String: String],
@@ -92,7 +94,7 @@ enum HostChoices {
             add("host", hosts)
             add("hostaddr", addresses)
             add("port", ports)
-            // libpq never leaves the first address of a name if that is silent.
+            // libpq never goes on to the next address of a name if the first one is silent.
             guard addresses.isEmpty, !ConnectionTarget.isNear(hosts[index]) else { return [choice] }
             let found = resolve(hosts[index])
             return found.count > 1 ? found.map { choice + [("hostaddr", $0)] } : [choice]
@@ -103,7 +105,7 @@ enum HostChoices {
         }
         let said = settings[ConnectionTarget.role]
         if said == "prefer-standby" { return choosing("standby") + choosing("any") }
-        // libpq's own default counts as nothing said.
+        // libpq's own default counts as no setting.
         if count > 1, let role, said == nil || said == "any" { return ordered(choosing(role)) }
         return ordered(choices)
     }
@@ -112,7 +114,7 @@ enum HostChoices {
         text.map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } ?? []
     }
 
-    /// What a URL says, without what the environment adds.
+    /// The settings of a URL, without those of the environment.
     private static func settings(_ url: String) -> [String: String] {
         guard let options = PQconninfoParse(url, nil) else { return [:] }
         defer { PQconninfoFree(options) }
@@ -127,12 +129,12 @@ enum HostChoices {
 }
 
 extension ConnectionTarget {
-    /// Whether there are several hosts, one of which takes the place of another.
+    /// Whether there are several hosts, one of which may replace another.
     ///
-    /// Looked up anew each time if they are not in the URL.
+    /// If they are not in the URL, then they are looked up anew each time.
     var hasSeveralHosts: Bool {
         guard findsHostsElsewhere else { return namesSeveralHosts }
-        // Addresses of one name lead to one host.
+        // Several addresses of one name lead to one host.
         return ((try? HostChoices.of(self) { _ in [] }) ?? []).count > 1
     }
 }

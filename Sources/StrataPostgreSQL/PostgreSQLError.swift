@@ -1,7 +1,7 @@
-/// What went wrong with a database: never a value of a row, a parameter or a secret.
+/// An error of a database; it never contains a value of a row, a parameter or a secret.
 package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable {
-        /// The server has refused a statement; the connection is as good as before.
+        /// The server has refused a statement; the connection still works.
         case server
         /// There is no connection, or it was lost.
         case connection
@@ -9,9 +9,9 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
         case deadline
         /// The caller has given up.
         case cancelled
-        /// Nobody has answered whether a transaction was committed, and it was found that it was not.
+        /// The server did not report whether a transaction was committed, and it was found that it was not.
         case rolledBack
-        /// The library was asked for what cannot be.
+        /// The library was asked for something impossible.
         case misuse
     }
 
@@ -37,42 +37,41 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
         self.table = table
     }
 
-    /// Whether the transaction is gone for certain, and may be made once more.
+    /// Whether the transaction was certainly rolled back, and may be tried again.
     package var isTransient: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-    /// Whether the server does not know itself how the transaction has ended.
+    /// Whether the server itself does not know how the transaction has ended.
     package var leavesDoubt: Bool { sqlState == "40003" }
 
     /// Whether the server accepts no connection for now: it starts, recovers, stops, or has no room for one more.
     package var isBusy: Bool { kind == .connection && ["57P03", "53300"].contains(sqlState) }
 
-    /// Whether the server refuses such a connection however often it is asked: the password is wrong, or there is no
-    /// such database.
+    /// Whether the server will always refuse such a connection: the password is wrong, or the database does not exist.
     var isRefusal: Bool { kind == .connection && (sqlState.hasPrefix("28") || sqlState.hasPrefix("3D")) }
 
-    /// The SQLSTATE of a connection that was closed before the server has said anything.
+    /// The SQLSTATE of a connection that was closed before the server sent anything.
     static let cutOff = "08006"
     /// The SQLSTATE of a connection that no server has accepted.
     static let unreached = "08001"
 
-    /// Whether no server has accepted the connection, and one may soon: the server starts again, or another takes its
-    /// place.
+    /// Whether no server has accepted the connection, but one may soon: the server restarts, or another one replaces
+    /// it.
     var isUnreached: Bool { kind == .connection && (sqlState == Self.cutOff || sqlState == Self.unreached) }
 
-    /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
+    /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has switched to
+    /// another server.
     package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" || isNameTaken }
 
-    /// Whether the session has a statement of that name: a pooler has left what another client has prepared.
+    /// Whether the session already has a statement of that name, which another client of the pooler has prepared.
     var isNameTaken: Bool { sqlState == "42P05" }
 
-    /// Whether the server does not know what it was asked for, or does not let the role do it, or only follows another
-    /// server.
+    /// Whether the server does not know the request, does not allow it to the role, or is only a replica.
     package var isUnavailable: Bool { ["0A000", "25006", "42501", "42601", "42883"].contains(sqlState) }
 
     /// Whether a unique index has refused a row.
     package var isUniqueViolation: Bool { sqlState == "23505" }
 
-    /// Whether a foreign key has refused what a transaction has written.
+    /// Whether a foreign key has refused a change of the transaction.
     package var isForeignKeyViolation: Bool { sqlState == "23503" }
 
     package var description: String {
@@ -81,19 +80,20 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
         return "PostgreSQL, SQLSTATE \(sqlState): \(message)\(key)"
     }
 
-    /// The classes of SQLSTATEs whose messages speak of the server, of objects of the schema or of the statement, and not of values.
+    /// The classes of SQLSTATEs whose messages name the server, objects of the schema or parts of the statement, but no
+    /// values.
     private static let harmlessClasses: Set<String> = [
         "08", "0A", "25", "26", "28", "34", "3B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "XX",
     ]
 
-    /// The text of a server's message, as far as it cannot repeat a value.
+    /// The text of a server's message, or a general text if the message may repeat a value.
     package static func told(_ message: String, _ sqlState: String) -> String {
         harmlessClasses.contains(String(sqlState.prefix(2))) ? message : meaning(sqlState)
     }
 
-    /// The first line of what libpq says of a connection that was lost, as far as it cannot repeat a value; `nil` if it can.
+    /// The first line of libpq's message about a lost connection; `nil` if it may repeat a value.
     ///
-    /// That line is libpq's own, which names hosts, or it is the beginning of what the server has said last.
+    /// That line comes from libpq itself and names hosts, or it is the beginning of the server's last message.
     static func toldOfLoss(_ line: String) -> String? {
         guard let severity = line.range(of: ":  ") else { return line.isEmpty ? nil : line }
         let state = line[severity.upperBound...].prefix { $0 != ":" }

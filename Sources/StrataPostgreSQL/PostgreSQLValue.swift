@@ -115,7 +115,7 @@ package struct PostgreSQLArray: Sendable, Hashable {
 
     package init(_ element: PostgreSQLType) { self.element = element }
 
-    /// An empty array that has room for as much as another one holds.
+    /// An empty array with room for as many bytes as another array holds.
     package init(_ element: PostgreSQLType, like other: PostgreSQLArray) {
         self.init(element)
         bytes.reserveCapacity(other.bytes.count + other.bytes.count / 8)
@@ -130,10 +130,11 @@ package struct PostgreSQLArray: Sendable, Hashable {
     /// The size of the values.
     package var byteCount: Int { bytes.count }
 
-    /// Where the values are, each behind its size, for as long as the array is there and does not change; `nil` if there are none.
+    /// The values, each after its size, while the array exists and does not change; `nil` if there are none.
     var values: UnsafeRawPointer? { bytes.withBytes { $0.baseAddress } }
 
-    /// Makes room for so many values, as long as there is none: of those of no fixed size, for short ones.
+    /// Makes room for a number of values, if there is no storage yet; values without a fixed size are assumed to be
+    /// short.
     package mutating func reserve(_ count: Int) {
         let size =
             switch element {
@@ -175,7 +176,7 @@ package struct PostgreSQLArray: Sendable, Hashable {
     @inline(__always)
     private mutating func appendWord(_ word: UInt64) {
         count += 1
-        // The size and the value at once.
+        // The size and the value are written at once.
         let place = bytes.grow(by: 12)
         place.storeBytes(of: UInt32(8).bigEndian, as: UInt32.self)
         place.storeBytes(of: word.bigEndian, toByteOffset: 4, as: UInt64.self)
@@ -224,7 +225,7 @@ extension [UInt8] {
 
 /// The server's binary form of decimal numbers: digits to the base of 10,000.
 enum NumericCoding {
-    /// Writes a number; not a number as the server's own.
+    /// Writes a number; NaN becomes the server's NaN.
     static func write(_ value: Decimal, to bytes: inout [UInt8]) {
         guard !value.isNaN else {
             for word in [UInt16(0), 0, 0xC000, 0] { bytes.append(bigEndian: word) }
@@ -259,8 +260,8 @@ enum NumericCoding {
         for digit in digits { bytes.append(bigEndian: digit) }
     }
 
-    /// Reads a number; `nil` for what a `Decimal` cannot hold: not a number, an infinity, more digits than 128 bits have, and what is no number
-    /// at all.
+    /// Reads a number; `nil` for bytes that are no number, and for numbers that a `Decimal` cannot hold: NaN, an
+    /// infinity, or more digits than 128 bits have.
     static func read(_ bytes: UnsafeRawBufferPointer) -> Decimal? {
         guard bytes.count >= 8 else { return nil }
         func word(_ index: Int) -> UInt16 {
@@ -278,10 +279,10 @@ enum NumericCoding {
             return !product.overflow && !sum.overflow
         }
         for index in 0..<max(count - 1, 0) {
-            // No server sends more, but what comes from outside must not stop the program.
+            // No server sends larger digits, but data from outside must not stop the program.
             guard word(4 + index) < 10_000, append(word(4 + index), factor: 10_000) else { return nil }
         }
-        // The last digits, without the zeros at their end: with these the mantissa may be too long.
+        // The last digits are read without the zeros at their end, because with these the mantissa may be too long.
         var exponent = (weight - count + 1) * 4
         if count > 0 {
             var (digits, factor) = (word(3 + count), UInt128(10_000))
@@ -297,7 +298,7 @@ enum NumericCoding {
             mantissa /= 10
             exponent += 1
         }
-        // A larger exponent has no room, but the mantissa may have.
+        // `Decimal` has no room for a larger exponent, but the mantissa may have.
         while exponent > 127 {
             guard append(0, factor: 10) else { return nil }
             exponent -= 1

@@ -1,6 +1,6 @@
-/// The statements that a session of the server has prepared, by what they are: those that were used last.
+/// The statements that a session of the server has prepared and that were used last.
 ///
-/// The server keeps the text, the tree and the plan of each for as long as the session lasts, so their number is limited.
+/// The server keeps the text, the tree and the plan of each until the session ends, so their number is limited.
 struct PreparedStatements {
     /// A statement by its text and the types of its parameters.
     struct Key: Hashable {
@@ -15,17 +15,17 @@ struct PreparedStatements {
 
     /// The most statements that stay prepared.
     ///
-    /// Half of them go when there are more, so that this happens seldom.
+    /// If there are more, then half of them are dropped, so that this happens seldom.
     static let most = 300
 
     private var statements: [Key: Statement] = [:]
     private var useCount = 0
     /// How many statements were ever prepared; a name is not used twice.
     private var nameCount = 0
-    /// What the server still has, and nobody asks for any more.
+    /// The statements that the server still has but that are not used any more.
     private var unused: [String] = []
 
-    /// Whether the session has statements that somebody else has prepared, who had it before.
+    /// Whether the session has statements that an earlier user of the session has prepared.
     var hasStrangers = false
 
     /// Whether the server has statements that it should drop.
@@ -53,20 +53,20 @@ struct PreparedStatements {
     /// Notes that a statement could not be prepared.
     mutating func remove(_ key: Key) { statements[key] = nil }
 
-    /// Has each statement prepared anew when it is used next.
+    /// Notes that each statement has to be prepared anew at its next use.
     mutating func removeAll() {
         unused += statements.values.map(\.name)
         statements.removeAll()
     }
 
-    /// Notes that the server is about to drop all statements, also those of others.
+    /// Notes that the server is about to drop all statements, including those of other clients.
     mutating func forgetAll() {
         statements.removeAll()
         unused = []
         hasStrangers = false
     }
 
-    /// The names of the statements that the server should drop, which it is taken to do.
+    /// The names of the statements that the server should drop; they are then treated as dropped.
     mutating func takeSuperfluous() -> [String] {
         if statements.count > Self.most {
             let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(

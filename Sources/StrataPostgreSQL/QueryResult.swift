@@ -1,7 +1,7 @@
 import CStrataPostgreSQL
 import Foundation
 
-/// The rows that a statement has given.
+/// The rows that a statement has returned.
 package final class QueryResult {
     let result: OpaquePointer
 
@@ -12,13 +12,13 @@ package final class QueryResult {
     package var rowCount: Int { Int(PQntuples(result)) }
     package var columnCount: Int { Int(PQnfields(result)) }
 
-    /// How much memory the rows take.
+    /// The memory that the rows take, in bytes.
     package var byteCount: Int { Int(PQresultMemorySize(result)) }
 
-    /// How many rows a statement has changed.
+    /// The number of rows that a statement has changed.
     package var changeCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 
-    /// What the server calls what it has done, such as `COMMIT`.
+    /// The server's name for the command that it has executed, such as `COMMIT`.
     package var tag: String { String(cString: PQcmdStatus(result)) }
 
     @inline(__always)
@@ -26,7 +26,7 @@ package final class QueryResult {
         ResultRow(result: result, row: Int32(truncatingIfNeeded: row), owner: self)
     }
 
-    /// The rows one after the other.
+    /// The rows in their order.
     package var rows: some Sequence<ResultRow> { (0..<rowCount).lazy.map { self[$0] } }
 
     /// The first value of the first row; `nil` if there is none.
@@ -37,7 +37,7 @@ package final class QueryResult {
 package struct ResultRow {
     let result: OpaquePointer
     let row: Int32
-    /// What keeps the result; `nil` if whoever hands the row out frees it.
+    /// The owner of the result; `nil` if the code that hands out the row frees the result.
     let owner: QueryResult?
 
     @inline(__always)
@@ -57,7 +57,7 @@ package struct ResultRow {
     @inline(__always)
     package func int64(_ column: Int) -> Int64 { Self.int64(bytes(column)) }
 
-    /// The whole number that a value's bytes are.
+    /// The whole number in the bytes of a value.
     @inline(__always)
     package static func int64(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         switch bytes.count {
@@ -75,7 +75,7 @@ package struct ResultRow {
     @inline(__always)
     package func double(_ column: Int) -> Double { Self.double(bytes(column)) }
 
-    /// The floating-point number that a value's bytes are.
+    /// The floating-point number in the bytes of a value.
     @inline(__always)
     package static func double(_ bytes: UnsafeRawBufferPointer) -> Double {
         switch bytes.count {
@@ -98,7 +98,7 @@ package struct ResultRow {
         return UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))
     }
 
-    /// A decimal number; `nil` for null, and for what a `Decimal` cannot hold.
+    /// A decimal number; `nil` for null, and for numbers that a `Decimal` cannot hold.
     package func decimal(_ column: Int) -> Decimal? { NumericCoding.read(bytes(column)) }
 
     /// The numbers of an array of whole numbers, without nulls.
@@ -106,7 +106,7 @@ package struct ResultRow {
         let bytes = bytes(column)
         guard bytes.count >= 20 else { return [] }
         let announced = Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 12, as: Int32.self)))
-        // Each has its size at least.
+        // Each number takes at least the four bytes of its size.
         let count = min(max(announced, 0), (bytes.count - 20) / 4)
         var result: [Int64] = []
         result.reserveCapacity(count)

@@ -1,10 +1,10 @@
-/// One run of a server, from its start, or from a crash of one of its processes, to the next.
+/// One run of a server: from its start, or from a crash of one of its processes, to the next crash or start.
 package struct ServerRun: Sendable, Hashable {
-    /// When it was started.
+    /// The time when the server was started.
     package let start: String
-    /// The processes that it has for itself.
+    /// The server's own processes.
     ///
-    /// One or the other may come and go, but a crash ends all.
+    /// Single processes may come and go, but a crash ends all of them.
     package let processes: Set<Int64>
 
     package init(start: String, processes: Set<Int64>) {

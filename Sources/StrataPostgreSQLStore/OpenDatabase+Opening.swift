@@ -56,7 +56,7 @@ extension OpenDatabase {
         }
     }
 
-    /// Makes certain that a store has the tables that are asked for, and the foreign keys.
+    /// Ensures that a store has the requested tables and foreign keys.
     private static func prepare(
         _ request: PostgreSQLStoreRequest,
         _ mapping: SQLMapping,
@@ -69,7 +69,7 @@ extension OpenDatabase {
             try pool.withConnection { try StoreFormat.bringUp(target, $0) }
         }
         let wanted = StoreMetadata(newFor: request, mapping)
-        // Who ignores versions has other tables anyway.
+        // A caller that ignores versions may expect other tables.
         if metadata.tables != wanted.tables,
             request.schema.current(metadata.versionHashes) == wanted.versionHashes
         {
@@ -84,8 +84,10 @@ extension OpenDatabase {
         }
     }
 
-    /// Looks whether the server can what the store relies on, begins a history if one is asked for, and notes that the connection has seen the store: so whoever has it next
-    /// need not ask.
+    /// Prepares the connection for the store.
+    ///
+    /// It checks that the server has all that the store relies on, and begins a history if one is requested. Then it
+    /// marks the connection, so that the next user need not examine the store again.
     ///
     /// - Returns: Whether a history is kept.
     /// - Throws: `persistentStoreOpen` (134080) if the server lacks something.
@@ -96,7 +98,7 @@ extension OpenDatabase {
         _ connection: Connection
     ) throws -> Bool {
         do {
-            // In one round trip, unless there is a pooler, behind which no session stands for the connection.
+            // This takes one round trip, unless there is a pooler, behind which no session belongs to the connection.
             let (sql, values) = StoreMetadata.statement(joining: target)
             let joined = connection.isPooled ? nil : try connection.post(sql, values)
             let asked =
@@ -118,10 +120,10 @@ extension OpenDatabase {
         }
     }
 
-    /// Refuses a schema that is there and that the role may not use.
+    /// Refuses an existing schema that the role may not use.
     ///
-    /// The server passes such a schema over as if it were not there, and would make the tables where the session looks next: among its temporary ones,
-    /// which are nobody else's and go with it.
+    /// The server ignores such a schema, and would make the tables in the next one of the search path: among the
+    /// temporary tables of the session, which no other session sees and which end with it.
     ///
     /// - Throws: ``PostgreSQLError`` with 42501.
     private static func requireUse(of target: ConnectionTarget, _ connection: Connection) throws {
@@ -137,7 +139,7 @@ extension OpenDatabase {
         }
     }
 
-    /// Makes a store, or takes over tables that were made by hand, unless somebody else is faster.
+    /// Makes a store, or adopts tables that were made by hand, unless another process is faster.
     private static func create(
         _ request: PostgreSQLStoreRequest,
         _ mapping: SQLMapping,
@@ -146,7 +148,8 @@ extension OpenDatabase {
         _ connection: Connection,
         _ wasMade: inout Bool
     ) throws -> StoreMetadata? {
-        // What others have made while it waits for the lock has to be seen, whatever the role's default is.
+        // Tables that others have made while this waits for the lock have to be visible, whatever the role's default
+        // is.
         try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
         try lockShape(of: target, connection)
         if let metadata = try StoreMetadata.read(connection, target.place) {
@@ -167,8 +170,8 @@ extension OpenDatabase {
                 request.modelCache().map { .bytea($0) } ?? .null(.bytea),
             ]
         )
-        // A session of a store whose tables were dropped here would go on in this one. A new session finds another
-        // UUID.
+        // A session of a store whose tables were dropped here would otherwise continue in this store. A new session
+        // finds another UUID.
         try StoreSessions.endOthers(of: target, connection)
         try connection.commit()
         return metadata
@@ -189,16 +192,17 @@ extension OpenDatabase {
         return exists.rowCount == 0
     }
 
-    /// Keeps others from making or migrating a store, until the transaction ends.
+    /// Keeps others from making or migrating a store until the transaction ends.
     ///
-    /// What was made meanwhile is seen by later statements only.
+    /// Only later statements see what others have made meanwhile.
     static func lockShape(of target: ConnectionTarget, _ connection: Connection) throws {
         try connection.query("SELECT pg_catalog.pg_advisory_xact_lock(\(AdvisoryLocks.shape))", [.text(target.schema)])
     }
 
-    /// Makes certain that the lock which a connection has keeps another session out: some servers take advisory locks, and lock nothing.
+    /// Ensures that the lock of a connection keeps another session out, because some servers accept advisory locks but
+    /// lock nothing.
     ///
-    /// A server or a role that has no room for another session is not tried.
+    /// This is not checked if the server or the role has no room for another session.
     ///
     /// - Throws: `persistentStoreOpen` (134080).
     private static func requireExclusion(by holder: Connection, of target: ConnectionTarget, _ pool: ConnectionPool)
@@ -219,19 +223,19 @@ extension OpenDatabase {
         }
     }
 
-    /// Notes that a history is kept from now on, if it is asked for.
+    /// Notes that a history is kept from now on, if it is requested.
     ///
-    /// Whoever has opened the store before looks in each transaction whether one is kept, and holds a lock of the table from then on. So saves
-    /// that record nothing have ended when this returns.
+    /// Each process that has opened the store before checks in every transaction whether a history is kept, and holds a
+    /// lock of the table from then on. So all saves that record nothing have ended when this returns.
     ///
-    /// - Returns: Whether one is kept.
+    /// - Returns: Whether a history is kept.
     private static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
         if try connection.query("SELECT 1 FROM strata_history").rowCount > 0 { return true }
         guard request.tracksHistory, !request.isReadOnly else { return false }
         let end = ContinuousClock.now + .seconds(request.timeout)
         while true {
             do {
-                // Savers wait behind who waits for the lock, so nobody waits for long.
+                // Saves wait behind the wait for this lock, so each wait is short.
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
                 try connection.command("SET LOCAL lock_timeout = 1000")
                 try connection.command("LOCK TABLE strata_history IN ACCESS EXCLUSIVE MODE")

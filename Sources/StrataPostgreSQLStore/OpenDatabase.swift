@@ -5,7 +5,7 @@ import StrataRows
 import StrataSQL
 import Synchronization
 
-/// What a store is opened with.
+/// The values that a store is opened with.
 package struct PostgreSQLStoreRequest: Sendable {
     package let url: URL
     package let schema: Schema
@@ -17,18 +17,19 @@ package struct PostgreSQLStoreRequest: Sendable {
     package let versionIdentifiers: [String]
     package let isReadOnly: Bool
     package let tracksHistory: Bool
-    /// Whether the store shall have foreign keys from now on.
+    /// Whether the store gets foreign keys.
     package let addsForeignKeys: Bool
-    /// For how many seconds a user of the store waits for others, or for the server.
+    /// How many seconds a user of the store waits for others, or for the server.
     package let timeout: Double
-    /// The most connections in use at a time, versions that are held on to aside.
+    /// The most connections in use at a time, without those of versions that are held.
     package let maximumConnections: Int
-    /// Servers that follow the one which is written to, and for how many seconds one of them is waited for.
+    /// The servers that follow the primary, and how many seconds a read waits for one of them.
     package let replicas: (urls: [URL], wait: Double)
-    /// How many versions may be held at a time, each of which keeps a process of the server, and old rows from being cleared away; and for how
-    /// many seconds, `nil` for no limit.
+    /// The most versions that may be held at a time, and for how many seconds, where `nil` stands for no limit.
+    ///
+    /// Each version keeps a process of the server, and keeps old rows from being removed.
     package let pinnedVersions: (most: Int, age: Double?)
-    /// The copy of the model that the store shall keep; `nil` for none.
+    /// The copy of the model that the store keeps; `nil` for none.
     package let modelCache: @Sendable () -> Data?
     /// Refuses a store that was made with another version of the model, by its metadata.
     package let requireVersion: @Sendable (_ metadata: [String: Any]) throws -> Void
@@ -66,7 +67,7 @@ package struct PostgreSQLStoreRequest: Sendable {
     }
 }
 
-/// A store of a database that is open: the connections to it, and what statements are made from.
+/// An open store of a database: the connections to it, and the values from which statements are made.
 final class OpenDatabase: Sendable {
     let request: PostgreSQLStoreRequest
     let pool: ConnectionPool
@@ -80,22 +81,22 @@ final class OpenDatabase: Sendable {
     let derived: DerivedPlan?
     /// The metadata that was found, or made.
     let metadata: StoreMetadata
-    /// The UUIDs of the store: the one that it was found with, and what this store object has given it since.
+    /// The UUIDs of the store: the one that it was opened with, and those that this store object has set since.
     private let identifiers: Mutex<Set<String>>
     private let historyIsKept: Atomic<Bool>
-    /// Servers that may answer reads which bear to be a little behind; `nil` if there are none.
+    /// The servers that may answer reads which accept slightly old data; `nil` if there are none.
     let replicas: Replicas?
     /// Whether the server lets several connections see one version.
     let sharesVersions = Atomic(true)
-    /// Told when another server has taken the place of the one that was written to.
+    /// Called when another server has replaced the primary.
     let onFailover = Mutex<(@Sendable () -> Void)?>(nil)
-    /// Told the same, or that the server has lost something: what was read before may be there no more.
+    /// Called in that case too, or when the server has lost changes: rows that were read before may not exist any more.
     let onSetBack = Mutex<(@Sendable () -> Void)?>(nil)
 
-    /// Whether a history is kept: this store object was asked to, or somebody has begun one.
+    /// Whether a history is kept: this store object was asked to keep one, or another process has begun one.
     var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
 
-    /// Whether the store was made when it was opened, and its schema with it.
+    /// Whether the store was made when it was opened.
     let wasMade: Bool
 
     var place: String { pool.target.place }
@@ -126,7 +127,7 @@ final class OpenDatabase: Sendable {
         derived = DerivedPlan(mapping)
         pool.onFailover { [weak self] in
             guard let self else { return }
-            // What the old server had given out last, the new one may not know of.
+            // The new server may not know the keys that the old server has given out last.
             keys.forget()
             self.replicas?.forgetPosition()
             onSetBack.withLock { $0 }?()
@@ -134,7 +135,7 @@ final class OpenDatabase: Sendable {
         }
     }
 
-    /// The pool of connections to a database, each of which sees the store's schema only.
+    /// The pool of connections to a database; each of them sees only the store's schema.
     static func pool(
         _ target: ConnectionTarget,
         size: Int,
@@ -155,7 +156,7 @@ final class OpenDatabase: Sendable {
         }
     }
 
-    /// What a session is told before it is used, or, behind a pooler, each transaction.
+    /// The settings of a session, or, behind a pooler, of each transaction.
     private struct Settings {
         let values: [PostgreSQLValue]
 
@@ -164,13 +165,14 @@ final class OpenDatabase: Sendable {
                 pg_catalog.set_config('search_path', $1, \(isLocal)), pg_catalog.set_config('lock_timeout', $2, \(isLocal)),
                 pg_catalog.set_config('idle_in_transaction_session_timeout', $3, \(isLocal))
                 """
-            // A pooler is the one who hangs up.
+            // A pooler closes the connection to the client itself.
             return isLocal ? settings : "\(settings), \(Self.keepalives), \(Self.clientCheck)"
         }
 
-        /// Has the server look after a minute whether the machine of a silent client is still there.
+        /// Makes the server check after a minute whether the machine of a silent client still exists.
         ///
-        /// Else the locks and the version that it has stay for two hours. A socket of the same machine has no such settings.
+        /// Otherwise the locks and the version of the client would stay for two hours. A socket of the same machine has
+        /// no such settings.
         private static let keepalives = [("idle", 60), ("interval", 10), ("count", 3)].map { name, most in
             let setting = "tcp_keepalives_\(name)"
             return """
@@ -179,10 +181,10 @@ final class OpenDatabase: Sendable {
                 """
         }.joined(separator: ", ")
 
-        /// Has the server look every few seconds whether the client of a long statement is still there: else the statement of a process that was
-        /// killed goes on to its end, with its locks.
+        /// Makes the server check every few seconds whether the client of a long statement still exists.
         ///
-        /// PostgreSQL has this since 14, and refuses it where the system cannot tell.
+        /// Otherwise the statement of a killed process would run to its end, and keep its locks. PostgreSQL has this
+        /// since 14, and refuses it on systems that cannot detect it.
         private static let clientCheck = """
             CASE WHEN pg_catalog.current_setting('client_connection_check_interval', true) = '0' AND pg_catalog.version() LIKE '%linux%'
             THEN pg_catalog.set_config('client_connection_check_interval', '5s', false) END
@@ -190,7 +192,7 @@ final class OpenDatabase: Sendable {
     }
 
     private static func settings(_ target: ConnectionTarget, _ timeout: Double) -> Settings {
-        // Sooner than the client gives up, so that the server says what it was: a lock.
+        // The limit ends before the client gives up, so that the server reports the cause: a lock.
         let wait = timeout - min(timeout / 20, 0.5)
         let milliseconds = String(Int(max(1, min(wait * 1000, 2e9))))
         let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
@@ -202,21 +204,22 @@ final class OpenDatabase: Sendable {
     /// Notes that the store may have another UUID from now on.
     func mayBecome(_ identifier: String) { identifiers.withLock { _ = $0.insert(identifier) } }
 
-    /// Makes certain, once for each connection, that the database behind it has this store, with the model that it was opened with.
+    /// Ensures, once for each connection, that the database behind it has this store, with the model that it was opened
+    /// with.
     ///
-    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if somebody has migrated it; `persistentStoreOperation` (134070) for
-    ///   another store.
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if another process has migrated it;
+    ///   `persistentStoreOperation` (134070) for another store.
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
         if connection.isPooled {
-            // No session stands for the connection that a migration could end. So each transaction looks by itself, and keeps migrations out
-            // until it ends: they lock this table first.
+            // Behind a pooler no session belongs to the connection, so a migration cannot end it. Each transaction
+            // checks the store instead, and keeps migrations out until it ends, because they lock this table first.
             let target = pool.target
             let settings = Self.settings(target, pool.timeout)
             let table = "\(target.quotedSchema).strata_store"
             connection.beginTransactions(
                 with: TransactionPrelude(
-                    // Before the first look at anything, which decides what a transaction of one snapshot sees.
+                    // The lock comes before the first read, which decides what a transaction of one snapshot sees.
                     lock: "LOCK TABLE \(table) IN ACCESS SHARE MODE",
                     "SELECT \(settings.sql(isLocal: true)), (SELECT pg_catalog.md5(metadata) FROM \(table))",
                     settings.values
@@ -231,7 +234,7 @@ final class OpenDatabase: Sendable {
         connection.isKnown = true
     }
 
-    /// Makes certain that metadata is that of this store, with the model that it was opened with.
+    /// Ensures that metadata belongs to this store, with the model that it was opened with.
     func requireSame(_ found: StoreMetadata?) throws {
         guard let found, identifiers.withLock({ $0.contains(found.uuid) }) else {
             throw CocoaError.described(
@@ -255,14 +258,15 @@ final class OpenDatabase: Sendable {
         }
     }
 
-    /// Notes that a history is kept, from the next transaction on.
+    /// Notes that a history is kept from the next transaction on.
     func recordHistory() { historyIsKept.store(true, ordering: .releasing) }
 
     /// Writes the metadata that an application has set, in the transaction that is open.
     ///
-    /// What the framework has noted there stays as it is in the database: another process may have noted more since it was read here.
+    /// The framework's own entries stay as they are in the database, because another process may have added more since
+    /// they were read here.
     ///
-    /// - Throws: As ``requireSame(_:)``, if the store was migrated meanwhile.
+    /// - Throws: The errors of ``requireSame(_:)``, if the store was migrated meanwhile.
     func write(_ new: StoreMetadata, _ connection: Connection) throws {
         let found = try StoreMetadata.locked(connection, place)
         try requireSame(found)
@@ -270,7 +274,8 @@ final class OpenDatabase: Sendable {
             .write(connection)
     }
 
-    /// Waits until nobody writes to the store, and lets nobody begin until the transaction ends, in which this is the first statement.
+    /// Waits until no transaction writes to the store, and lets none begin until this one ends; this has to be its
+    /// first statement.
     ///
     /// Transactions may still get their numbers.
     func lockOutWriters(_ connection: Connection) throws {
@@ -279,7 +284,7 @@ final class OpenDatabase: Sendable {
             attempt += 1
             do {
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-                // It has nothing to do while others copy.
+                // The transaction is idle while others copy.
                 try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
                 let tables = (mapping.tables.map(\.name) + mapping.joinTables.map(\.name)).map(\.description)
                 try connection.command(
@@ -287,26 +292,28 @@ final class OpenDatabase: Sendable {
                 )
                 return
             } catch let error as PostgreSQLError where error.isTransient && attempt < 10 && !connection.isBroken {
-                // A save has taken its tables in another order.
+                // A save has taken its locks in another order.
                 try connection.rollback()
             }
         }
     }
 
-    /// Lets go of all connections.
+    /// Closes all connections.
     func close() {
         pool.close()
         replicas?.close()
     }
 
-    /// Notes that something was committed, by this process or by another: a replica that has it not may not answer any more.
+    /// Notes that this process or another one has committed changes: a replica that does not have them yet may not
+    /// answer any more.
     func noteCommit() { replicas?.noteCommit() }
 }
 
 extension Connection {
     /// Commits the transaction, with what was posted in it.
     ///
-    /// - Throws: ``PostgreSQLError`` if the server has rolled back instead, which it does without an error where a statement has failed.
+    /// - Throws: ``PostgreSQLError`` if the server has rolled back instead. The server does that without an error if an
+    ///   earlier statement has failed.
     func commit() throws {
         cancelsAtDeadline = false
         defer { cancelsAtDeadline = true }

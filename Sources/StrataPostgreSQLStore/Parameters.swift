@@ -20,7 +20,7 @@ extension PostgreSQLValue {
 
     /// The value in a slot of a row, which must not be a reference.
     ///
-    /// - Returns: Not a number as null, which the database would keep apart.
+    /// NaN becomes null, because the database would treat it as a value.
     init(_ row: Row, _ slot: Slot) {
         guard !row.isNull(slot.index) else {
             self = .null(slot.columnType)
@@ -41,7 +41,7 @@ extension PostgreSQLValue {
         }
     }
 
-    /// The value as it is told apart from others by the database: texts by their bytes.
+    /// The value in the form in which the database compares values: texts by their bytes.
     var identity: PostgreSQLValue {
         if case .text(let text) = self { return .bytea(Data(text.utf8)) }
         return self
@@ -62,7 +62,7 @@ extension PostgreSQLArray {
 }
 
 extension Slot {
-    /// The type by which values of the slot are sent.
+    /// The type in which values of the slot are sent.
     var columnType: PostgreSQLType {
         switch kind {
         case .int: type == .boolean ? .bool : .int8

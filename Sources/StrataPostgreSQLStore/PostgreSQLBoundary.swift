@@ -3,11 +3,12 @@ import StrataKeys
 import StrataPostgreSQL
 import StrataRows
 
-/// The one place where errors of PostgreSQL become errors of the framework.
+/// Turns errors of PostgreSQL into errors of the framework; no other code does that.
 ///
-/// The user info has the ``PostgreSQLError`` as the underlying error. Its text never holds a value of a row, nor a secret.
+/// The user info has the ``PostgreSQLError`` as the underlying error. Its text never contains a value of a row, nor a
+/// secret.
 enum PostgreSQLBoundary {
-    /// What was being done, which decides what an error means.
+    /// The operation that an error has interrupted, which decides its meaning.
     enum Doing: String {
         case opening = "be opened"
         case reading = "be read"
@@ -16,7 +17,7 @@ enum PostgreSQLBoundary {
         case migrating = "be migrated"
     }
 
-    /// Runs `body` and turns errors of PostgreSQL into errors of the framework; other errors pass as they are.
+    /// Runs `body` and turns errors of PostgreSQL into errors of the framework; other errors are thrown unchanged.
     static func run<R>(_ doing: Doing, _ place: String, _ body: () throws -> R) throws -> R {
         do {
             return try body()
@@ -29,7 +30,8 @@ enum PostgreSQLBoundary {
         let code: CocoaError.Code =
             switch (error.kind, error.sqlState) {
             case (.deadline, _), (_, "55P03"): .persistentStoreTimeout
-            // Not 57014: also who may end a statement of the role, and a time limit of the database, cancel.
+            // 57014 does not count: other roles with the right to cancel, and a time limit of the database, cause it
+            // too.
             case (.cancelled, _): .userCancelled
             case (_, "53100"): .fileWriteOutOfSpace
             case (_, "28000"), (_, "28P01"), (_, "42501"):
@@ -68,7 +70,7 @@ enum PostgreSQLBoundary {
         )
     }
 
-    /// The error for what a store of PostgreSQL does not do.
+    /// The error for an operation that a store of PostgreSQL does not support.
     static func unsupported(_ text: String) -> CocoaError {
         CocoaError.described(.persistentStoreUnsupportedRequestType, userInfo: [NSLocalizedDescriptionKey: text])
     }

@@ -3,7 +3,7 @@ import StrataKeys
 import StrataPostgreSQL
 import StrataRows
 
-// What the engine tells of itself: whether its server answers, and how busy it is.
+// The state of the engine: whether its server answers, and how busy it is.
 
 extension PostgreSQLEngine {
     package func check(timeout: Double) throws {
@@ -12,7 +12,7 @@ extension PostgreSQLEngine {
             do {
                 try check(database, timeout)
             } catch let error as PostgreSQLError where error.kind == .connection {
-                // One that nobody has used for a while was lost.
+                // A connection that was not used for a while was lost.
                 database.pool.closeIdle()
                 try check(database, timeout)
             }

@@ -4,7 +4,7 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// What is done with a store that is not open.
+/// The operations on a store that is not open.
 extension PostgreSQLEngine {
     /// Reads the metadata.
     ///
@@ -31,15 +31,15 @@ extension PostgreSQLEngine {
 
     /// Removes a store: the tables and sequences that it has made, and the schema if nothing else is in it.
     ///
-    /// Does nothing if there is no store. Other programs that have the store open find out when they use it next: their
-    /// sessions end.
+    /// This does nothing if there is no store. Other programs that have the store open notice that at their next use,
+    /// because their sessions end.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - timeout: For how many seconds others may keep the store locked.
-    /// - Returns: A sentence that names what else is in the schema, which stays then; `nil` if nothing is.
-    /// - Throws: `persistentStoreOperation` (134070) if something that is not the store's depends on its tables, such as a
-    ///   view: it names that, and nothing was changed.
+    ///   - timeout: How many seconds others may keep the store locked.
+    /// - Returns: A sentence that names the other objects in the schema, which then stays; `nil` if there are none.
+    /// - Throws: `persistentStoreOperation` (134070) if another object, such as a view, depends on its tables. The
+    ///   error names that object, and nothing is changed.
     @discardableResult
     package static func destroy(at url: URL, timeout: Double) throws -> String? {
         try withConnection(to: url, .destroying, timeout: timeout) { connection, place in
@@ -50,7 +50,7 @@ extension PostgreSQLEngine {
                 try connection.rollback()
                 return nil
             }
-            // Whoever opens a session now waits, and then finds no store.
+            // A session that opens the store now waits, and then finds no store.
             try connection.command("LOCK TABLE strata_store IN ACCESS EXCLUSIVE MODE")
             try StoreSessions.endOthers(of: target, connection)
             let left = try StoreRemoval(metadata, target, connection).drop()
@@ -64,7 +64,7 @@ extension PostgreSQLEngine {
 
     /// The statements that create a store for a model, in an empty schema.
     ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model that such a store does not take.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model that such a store does not support.
     package static func statements(for schema: Schema) throws -> [String] {
         PostgreSQLSchema(try SQLMapping(schema, dialect: .postgresql)).statements
     }

@@ -7,26 +7,27 @@ import Synchronization
 
 /// A store engine for a PostgreSQL database.
 ///
-/// Any thread may use it. Reads and saves run on connections of their own, and wait for nobody but those who change the same rows.
+/// Any thread may use it. Reads and saves run on separate connections, and wait only for others that change the same
+/// rows.
 package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     private let database: Mutex<OpenDatabase?>
     package let place: String
     private struct Metadata {
         var current: StoreMetadata
-        /// Whether it has to be written with the next save.
+        /// Whether the next save has to write it.
         var isNew = false
     }
 
     private let metadataState: Mutex<Metadata>
     private let readOnly: Atomic<Bool>
-    /// Whether another store has taken this one's place.
+    /// Whether another store has replaced this one.
     private let isRetired = Atomic(false)
-    /// Keeps the writers of this process out while that happens.
+    /// Keeps the writers of this process out while the store is replaced.
     let gate = WriterGate()
     /// The transactions of the history that this engine has written.
     let own = Mutex(OwnTransactions())
     private let changesOfOthers = ChangesOfOthers()
-    /// How often the history went back.
+    /// The number of times that the history went back.
     let setBacks = Atomic<UInt64>(0)
     let watcher = Mutex<ChangeWatcher?>(nil)
     /// The function that the watcher calls after changes; the watcher may begin later than the store is opened.
@@ -41,7 +42,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         place = opened.place
         metadataState = Mutex(Metadata(current: opened.metadata))
         readOnly = Atomic(request.isReadOnly)
-        // With a history or without: nothing else reports that cached rows are not there any more.
+        // This is needed with a history and without, because nothing else reports that cached rows no longer exist.
         opened.onSetBack.withLock { $0 = { [weak self] in self?.noteChangesOfOthers() } }
     }
 
@@ -53,7 +54,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     /// The open database.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
+    /// - Throws: `persistentStoreOperation` (134070) if the store was removed.
     func openDatabase() throws -> OpenDatabase {
         if let database = database.withLock({ $0 }) { return database }
         throw closedError
@@ -68,7 +69,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
             defer { database = nil }
             return database
         }
-        // What versions give back then is closed at once.
+        // Connections that versions give back after this are closed at once.
         database?.close()
         database?.versions.endAll()
     }
@@ -78,7 +79,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     package func retire(_ body: () throws -> Void) throws {
         let database = try openDatabase()
         try gate.alone(timeout: database.pool.timeout) {
-            // One that the pool does not count: the body reads by those that it does. Who may not write has nothing to lock with.
+            // The pool does not count this connection, so `body` can use the connections of the pool to read. A store
+            // that is opened for reading only takes no lock.
             let connection =
                 try isReadOnly
                 ? nil
@@ -89,13 +91,13 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     return connection
                 }
             try body()
-            // A writer that has waited looks at this before it begins.
+            // A writer that has waited checks this before it begins.
             isRetired.store(true, ordering: .releasing)
             try? connection?.rollback()
         }
     }
 
-    /// Runs `body`, which writes, unless another store takes this one's place.
+    /// Runs `body`, which writes, unless another store replaces this one.
     private func writing<R>(_ database: OpenDatabase, _ body: () throws -> R) throws -> R {
         do {
             return try gate.writing(timeout: database.pool.timeout) {
@@ -121,7 +123,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Metadata
 
-    /// The UUID and the property list, as they are in the database, or will be after the next save.
+    /// The UUID and the property list, as they are in the database or will be after the next save.
     package var metadata: (uuid: String, values: [String: Any]) {
         let current = metadataState.withLock { $0.current }
         return (current.uuid, current.dictionary)
@@ -134,7 +136,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
     }
 
-    /// Writes the metadata when it has changed since it was read, without a save.
+    /// Writes the metadata without a save, if it has changed since it was read.
     package func saveMetadata() throws {
         guard metadataState.withLock({ $0.isNew }) else { return }
         let database = try openDatabase()
@@ -170,15 +172,15 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     package func rowsChangedByOthers(since commits: UInt64) -> ChangedRows? { changesOfOthers.rows(since: commits) }
 
-    /// Notes that somebody else has changed rows, so that what is cached of them is read again.
+    /// Notes that another process has changed rows, so that cached rows are read again.
     ///
-    /// - Parameter rows: The rows, if it is known which they are; else all are read again.
+    /// - Parameter rows: The rows, if they are known; otherwise all are read again.
     func noteChangesOfOthers(_ rows: ChangedRows? = nil) {
         database.withLock { $0 }?.noteCommit()
         changesOfOthers.note(rows)
     }
 
-    /// Reads the database as it is when asked.
+    /// Reads the current state of the database.
     package var reading: any RowReading {
         get throws { PostgreSQLReading(try openDatabase()) }
     }
@@ -202,7 +204,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         let database = try openDatabase()
-        // One that draws keys from a store which has moved elsewhere would get what is given there as well.
+        // If the store was replaced, then its keys would also be given out by the new store.
         return try writing(database) {
             try database.pool.withConnection { connection in
                 try requireNotRetired()
@@ -253,7 +255,8 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                     )
                     let conflicts = try transaction.run()
                     guard conflicts.isEmpty else {
-                        // The rows themselves are read again anyway. A history tells, a little later, what else there is.
+                        // The conflicting rows are read again anyway. A history reports the other changes a little
+                        // later.
                         noteChangesOfOthers(database.recordsHistory ? ChangedRows() : nil)
                         return .refused(conflicts)
                     }
@@ -275,7 +278,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let database = try openDatabase()
         guard !isReadOnly else { throw readOnlyError }
-        // The user's code makes the rows. It must not keep others from writing.
+        // The rows are made by code of the user, which must not keep others from writing.
         let given = try batch.rowsMade()
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
@@ -287,7 +290,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
                 try database.transaction(connection, identifier, looksUpKeys: false, isLarge: true) {
                     connection,
                     _ -> TransactionEnd<Void, BatchChanges> in
-                    // A transaction that is made again begins with the rows as they were given.
+                    // Each attempt of the transaction begins with the rows as they were given.
                     let work = BatchWork(batch, database, connection, earlier)
                     let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
                     if isRecorded { own.withLock { $0.note(identifier) } }
@@ -306,16 +309,16 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
 extension Batch {
     /// All rows of an insertion.
     ///
-    /// - Throws: What is wrong with a row, and `CancellationError`.
+    /// - Throws: The error of an invalid row, and `CancellationError`.
     fileprivate func rowsMade() throws -> [GivenRow] {
         guard case .insert(let insertion) = work else { return [] }
         var rows: [GivenRow] = []
-        // Who has kept the object of a row may still change it.
+        // Code that has kept the object of a row may still change it.
         try insertion.makeRows { rows.append(GivenRow(row: $0.row.copy(), given: $0.given)) }
         return rows
     }
 
-    /// Whether the rows of an insertion may get other values than they were given: those of later ones.
+    /// Whether rows of an insertion may get values of later rows, instead of those that they were given.
     fileprivate var changesGivenRows: Bool {
         guard case .insert(let insertion) = work else { return false }
         return switch insertion.upsert {
@@ -330,7 +333,8 @@ extension [GivenRow] {
 }
 
 extension UUID {
-    /// A random one, as `UUID()` makes it, which opens a file of the system each time: that is a good part of a small save.
+    /// A random UUID like that of `UUID()`, which opens a system file each time and so takes a large part of a small
+    /// save.
     fileprivate static func random() -> UUID {
         var generator = SystemRandomNumberGenerator()
         var words = (generator.next(), generator.next())

@@ -2,21 +2,21 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQL
 
-/// What the store relies on, and what a server that speaks PostgreSQL's protocol may lack all the same.
+/// The features of a server that the store relies on, and that a server with PostgreSQL's protocol may lack.
 ///
-/// Each is tried when a store is opened, whatever the server calls itself: a function may be there and do nothing, or may be
-/// forbidden to the role. What the store can do without is tried when it is used first.
+/// Each is tried when a store is opened, whatever the server calls itself: a function may exist and do nothing, or may
+/// be forbidden to the role. Features that the store can do without are tried when they are used first.
 enum ServerCapabilities {
     private struct Capability {
-        /// What a message calls it.
+        /// The name of the feature in messages.
         let name: String
-        /// An expression that is true where it is there.
+        /// An expression that is true if the feature works.
         let sql: String
     }
 
-    /// Those without which nobody can save, or find out what has become of a save.
+    /// The features without which no process can save, or find out the result of a save.
     ///
-    /// A server that only follows gives no numbers to transactions.
+    /// A replica gives no numbers to transactions.
     private static let needed = [
         Capability(
             name: "numbers of transactions, and what has become of them (pg_current_xact_id, pg_xact_status)",
@@ -25,7 +25,7 @@ enum ServerCapabilities {
                 ELSE pg_catalog.pg_xact_status(pg_catalog.pg_current_xact_id()) = 'in progress' END
                 """
         ),
-        // By `CASE` the lock is taken before it is looked for.
+        // `CASE` makes the server take the lock before it looks for it.
         Capability(
             name: "advisory locks that pg_locks shows",
             sql: """
@@ -44,19 +44,19 @@ enum ServerCapabilities {
         ),
     ]
 
-    /// What asks for all of them.
+    /// The statement that tests all of them.
     static let statement = "SELECT " + needed.map(\.sql).joined(separator: ", ")
 
-    /// Looks at the answer.
+    /// Checks the answer.
     ///
-    /// - Throws: `persistentStoreOpen` (134080) with the names of what is missing.
+    /// - Throws: `persistentStoreOpen` (134080) with the names of the missing features.
     static func require(_ answer: QueryResult, _ place: String) throws {
         try require(needed.indices.map { answer[0].int64($0) != 0 }, place)
     }
 
-    /// Asks for each of them alone, as the server has refused to answer for all.
+    /// Tests each feature alone, because the server has refused to answer for all.
     ///
-    /// - Throws: As ``require(_:_:)-(QueryResult,_)``.
+    /// - Throws: The errors of ``require(_:_:)-(QueryResult,_)``.
     static func requireEach(_ connection: Connection, _ place: String) throws {
         try require(needed.map { try isThere($0, connection) }, place)
     }

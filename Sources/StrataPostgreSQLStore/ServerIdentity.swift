@@ -1,28 +1,27 @@
 import StrataPostgreSQL
 
-/// The identity of the server that a session has come to: its cluster, its timeline, how far its log is, and since when
-/// it runs.
+/// The identity of the server that a session has reached: its cluster, its timeline, the end of its log, and its run.
 enum ServerIdentity {
-    /// The timeline of a server that is written to; null for a replica.
+    /// The timeline of a primary; null for a replica.
     ///
-    /// The control file tells of a promotion late. The name of the log that is written begins with it.
+    /// The control file shows a promotion late. The name of the current log file begins with the timeline.
     private static let timeline = """
         CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
         ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
         """
 
-    /// The number that a cluster was given when it was made, and that its replicas share.
+    /// The number that a cluster was given when it was made; its replicas share it.
     private static let system = "(SELECT system_identifier FROM pg_catalog.pg_control_system())"
 
-    /// How far the log of a server is that is written to; null for a replica.
+    /// The end of the log of a primary; null for a replica.
     private static let position = """
         CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
         ELSE pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::bigint END
         """
 
-    /// When the server was started, and the processes that it has for itself, all of which end when one of its processes crashes.
+    /// The start time of the server, and its own processes, all of which end when one process crashes.
     ///
-    /// Any role may see their numbers.
+    /// Any role may see the numbers of these processes.
     private static let run = [
         "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::text",
         """
@@ -30,7 +29,7 @@ enum ServerIdentity {
         """,
     ]
 
-    /// Asks a new session, and notes what it tells; what the server does not tell stays unknown.
+    /// Asks a new session, and notes its answers; facts that the server does not report stay unknown.
     static func read(_ connection: Connection) throws {
         if let told = try ask([timeline, system, position] + run, connection) {
             connection.timeline = timeline(told, 0)

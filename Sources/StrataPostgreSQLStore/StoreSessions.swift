@@ -1,24 +1,26 @@
 import Foundation
 import StrataPostgreSQL
 
-/// The sessions that have read which model a store has, and go by it.
+/// The sessions that have read the model of a store, and rely on it.
 ///
-/// Each holds a lock together with all others, for which nobody ever waits, so that a migration can find them.
+/// Each of them shares a lock with all others, for which no session ever waits. A migration finds the sessions by this
+/// lock.
 enum StoreSessions {
-    /// The function that makes a session one of them.
+    /// The expression that makes a session one of them.
     ///
-    /// - Parameter schema: How the parameter with the name of the schema is written.
-    /// - Returns: The function's call.
+    /// - Parameter schema: The SQL text of the parameter with the name of the schema.
+    /// - Returns: The function call.
     static func join(schema: String) -> String {
         "pg_catalog.pg_advisory_lock_shared(\(AdvisoryLocks.sessions), pg_catalog.hashtext(\(schema)))"
     }
 
-    /// For how many seconds a session may take to end.
+    /// How many seconds a session may take to end.
     private static let patience = 10.0
 
-    /// Ends all of them but this one, and waits until they are gone.
+    /// Ends all of them except this one, and waits until they are gone.
     ///
-    /// - Throws: ``PostgreSQLError``: 42501 if one is of a role that this one may not end, `.deadline` if one does not end.
+    /// - Throws: ``PostgreSQLError``: 42501 if one belongs to a role that this one may not end, `.deadline` if one does
+    ///   not end.
     static func endOthers(of target: ConnectionTarget, _ connection: Connection) throws {
         let end = ContinuousClock.now + .seconds(patience)
         repeat {

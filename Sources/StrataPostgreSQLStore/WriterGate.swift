@@ -2,9 +2,9 @@ import Foundation
 import StrataKeys
 import Synchronization
 
-/// Lets the writers of a process in, until somebody wants to be alone with its store.
+/// Lets the writers of a process in, until another thread needs the store for itself.
 ///
-/// Writers that wait hold no connection, so that whoever is alone can read. Any thread may use it.
+/// Waiting writers hold no connection, so the thread that has the store for itself can read. Any thread may use it.
 final class WriterGate: Sendable {
     private struct State {
         var writers = 0
@@ -13,12 +13,12 @@ final class WriterGate: Sendable {
 
     private let state = Mutex(State())
 
-    /// Whether somebody is alone with the store, or waits to be.
+    /// Whether a thread has the store for itself, or waits for that.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Runs `body` as a writer, once nobody is alone with the store.
+    /// Runs `body` as a writer, once no thread has the store for itself.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than a number of seconds.
+    /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than `timeout` seconds.
     func writing<R>(timeout: Double, _ body: () throws -> R) throws -> R {
         try wait(timeout) {
             state.withLock { state in
@@ -31,9 +31,9 @@ final class WriterGate: Sendable {
         return try body()
     }
 
-    /// Runs `body` while no writer of this process is under way.
+    /// Runs `body` while no writer of this process is at work.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than a number of seconds.
+    /// - Throws: `persistentStoreTimeout` (134090) if that takes longer than `timeout` seconds.
     func alone<R>(timeout: Double, _ body: () throws -> R) throws -> R {
         try wait(timeout) {
             state.withLock { state in
@@ -57,7 +57,7 @@ final class WriterGate: Sendable {
                     userInfo: [NSLocalizedDescriptionKey: "Others were busy with the store for \(timeout) s."]
                 ).marked(.deadline)
             }
-            // A store moves once, if at all.
+            // A store is replaced at most once, so this loop runs seldom.
             usleep(1_000)
         }
     }

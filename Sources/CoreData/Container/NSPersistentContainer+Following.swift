@@ -1,24 +1,26 @@
 import Foundation
 
 extension NSPersistentContainer {
-    /// How a container follows what others write.
+    /// The state of a container that follows changes by other processes.
     struct Following: Sendable {
         var isOn = false
         var follower: RemoteChangeFollower?
-        /// Calls of `loadPersistentStores`, and stores that these are adding.
+        /// The number of running calls of `loadPersistentStores`, plus the stores that they are adding.
         var loading = 0
-        /// Why the stores that were added so far cannot be followed.
+        /// The reason why the stores that were added so far cannot be followed.
         var failure: (any Error)?
     }
 
-    /// Whether contexts that merge saves by themselves
-    /// (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) also merge what other processes write.
+    /// Whether contexts that merge saves automatically also merge changes that other processes write.
     ///
-    /// Default false. Set it before ``loadPersistentStores(completionHandler:)``, which then adds stores in files of SQLite, and on
-    /// PostgreSQL, with ``NSPersistentHistoryTrackingKey`` and ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``, and starts a
-    /// ``remoteChangeFollower``. All processes that write to the store have to keep its history. Options that were set before
-    /// stay: if no store can be followed when all are loaded, because they are switched off, say, the coordinator's
-    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told why.
+    /// These are the contexts with ``NSManagedObjectContext/automaticallyMergesChangesFromParent``.
+    ///
+    /// Default false. Set it before ``loadPersistentStores(completionHandler:)``. That method then adds SQLite stores
+    /// in files, and PostgreSQL stores, with ``NSPersistentHistoryTrackingKey`` and
+    /// ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``, and starts a ``remoteChangeFollower``. All processes
+    /// that write to the store have to keep its history. Options that were set before are not changed. If all stores
+    /// are loaded and none can be followed, for example because these options are switched off, then the coordinator's
+    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler`` receives the reason.
     ///
     /// An addition to Apple's API.
     ///
@@ -31,7 +33,9 @@ extension NSPersistentContainer {
         set { following.withLock { $0.isOn = newValue } }
     }
 
-    /// What follows the changes of other processes; `nil` before stores were loaded with ``followsRemoteChanges`` set.
+    /// The object that follows the changes of other processes.
+    ///
+    /// `nil` until stores are loaded with ``followsRemoteChanges`` set.
     ///
     /// An addition to Apple's API.
     public var remoteChangeFollower: RemoteChangeFollower? { following.withLock { $0.follower } }
@@ -50,7 +54,7 @@ extension NSPersistentContainer {
     /// Notes that stores are being loaded; ``endLoading()`` is called once for it.
     func beginLoading() { following.withLock { $0.loading += 1 } }
 
-    /// Reports, when nothing is being loaded any more, why nothing is followed.
+    /// Reports, when no store is being loaded any more, why no store is followed.
     func endLoading() {
         let failure = following.withLock { following -> (any Error)? in
             following.loading -= 1
@@ -61,9 +65,9 @@ extension NSPersistentContainer {
         if let failure { persistentStoreCoordinator.report(failure, "starting to follow what others write") }
     }
 
-    /// Starts to follow, once there is a store that can be.
+    /// Starts to follow, as soon as there is a store that can be followed.
     func follow() {
-        // Later stores are taken up by the follower that is there.
+        // The existing follower also follows stores that are added later.
         guard remoteChangeFollower == nil else { return }
         do {
             let follower = try persistentStoreCoordinator.followRemoteChanges()

@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// A model, its coordinator, and contexts on it: what most programs need.
+/// A model, its coordinator, and contexts on it, which is all that most programs need.
 ///
 /// See <doc:GettingStarted>.
 ///
@@ -19,7 +19,7 @@ import Synchronization
 ///
 /// Any thread may use it once its stores are loaded.
 open class NSPersistentContainer: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: constants, and what changes behind mutexes.
+    // @unchecked Sendable: the properties are constants, or are protected by mutexes.
 
     /// The name, which also names the default store file.
     public let name: String
@@ -41,7 +41,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     private let descriptions: Mutex<UncheckedBox<[NSPersistentStoreDescription]>>
     let following = Mutex(Following())
 
-    /// Which stores ``loadPersistentStores(completionHandler:)`` opens.
+    /// The descriptions of the stores that ``loadPersistentStores(completionHandler:)`` opens.
     ///
     /// Default: one SQLite file, named like the container, in ``defaultDirectoryURL()``.
     ///
@@ -56,11 +56,11 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Makes a container with the model of that name, found among the main bundle's resources, or among those of one of the
-    /// package's targets beside the program.
+    /// Makes a container with the model of that name.
     ///
-    /// If no model has that name, all that are found are merged. Stops the program if there is none; read the model yourself to be
-    /// told why.
+    /// The model is searched among the main bundle's resources, and among the resources of the package's targets beside
+    /// the program. If no model has that name, then all models that are found are merged. If none is found, then the
+    /// program stops. To get the reason as an error, read the model yourself.
     ///
     /// - Parameter name: The name of the model's file, and of the store's.
     public convenience init(name: String) {
@@ -88,7 +88,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: The name of the store's file, unless a description says another.
+    ///   - name: The name of the store's file, unless a description has another one.
     ///   - model: The model; not to be changed any more.
     public init(name: String, managedObjectModel model: NSManagedObjectModel) {
         self.name = name
@@ -103,7 +103,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// Where default stores lie: the user's folder for application data (on Linux `~/.local/share`), made if needed.
+    /// The folder of default stores: the user's folder for application data (on Linux `~/.local/share`).
     ///
     /// - Returns: The folder, which is made if it is not there.
     open class func defaultDirectoryURL() -> URL {
@@ -125,8 +125,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// }
     /// ```
     ///
-    /// - Parameter block: Called once for each description that is not open, with the error if there was one; before this
-    ///   returns, but for descriptions that ask for asynchronous adding.
+    /// - Parameter block: Called once for each description that is not open, with the error if there was one. It is
+    ///   called before this method returns, except for descriptions that ask for asynchronous adding.
     open func loadPersistentStores(
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
@@ -134,7 +134,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         let openBefore = persistentStoreCoordinator.persistentStores
         if follows { beginLoading() }
         for description in persistentStoreDescriptions {
-            // Descriptions of stores in memory may all be alike, and each is a store; a file is opened once.
+            // Several descriptions of stores in memory may be equal, and each one is a store. A file is opened only
+            // once.
             let open = isInNoFile(description) ? openBefore : persistentStoreCoordinator.persistentStores
             if isLoaded(description, open) { continue }
             if follows {
@@ -153,9 +154,9 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     private func isLoaded(_ description: NSPersistentStoreDescription, _ open: [NSPersistentStore]) -> Bool {
-        // A store in memory may do without a URL, and then gets this one.
+        // A store in memory may have no URL; it then gets this one.
         let place = FilePlace(description.url ?? URL(fileURLWithPath: "/dev/null"))
-        // What lies in no file is told by its configuration too: each may have a store.
+        // Stores that lie in no file also differ by configuration: each configuration may have a store.
         let inNoFile = isInNoFile(description)
         return open.contains { store in
             store.type == description.type && store.url.map { FilePlace($0) == place } ?? false
@@ -167,15 +168,15 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         description.type == NSInMemoryStoreType || description.url?.path.hasPrefix("/dev/null") ?? false
     }
 
-    /// Makes a context with a queue of its own.
+    /// Makes a context with a private queue.
     ///
     /// ```swift
     /// let context = container.newBackgroundContext()
     /// let count = try await context.perform { try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
     /// ```
     ///
-    /// - Returns: A context on the container's coordinator, without a name and with the error merge policy. It takes
-    ///   microseconds and no thread.
+    /// - Returns: A context on the container's coordinator, without a name and with the error merge policy. Making it
+    ///   takes microseconds and no thread.
     open func newBackgroundContext() -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = persistentStoreCoordinator
@@ -200,12 +201,12 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
 
     /// Runs `block` on a fresh background context and suspends until it has run.
     ///
-    /// If a program declares such a method itself, then calls choose that.
+    /// If a program declares such a method itself, then calls use the program's method.
     ///
     /// - Parameter block: The block to run. It is sent to the context: what it captures must be `Sendable`, or must not
     ///   be used by other code afterwards.
-    /// - Returns: What the block returns.
-    /// - Throws: What the block throws.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block.
     @_disfavoredOverload
     public func performBackgroundTask<T>(
         _ block: sending @escaping (NSManagedObjectContext) throws -> sending T

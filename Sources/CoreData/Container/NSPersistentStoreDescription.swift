@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// Which store a container opens, and how.
+/// The store that a container opens, and its options.
 ///
 /// Not thread-safe: set it up before it is used.
 ///
@@ -26,11 +26,11 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     ///
     /// Default nil: all entities.
     open var configuration: String?
-    /// Where the store lies; `/dev/null`, the default, for a private SQLite database in memory.
+    /// The place of the store; the default, `/dev/null`, stands for a private SQLite database in memory.
     open var url: URL?
-    /// What was set with ``setOption(_:forKey:)``, with the pragmas under ``NSSQLitePragmasOption``.
+    /// The options that were set with ``setOption(_:forKey:)``, with the pragmas under ``NSSQLitePragmasOption``.
     open private(set) var options: [String: NSObject] = [:]
-    /// The pragmas that were set, one by one or as an option.
+    /// The pragmas that were set, individually or as an option.
     open var sqlitePragmas: [String: NSObject] { options[NSSQLitePragmasOption] as? [String: NSObject] ?? [:] }
 
     /// Whether the store is opened for reading only.
@@ -41,12 +41,12 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         set { setOption(NSNumber(value: newValue), forKey: NSReadOnlyPersistentStoreOption) }
     }
 
-    /// For how many seconds to wait on a busy store.
+    /// The number of seconds to wait for a busy store.
     ///
     /// Default 240, Apple's.
     ///
     /// ```swift
-    /// description.timeout = 10  // who waits longer for another process gets 134090
+    /// description.timeout = 10  // a call that waits longer for another process throws 134090
     /// ```
     open var timeout: TimeInterval {
         get { (options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue ?? 240 }
@@ -69,12 +69,12 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         set { setOption(NSNumber(value: newValue), forKey: NSMigratePersistentStoresAutomaticallyOption) }
     }
 
-    /// Whether a migration works out by itself what becomes what, where no mapping model fits.
+    /// Whether a migration infers the mapping if no mapping model fits.
     ///
     /// Default true. The option is ``NSInferMappingModelAutomaticallyOption``.
     ///
     /// ```swift
-    /// description.shouldInferMappingModelAutomatically = false  // only mapping models among the resources count
+    /// description.shouldInferMappingModelAutomatically = false  // only mapping models among the resources are used
     /// ```
     open var shouldInferMappingModelAutomatically: Bool {
         get { (options[NSInferMappingModelAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
@@ -88,26 +88,26 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// container.persistentStoreDescriptions = [description]
     /// ```
     ///
-    /// - Parameter url: The file; it need not be there.
+    /// - Parameter url: The file; it need not exist.
     public init(url: URL) {
         self.url = url
         super.init()
     }
 
-    /// A description of a SQLite store at `/dev/null`: of a private database in memory, as long as it has no other URL.
+    /// A description of a SQLite store at `/dev/null`, which is a private database in memory, until another URL is set.
     public override init() { url = URL(fileURLWithPath: "/dev/null") }
 
     /// Sets an option of the store; nil removes it.
     ///
-    /// The pragmas under ``NSSQLitePragmasOption`` are added to those that were set before; of one name the last counts.
-    /// nil removes all.
+    /// The pragmas under ``NSSQLitePragmasOption`` are added to those that were set before. If a pragma is set twice,
+    /// then the last value counts. nil removes all pragmas.
     ///
     /// ```swift
     /// description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
     /// ```
     ///
     /// - Parameters:
-    ///   - option: The value, as the key asks for it; `nil` removes it.
+    ///   - option: The value, of the type that the key requires; `nil` removes it.
     ///   - key: A key such as `NSPersistentHistoryTrackingKey`.
     open func setOption(_ option: NSObject?, forKey key: String) {
         guard key == NSSQLitePragmasOption, let added = option as? [String: NSObject] else {
@@ -121,7 +121,7 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     ///
     /// - Parameters:
     ///   - value: The value, as text or as a number; `nil` removes the pragma.
-    ///   - name: The pragma, as SQLite names it.
+    ///   - name: The name of the pragma in SQLite.
     open func setValue(_ value: NSObject?, forPragmaNamed name: String) {
         var pragmas = sqlitePragmas
         pragmas[name] = value
@@ -132,7 +132,7 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         options[NSSQLitePragmasOption] = pragmas.isEmpty ? nil : pragmas as NSDictionary
     }
 
-    /// All options as the coordinator takes them.
+    /// All options in the form that the coordinator takes.
     var allOptions: [AnyHashable: Any] {
         var all: [AnyHashable: Any] = [:]
         all[NSMigratePersistentStoresAutomaticallyOption] = true
@@ -141,7 +141,7 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         return all
     }
 
-    /// A description that can be changed on its own.
+    /// An independent copy of the description.
     ///
     /// - Parameter zone: Ignored.
     /// - Returns: An `NSPersistentStoreDescription` with the same type, configuration, URL and options.

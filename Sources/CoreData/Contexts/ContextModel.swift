@@ -1,10 +1,12 @@
-/// The model of a context, and which of its entities was needed last.
+/// The model of a context, and the entity that was needed last.
 struct ContextModel {
-    /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
+    /// The coordinator's model.
+    ///
+    /// It is immortal, and it is read for every object, so no references are counted.
     unowned(unsafe) let frozen: FrozenModel?
     /// The class of the last object that was made, and its entity.
     var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
 
-    /// The model of a coordinator, or of none.
+    /// Makes the part from the model of a coordinator; without an argument there is no model.
     init(_ frozen: FrozenModel? = nil) { self.frozen = frozen }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a context does in those cases where it can be told: the values of the public properties of the same names.
+/// The settings of a context: the values of its public properties of the same names.
 struct ContextSettings {
     var mergePolicy: NSMergePolicy = .error
     var parentConflictPolicy: NSMergePolicy?
@@ -10,7 +10,9 @@ struct ContextSettings {
     var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
     var stalenessInterval: TimeInterval = -1
     var transactionAuthor: String?
-    /// Whether saves leave out validation, since objects are written before they are complete: in a migration.
+    /// Whether saves leave out validation.
+    ///
+    /// A migration sets it, since it writes objects before they are complete.
     var savesUnvalidated = false
 
     init() {}

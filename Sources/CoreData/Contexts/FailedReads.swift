@@ -5,18 +5,20 @@ import StrataRows
 import StrataLocks
 #endif
 
-/// The reads of a context that have failed where nothing can throw, such as that of a property.
+/// The failed reads of a context at places that cannot throw, such as the getter of a property.
 ///
-/// The property shows zero, nil or an empty collection then. The block in which that happened throws the error at its end. The context
-/// saves nothing that may have been computed from such a value.
+/// The property then shows zero, nil or an empty collection. The block in which the read failed throws the error at
+/// its end. The context saves nothing that may have been computed from such a value.
 ///
-/// A part of its context: used inside the context's scope only.
+/// This is a part of its context. It is used inside the context's scope only.
 struct FailedReads {
     /// A part of an object that is read by itself.
     private enum Part: Hashable {
         case row
         case members(index: Int)
-        /// A fetched property, or an expression that fetches, by its name or text: it is computed anew each time.
+        /// A fetched property, or an expression that fetches, by its name or text.
+        ///
+        /// It is computed anew each time.
         case computed(String)
     }
 
@@ -26,10 +28,10 @@ struct FailedReads {
     }
 
     private struct Failure {
-        // Held, so that its identifier stands for no other object.
+        // The object is held, so that its identifier stands for no other object.
         let object: NSManagedObject
         let error: any Error
-        /// Whether the object was changed while its row could not be read, or by the write that has read it in the end.
+        /// Whether the object was changed while its row could not be read, or by the write that finally read the row.
         var isWrittenTo = false
     }
 
@@ -37,25 +39,27 @@ struct FailedReads {
     /// The first failed read of the innermost block, until the block ends.
     private var pending: (any Error)?
 
-    /// Whether every read that has failed was made good.
+    /// Whether all failed reads have been made good.
     var isEmpty: Bool { failures.isEmpty }
 
-    // MARK: - What happens
+    // MARK: - Noting
 
-    /// A fault could not be filled.
+    /// Notes that a fault could not be filled.
     mutating func noteRow(of object: NSManagedObject, _ error: any Error) { note(object, .row, error) }
 
-    /// The members of a relationship could not be read.
+    /// Notes that the members of a relationship could not be read.
     mutating func noteMembers(_ slot: ToManySlot, of object: NSManagedObject, _ error: any Error) {
         note(object, .members(index: slot.index), error)
     }
 
-    /// A fetched property, or an expression that fetches, could not be computed for an object.
+    /// Notes that a fetched property, or an expression that fetches, could not be computed for an object.
     mutating func noteComputed(_ name: String, of object: NSManagedObject, _ error: any Error) {
         note(object, .computed(name), error)
     }
 
-    /// A read failed that leaves what was there before, such as a refresh: only the block fails.
+    /// Notes a failed read that left the earlier values in place, such as a refresh.
+    ///
+    /// Only the block fails.
     mutating func note(_ error: any Error) {
         if pending == nil { pending = error }
     }
@@ -66,43 +70,42 @@ struct FailedReads {
         if failures[place] == nil { failures[place] = Failure(object: object, error: error) }
     }
 
-    /// An object is written to although its row could not be read.
+    /// Notes a write to an object whose row could not be read.
     mutating func noteWrite(to object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = true
     }
 
-    /// An object is written to, and only that has read its row.
+    /// Notes a write to an object whose row was read only by this write.
     ///
-    /// If a read of the row has failed in the same block, as that of `price += 1` does when the disk fails once, then
-    /// the value that is written may have been computed from zero.
+    /// If a read of the row has failed earlier in the same block, then the written value may have been computed from
+    /// zero. This happens to `price += 1` when the disk fails once.
     mutating func noteWriteThatReads(to object: NSManagedObject) {
         if pending != nil { noteWrite(to: object) }
     }
 
-    /// All changes of an object are dropped, those included that were made while its row could not be read.
+    /// Notes that all changes of an object were dropped, including those made while its row could not be read.
     mutating func noteDroppedChanges(of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .row)]?.isWrittenTo = false
     }
 
-    /// The members of a relationship were read.
+    /// Notes that the members of a relationship were read.
     ///
-    /// Members that were added and removed before then stay added and removed.
+    /// Members that were added or removed before the read stay added or removed.
     mutating func noteRead(_ slot: ToManySlot, of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .members(index: slot.index))] = nil
     }
 
-    /// A fetched property was fetched.
+    /// Notes that a fetched property was fetched.
     mutating func noteComputedRead(_ name: String, of object: NSManagedObject) {
         failures[Place(object: ObjectIdentifier(object), part: .computed(name))] = nil
     }
 
-    /// All changes are gone, and so is what was computed.
+    /// Forgets all failures, since all changes are gone and with them all computed values.
     mutating func removeAll() { failures = [:] }
 
-    // MARK: - What follows
+    // MARK: - Consequences for saves
 
-    /// The objects still in the context with parts that were not read yet, and the first error; `nil` if there are
-    /// none.
+    /// The objects in the context with parts that are still unread, and the first error; `nil` if there are none.
     mutating func unread() -> (objects: [NSManagedObject], error: any Error)? {
         if failures.isEmpty { return nil }
         failures = failures.filter { !Self.isMadeGood($0.key.part, $0.value) }
@@ -119,9 +122,9 @@ struct FailedReads {
         return object.baseRow.map { $0.version >= 0 } ?? true
     }
 
-    /// The error of reading the row of an object that was changed all the same; `nil` for any other object.
+    /// The error of reading the row of an object that was changed nevertheless; `nil` for any other object.
     ///
-    /// The values of such an object that were not set are made up.
+    /// Such an object has made-up values in the properties that were not set.
     func error(ofWrittenRowOf object: NSManagedObject) -> (any Error)? {
         guard !failures.isEmpty, let row = object.current, row.version < 0 else { return nil }
         return failures[Place(object: ObjectIdentifier(object), part: .row)]?.error
@@ -129,7 +132,7 @@ struct FailedReads {
 
     // MARK: - Blocks
 
-    /// Begins a block, which answers for its own reads only.
+    /// Begins a block, which is responsible for its own reads only.
     ///
     /// - Returns: The argument for ``endBlock(_:)``.
     mutating func beginBlock() -> (any Error)? {
@@ -140,7 +143,7 @@ struct FailedReads {
     /// Ends a block.
     ///
     /// - Parameter earlier: The result of ``beginBlock()``.
-    /// - Returns: The error of the first of its reads that has failed.
+    /// - Returns: The error of its first read that has failed.
     mutating func endBlock(_ earlier: (any Error)?) -> (any Error)? {
         defer { pending = earlier }
         return pending
@@ -148,9 +151,10 @@ struct FailedReads {
 }
 
 extension NSManagedObjectContext {
-    /// Runs a block of the program inside the scope, and throws if a read inside it failed without a throw.
+    /// Runs a block of the program inside the scope, and throws if a read inside it failed but could not throw.
     ///
-    /// A block that throws by itself throws its own error. One that cannot throw leaves the failure to the block around it.
+    /// If the block throws, then its error is thrown. If the block cannot throw, then the failure passes to the
+    /// enclosing block.
     final func failingWithReads<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
         let earlier = failedReads.beginBlock()
         let result: T
@@ -162,12 +166,12 @@ extension NSManagedObjectContext {
         }
         guard let error = failedReads.endBlock(earlier) else { return result }
         if let failure = error as? Failure { throw failure }
-        // The block around this one answers for it.
+        // The enclosing block is responsible for the error.
         failedReads.note(error)
         return result
     }
 
-    /// Refuses to save what may have been computed from values that were not read.
+    /// Refuses to save values that may have been computed from unread values.
     final func requireReadValues() throws {
         guard !failedReads.isEmpty, let (objects, error) = failedReads.unread() else { return }
         #if FaultPoints

@@ -1,7 +1,7 @@
 import StrataPredicates
 import StrataRows
 
-// A plan answered in memory, over the objects of a context.
+// Plans answered in memory, over the objects of a context.
 
 extension FetchPlan {
     /// The objects that match, with their unsaved changes.
@@ -9,7 +9,7 @@ extension FetchPlan {
         guard let predicate else { return objects }
         if timeLimit == nil, let filter = RowFilter(predicate, layout: layout) {
             return try objects.filter { object in
-                // Most objects are loaded, and then their row needs no counting.
+                // Most objects are loaded. Their row is read without counting references.
                 if let words = object.readyWords { return filter.matches(words) }
                 let row = try reader.row(of: object)
                 return withExtendedLifetime(row) { filter.matches(row.unsafe) }
@@ -25,18 +25,18 @@ extension FetchPlan {
         return try sort.sorted(objects, reader: reader)
     }
 
-    /// Two sorted lists as one; of equal objects those of the first come first.
+    /// Merges two sorted lists into one; if objects are equal, those of the first list come first.
     ///
     /// The second list is the short one: each of its objects is put in its place by bisection.
     ///
     /// - Parameters:
-    ///   - first: The long list, of what stands for objects.
+    ///   - first: The long list. Its elements stand for objects.
     ///   - second: Objects in order.
     ///   - reader: Reads the objects.
-    ///   - element: What stands for an object of the second list.
+    ///   - element: Makes the element for an object of the second list.
     ///   - object: The object at a position of the first list.
-    /// - Returns: What stands for all objects, in order.
-    /// - Throws: Errors of reading what the order looks at.
+    /// - Returns: The elements for all objects, in order.
+    /// - Throws: Errors of reading the properties that the plan sorts by.
     func merged<Element>(
         _ first: [Element],
         _ second: [NSManagedObject],

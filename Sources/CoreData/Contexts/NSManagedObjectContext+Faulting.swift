@@ -5,15 +5,17 @@ import StrataRows
 import StrataLocks
 #endif
 
-// How faults get their rows: from what a fetch brought in advance, from the row cache, or from the store.
+// How faults get their rows: from rows that a fetch read in advance, from the row cache, or from the store.
 
 extension NSManagedObjectContext {
-    /// What became of the attempt to realise a fault.
+    /// The result of an attempt to realise a fault.
     enum FaultResult {
         case found(Row)
         /// There is no such row any more.
         case missing
-        /// The store cannot be read just now. That was reported; a property access cannot throw.
+        /// The store cannot be read now.
+        ///
+        /// This was reported, since a property access cannot throw.
         case unreadable
     }
 
@@ -24,7 +26,7 @@ extension NSManagedObjectContext {
         let hadRow = object.current != nil
         if !hadRow || object.flags.contains(.awaitsBatch) {
             readBatches(for: object)
-            // A row that was there before may be old.
+            // A row that was there before may be outdated.
             if !hadRow, let row = object.current { return .found(row) }
         }
         do {
@@ -52,33 +54,34 @@ extension NSManagedObjectContext {
 
     /// The store at an index, unless it was removed.
     ///
-    /// A version of a store that was migrated since is there: to read it may throw, but its rows have not gone.
+    /// A pinned version of a store that has been migrated since is returned as well. Reading it may throw, but its
+    /// rows still exist.
     final func storeToRead(at storeIndex: Int32) -> OpenStore? {
         while let store = store(at: storeIndex) {
             if store.isOpen { return store }
-            // Another one has just taken its place.
+            // Another store has just taken its place.
             if store.hasMoved { continue }
             return store.base.successor == nil ? nil : store
         }
         return nil
     }
 
-    /// Runs a fetch, and once more if a store was migrated meanwhile.
+    /// Runs a fetch, and runs it a second time if a store was migrated meanwhile.
     final func followingMoves<R>(_ fetch: () throws -> R) throws -> R {
         guard let coordinator else { return try fetch() }
         return try coordinator.followingMoves(fetch)
     }
 
-    /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.
+    /// The row that the coordinator or the parent now holds for an object; `nil` if it holds none.
     final func newestRow(of object: NSManagedObject) throws -> Row? {
         if upward != nil { return try parentRow(of: object) }
         guard object.key > 0, let store = store(at: object.storeIndex) else { return nil }
         return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil)
     }
 
-    /// Whether a row that a fetch of this context brought is still the newest, without asking the cache.
+    /// Whether a row that a fetch of this context brought is still the newest, without a look into the cache.
     ///
-    /// Counts no reference, since every object that a fetch brings asks when it is first read.
+    /// It counts no references, because every fetched object calls it when it is first read.
     @inline(__always)
     final func isNewest(_ row: Unmanaged<RowBuffer>, storeIndex: Int32) -> Bool {
         let storeIndex = Int(storeIndex)
@@ -88,12 +91,12 @@ extension NSManagedObjectContext {
         return rowsInAdvance.prefetches[storeIndex].isCurrent
     }
 
-    /// The newest row: of the cache if it is fresh enough, else of the store.
+    /// The newest row: the one in the cache if it is fresh enough, else the one in the store.
     final func newestRow(key: Int64, layout: EntityLayout, store: OpenStore, prefetched: Row?) throws -> Row? {
         try newestRow(key: key, layout: layout, seen: seen(store), prefetched: prefetched)
     }
 
-    /// As above, of a store as the context sees it.
+    /// The newest row, as above, from a store as the context sees it.
     final func newestRow(key: Int64, layout: EntityLayout, seen store: OpenStore, prefetched: Row?) throws -> Row? {
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
@@ -104,7 +107,7 @@ extension NSManagedObjectContext {
         }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        // A store of one's own is told who asks.
+        // The read enters the context's scope, so that a custom store knows which context asks.
         let found = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
             try store.reading { try $0.row(forKey: key, in: layout) }
         }
@@ -123,7 +126,7 @@ extension NSManagedObjectContext {
 
     /// The cached row, if it is fresh enough.
     ///
-    /// Of a child `nil`: its parent may see something else than the newest.
+    /// A child gets `nil`, because its parent may see another row than the newest.
     final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) throws -> Row? {
         guard upward == nil else { return nil }
         let store = try seen(store)
@@ -131,7 +134,7 @@ extension NSManagedObjectContext {
         return row
     }
 
-    /// The rows that the store has of some keys, newer ones of the row cache in their place.
+    /// The store's rows for some keys; where the row cache has a newer row, that one is returned instead.
     final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
         let store = try seen(store)
         let read = store.cache.beginRead()
@@ -143,7 +146,7 @@ extension NSManagedObjectContext {
         return rows
     }
 
-    /// What the store holds of a to-many relationship of many owners, with the members' rows.
+    /// The stored members of a to-many relationship of many owners, with the members' rows.
     final func storedMemberships(
         of slot: ToManySlot,
         ownedBy owners: [ObjectReference],
@@ -160,12 +163,13 @@ extension NSManagedObjectContext {
         return found
     }
 
-    /// Remembers at which commit faults of a store were given their rows in advance.
+    /// Remembers at which commit the faults of a store were given their rows in advance.
     final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
         let storeIndex = store.index
-        // Rows of a version that a hook has unpinned meanwhile are not what the context sees.
+        // If a hook has unpinned the context meanwhile, then the rows of that version are not what the context sees.
         guard store === self.store(at: Int32(storeIndex)) else {
-            // Nor are those of a store that was migrated meanwhile. Faults may hold them, as the next fetch has to know.
+            // The same holds for rows of a store that was migrated meanwhile. But faults may hold them, and the next
+            // fetch has to know that.
             guard store.hasMoved else { return }
             rowsInAdvance.reserve(storeIndex: storeIndex)
             return rowsInAdvance.note(Prefetch(store, commits), storeIndex: storeIndex)
@@ -173,8 +177,8 @@ extension NSManagedObjectContext {
         rowsInAdvance.reserve(storeIndex: storeIndex)
         guard !rowsInAdvance.prefetches[storeIndex].began(at: commits) else { return }
         if rowsInAdvance.prefetches[storeIndex].hasBegun {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold
-            // them, and those of this fetch, ask the cache.
+            // Rows of an earlier fetch may be outdated. If it is cheap, then they are dropped. Otherwise the faults
+            // that hold them, and the faults of this fetch, look into the cache.
             guard identityMap.storedCount <= max(1024, count * 4) else { return }
             forEachRegistered { object in
                 if object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) { object.current = nil }
@@ -183,10 +187,10 @@ extension NSManagedObjectContext {
         rowsInAdvance.note(Prefetch(store, commits), storeIndex: storeIndex)
     }
 
-    /// What the store, or the parent, holds of a to-many relationship; `nil` if that cannot be read just now.
+    /// The members that the store or the parent holds for a to-many relationship; `nil` if they cannot be read now.
     ///
-    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next
-    /// touch.
+    /// The error was reported, for callers that cannot throw. The relationship then has to stay a fault, so that the
+    /// next access reads it.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
             let members = try readMembers(of: slot, ownedBy: object)
@@ -199,7 +203,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// What the store, or the parent, holds of a to-many relationship.
+    /// The members that the store or the parent holds for a to-many relationship.
     final func readMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) throws -> [ObjectReference] {
         guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
         if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
@@ -209,14 +213,14 @@ extension NSManagedObjectContext {
 
     /// Marks an object whose row has gone as deleted.
     ///
-    /// Nothing has to be written for it.
+    /// A save has nothing to write for it.
     final func noteInaccessible(_ object: NSManagedObject) {
         object.flags.insert([.deleted, .deletePropagated, .gone])
         identityMap.noteLoss()
         noteEvent(object, .eventDeleted)
     }
 
-    /// Fills a fault, or an object whose row had gone and is there again.
+    /// Fills a fault, or an object whose row had gone and exists again.
     final func fill(_ object: NSManagedObject, _ row: Row) {
         if object.flags.isDisjoint(with: [.gone, .inaccessible]) {
             object.realise(row)
@@ -225,7 +229,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets an object whose deletion was merged or found live again, as somebody has brought its row back.
+    /// Revives an object that a merge or a read had marked as deleted, because its row exists again.
     final func bringBack(_ object: NSManagedObject, _ row: Row) {
         object.discardChanges()
         object.flags.remove([.gone, .ownsRow])

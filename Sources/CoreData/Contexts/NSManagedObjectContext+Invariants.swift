@@ -1,7 +1,7 @@
-// The invariants of a context's parts. Debug builds stop where one does not hold; release builds check nothing.
+// The invariants of a context's parts. A debug build stops if one is broken; a release build checks nothing.
 
 extension NSManagedObjectContext {
-    /// Checks what an event may have broken.
+    /// Checks the invariants that an event may have broken.
     ///
     /// - Parameter event: The objects of the event that has just ended.
     /// - Complexity: O(number of objects in the event).
@@ -13,7 +13,7 @@ extension NSManagedObjectContext {
         #endif
     }
 
-    /// Checks all parts, before a save and after it.
+    /// Checks the invariants of all parts, before and after a save.
     ///
     /// - Complexity: O(number of changes).
     final func checkInvariants() {

@@ -4,8 +4,8 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Brings an object up to date.
     ///
-    /// If the store cannot be read just now an object with changes keeps its values, and the error goes to the
-    /// coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler``; a later save still finds a conflict.
+    /// If the store cannot be read, then an object with changes keeps its values. The error goes to the coordinator's
+    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler``. A later save still finds a conflict.
     ///
     /// ```swift
     /// context.refresh(venue, mergeChanges: true)  // the newest values, with unsaved changes on top
@@ -13,11 +13,11 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - object: An object of this context.
-    ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save
-    ///     does not conflict with what was merged. An unsaved object is left alone. With `false` the changes are dropped
-    ///     and the object becomes a fault; of an unsaved object the insertion is dropped, so that it is not saved, and
-    ///     the fault finds no row when it fires.
-    /// - Complexity: Nothing is read but the newest row of an object whose changes are put back on top.
+    ///   - flag: With `true`, the stored values are read anew and the object's changes are put back on top. A later
+    ///     save does not conflict with the values that were merged. An unsaved object is left alone. With `false`,
+    ///     the changes are dropped and the object becomes a fault. An unsaved object then loses its insertion: it is
+    ///     not saved, and the fault finds no row when it fires.
+    /// - Complexity: Only an object whose changes are put back on top needs a read: that of its newest row.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
         guard object.context === self else { return }
@@ -26,22 +26,22 @@ extension NSManagedObjectContext {
             if object.isInserted { dropInsertion(of: object) } else if !object.isUpdated { object.turnIntoFault() }
             return
         }
-        // What others have changed must not become part of an undo step.
+        // Changes from elsewhere must not become part of an undo step.
         if !undoLog.records.isEmpty { processPendingChanges() }
         downward.noteState()
         if object.flags.contains(.gone) {
-            // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
+            // Another context or process has deleted the object. It stays readable, unless its values were never
+            // found: then its row may exist again.
             guard object.flags.contains(.inaccessible) else { return }
             object.flags.remove([.gone, .deleted, .deletePropagated])
         }
         if flag, object.hasChanges {
-            // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or
-            // saved.
+            // A refresh wants the newest row. The cache is as new as anything this coordinator has read or saved.
             do {
                 let row = object.isFault ? nil : try newestRow(of: object)
                 return refreshChanged(object, onto: row)
             } catch {
-                // A fault would be read again, but has lost its changes.
+                // The object does not become a fault: a fault would be read again, but would lose its changes.
                 failedReads.note(error)
                 coordinator?.report(error, "refreshing \(object.objectID)")
                 return
@@ -55,9 +55,9 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Makes an unsaved object a fault, which no row stands behind.
+    /// Turns an unsaved object into a fault without a row.
     ///
-    /// Relationships that lead to it are dropped by the save, as those to any object that is in no store.
+    /// A save drops the relationships that lead to it, as it does for any object that is in no store.
     private func dropInsertion(of object: NSManagedObject) {
         if !undoLog.records.isEmpty { processPendingChanges() }
         downward.noteState()
@@ -71,9 +71,9 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - object: An object with changes.
-    ///   - row: What is stored now; `nil` if it is not known, and for a fault.
+    ///   - row: The row that is stored now; `nil` if it is not known, and for a fault.
     final func refreshChanged(_ object: NSManagedObject, onto row: Row?) {
-        // What others have changed must not become part of an undo step.
+        // Changes from elsewhere must not become part of an undo step.
         if !undoLog.records.isEmpty { processPendingChanges() }
         downward.noteState()
         if object.isFault {
@@ -93,7 +93,7 @@ extension NSManagedObjectContext {
 
     /// Brings every registered object up to date and keeps unsaved changes.
     ///
-    /// Objects-did-change lists under `NSRefreshedObjectsKey` those of ``registeredObjects`` that had values.
+    /// Objects-did-change lists the objects of ``registeredObjects`` that had values, under `NSRefreshedObjectsKey`.
     ///
     /// O(number of registered objects).
     ///
@@ -104,7 +104,8 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         let reachable = reachableObjects()
         for object in reachable where isStored(object) && object.hasLoadedValues { refresh(object, mergeChanges: true) }
-        // The others are as good as gone. Their values would only be older than the rest.
+        // No code can reach the other objects. If they kept their values, then these would only be older than the
+        // rest.
         var forgotten: [NSManagedObject] = []
         let isReachable = Set(reachable.map(ObjectIdentifier.init))
         forEachRegistered { object in
@@ -115,9 +116,9 @@ extension NSManagedObjectContext {
         for object in forgotten where object.hasLoadedValues { object.turnIntoFault() }
     }
 
-    /// Takes over a row that a store has changed on its own in a save of this context.
+    /// Takes over a row that the store itself has changed during a save of this context.
     ///
-    /// - Returns: The change, which has to be reported to others.
+    /// - Returns: The change, which has to be reported to other contexts.
     final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
         let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
         guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {
@@ -137,7 +138,7 @@ extension NSManagedObjectContext {
         return change
     }
 
-    /// Drops all unsaved changes, and the undo stack: values are as last fetched or saved, without a fetch.
+    /// Drops all unsaved changes and the undo stack: values return to those last fetched or saved, without a fetch.
     ///
     /// ```swift
     /// venue.price = 0
@@ -148,7 +149,7 @@ extension NSManagedObjectContext {
     /// - Complexity: O(number of changed objects).
     public func rollback() {
         assertCurrent(#function)
-        // Delete rules that were not applied yet have nothing to do any more.
+        // Delete rules that have not been applied yet are no longer needed.
         changeTracker.keepDeletions([])
         forgetUndo()
         let objects = changeTracker.objects
@@ -162,7 +163,7 @@ extension NSManagedObjectContext {
                 if wasAnnounced { noteEvent(object, .eventDeleted) }
                 unregister(object)
             } else {
-                // It was changed although its values could not be read.
+                // The object was changed although its values could not be read.
                 if let row = object.current, row.version < 0 { object.turnIntoFault() }
                 noteEvent(object, .eventRefreshed)
                 object.awake(fromSnapshotEvents: .rollback)
@@ -173,11 +174,11 @@ extension NSManagedObjectContext {
         processPendingChanges()
     }
 
-    /// Forgets every object and every change, and the undo stack.
+    /// Forgets every object, every change, and the undo stack.
     ///
-    /// The next save does not ask any more what has become of one that was in doubt.
-    /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`.
-    /// Objects held from before may not be used any more: they are faults that read nil, zero or empty.
+    /// If it is in doubt whether the last save was committed, then the next save does not find that out any more.
+    /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`. Objects from
+    /// before the reset may not be used any more: they are faults that read nil, zero or empty.
     ///
     /// ```swift
     /// context.reset()  // objects from before are not to be used any more
@@ -188,7 +189,7 @@ extension NSManagedObjectContext {
     public func reset() {
         assertCurrent(#function)
         saving.doubt = nil
-        // Before the changes let go of their objects.
+        // The IDs are made before the changes release their objects.
         var ids: [NSManagedObjectID] = []
         for object in reachableObjects() { ids.append(object.objectID) }
         let hadObjects = !identityMap.isEmpty
@@ -198,7 +199,7 @@ extension NSManagedObjectContext {
         upward?.forgetAll()
         downward.noteState()
         for table in identityMap.tables {
-            // Whoever holds an object may still ask for its ID.
+            // Code that still holds an object may ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }
             table?.forEach { $0.invalidate() }
         }
@@ -209,17 +210,19 @@ extension NSManagedObjectContext {
         rowsInAdvance.keepFetches([])
         forgetUndo()
         guard hadObjects else { return }
-        // Not by its public name, which tells that somebody may observe it: from then on all sets would be made.
+        // The notification is not posted by its public name: that would say that code may observe it, and from then
+        // on all sets would be made.
         post(.didChange, [NSInvalidatedAllObjectsKey: ids])
         observers.contextWasReset()
     }
 }
 
 extension NSManagedObject {
-    /// Whether there is anything that a refresh makes the object forget: values, relationships, or a row that a fetch has brought.
+    /// Whether the object has anything that a refresh drops: values, relationships, or a row that a fetch has
+    /// brought.
     fileprivate var hasLoadedValues: Bool { !isFault || extras != nil || current != nil }
 
-    /// Ends the object's life after a reset: it has no changes and no relationships any more.
+    /// Ends the object's life after a reset: the object loses its changes and its relationships.
     fileprivate func invalidate() {
         leaveContext()
         flags = [.detached, .gone, .fault]

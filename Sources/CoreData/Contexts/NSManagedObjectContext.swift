@@ -17,14 +17,14 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Confined to its queue: every member may be used only inside ``perform(_:)``, `performAndWait(_:)` or
-/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``,
-/// and for ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and
-/// ``unownedExecutor``. A context of the main queue may also be used directly on that queue. Making and dropping a
-/// context costs some microseconds and no thread.
+/// A context is confined to its queue: use its members only inside ``perform(_:)``, `performAndWait(_:)` or
+/// ``perform(schedule:_:)`` of this context. The exceptions are those three methods, ``fetch(_:progress:)`` and
+/// ``rows(for:batchSize:)``, and the properties ``concurrencyType``, ``name``, ``parent``,
+/// ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used
+/// directly on that queue. Making or dropping a context costs some microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
-    // what may be read elsewhere is constant or behind `shared`.
+    // @unchecked Sendable: stored state is touched only inside the context's scope, and only one thread at a time is
+    // in it. State that may be read elsewhere is constant or behind `shared`.
 
     /// State that any thread may read.
     private struct Shared {
@@ -35,72 +35,76 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     private let shared: Mutex<Shared>
-    /// Whether a name was ever set; events ask for it often.
+    /// Whether a name was ever set.
+    ///
+    /// Events ask for it often.
     private let isNamed = Atomic(false)
-    /// See ``readsFromReplicas``.
+    /// The storage of ``readsFromReplicas``.
     final let bearsReplicas = Atomic(false)
-    /// Where the context's blocks run.
+    /// The queue that the context's blocks run on.
     final let contextQueue: ContextQueue
 
-    /// Whether the context has a queue of its own or belongs to the main queue.
+    /// Whether the context has its own queue or belongs to the main queue.
     ///
-    /// Fixed. May be read on any thread.
+    /// It never changes, and may be read on any thread.
     public let concurrencyType: NSManagedObjectContextConcurrencyType
 
     // MARK: - Registered objects
 
     /// The objects, by key.
-    // Unchecked, as is what follows: asked for with every to-one that is read, or fault that is realised. It is
-    // confined to one thread at a time, and no access lasts while other code runs.
+    // Unchecked, like the properties below: it is used for every to-one that is read and every fault that is
+    // realised. It is confined to one thread at a time, and no access lasts while other code runs.
     @exclusivity(unchecked) final var identityMap = IdentityMap()
-    /// What reads have brought before somebody asked for it.
+    /// The rows that reads have brought before they were asked for.
     @exclusivity(unchecked) final var rowsInAdvance = RowsInAdvance()
-    /// What the context sees of the stores: the newest, or the version that it is pinned to.
+    /// The version of the stores that the context sees: the newest, or the one that it is pinned to.
     @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
-    /// The coordinator, for code inside the scope: without the lock that ``persistentStoreCoordinator`` takes.
+    /// The coordinator, for code inside the scope; unlike ``persistentStoreCoordinator`` it takes no lock.
     final var coordinator: NSPersistentStoreCoordinator? {
         didSet { instrumentation = coordinator.map { Unmanaged.passUnretained($0.instrumentation) } }
     }
-    /// That of the coordinator, which lives as long; so that what asks for it often counts no references.
+    /// The coordinator's instrumentation, which lives as long as the coordinator.
+    ///
+    /// It is unmanaged, so that frequent use counts no references.
     final private(set) var instrumentation: Unmanaged<Instrumentation>?
     /// Whether the coordinator counts the context among those that have no parent.
     private final var countsAsRoot = false
-    /// Whether the coordinator had as many contexts as it may when this one was put on it.
+    /// Whether the coordinator already had its maximum number of contexts when it was set on this one.
     final var isOneTooMany = false
     /// The coordinator's model.
     @exclusivity(unchecked) final var contextModel = ContextModel()
-    /// The place among parents and children.
+    /// The links to the parent and to the children.
     final let tree = TreeLink()
 
     // MARK: - Unsaved work
 
-    /// The changes to be saved, and those of the current event.
-    // Unchecked, for the reason of `identityMap`: each change of an object enters it.
+    /// The changes to be saved, and the changes of the current event.
+    // Unchecked for the same reason as `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
     /// The reads that have failed.
     final var failedReads = FailedReads()
     /// The changes of the current event, for undo.
     @exclusivity(unchecked) final var undoLog = UndoLog()
-    /// How far a save has come.
+    /// The progress of the current save.
     final var saving = SaveState()
-    /// Stops the fetch that an asynchronous request makes in this very block, because others have kept overtaking it.
+    /// Stops the fetch that an asynchronous request makes on this queue after other saves have kept overtaking it.
     final var fetchControl: FetchControl?
-    /// The changes of others that this context has not merged yet.
+    /// The changes from elsewhere that this context has not merged yet.
     final let inbox = MergeInbox()
     /// The observers of the results of fetches in this context.
     final let observers = ContextObservers()
 
     // MARK: - Settings
 
-    // Unchecked, for the reason of `identityMap`: a fault that is realised asks how old its row may be.
+    // Unchecked for the same reason as `identityMap`: a fault that is realised asks how old its row may be.
     @exclusivity(unchecked) final var settings = ContextSettings()
 
-    /// What a save does about conflicts.
+    /// How a save treats conflicts.
     ///
-    /// Default ``NSMergePolicy/error``: it throws.
+    /// Default ``NSMergePolicy/error``: the save throws.
     ///
-    /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as
-    /// long as the context has no objects.
+    /// The value must be an ``NSMergePolicy``; any other value stops the program. Like all settings, it may be set on
+    /// any thread as long as the context has no objects.
     ///
     /// ```swift
     /// context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
@@ -116,12 +120,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
     }
 
-    /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read
-    /// them.
+    /// How a save into ``parent`` treats objects that the parent has changed or deleted since this context read them.
     ///
-    /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a
-    /// policy, the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error
-    /// policy makes the save throw 133020 with the conflicts. Without a parent it has no effect.
+    /// Default nil, as in Apple's framework: the last save wins, property by property, and no conflict is reported.
+    /// With a policy, the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an
+    /// error policy makes the save throw 133020 with the conflicts. Without a parent the property has no effect.
     ///
     /// See <doc:Trees>.
     ///
@@ -137,13 +140,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// Whether unchanged objects are kept as long as the context lives.
     ///
-    /// Default false: they go when nobody holds them.
+    /// Default false: an unchanged object is released when no code holds it.
     open var retainsRegisteredObjects: Bool {
         get { settings.retainsRegisteredObjects }
         set { settings.retainsRegisteredObjects = newValue }
     }
 
-    /// Whether delete rules are applied at the end of the event (the default) or only when saving.
+    /// Whether delete rules are applied at the end of the event (the default) or only during a save.
     open var propagatesDeletesAtEndOfEvent: Bool {
         get { settings.propagatesDeletesAtEndOfEvent }
         set { settings.propagatesDeletesAtEndOfEvent = newValue }
@@ -157,18 +160,19 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         set { settings.shouldDeleteInaccessibleFaults = newValue }
     }
 
-    /// Called when a fault's row has gone and ``shouldDeleteInaccessibleFaults`` is false.
+    /// A handler that is called when a fault's row has gone and ``shouldDeleteInaccessibleFaults`` is false.
     ///
-    /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or
-    /// empty after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
+    /// Apple's framework raises an exception in this case, which would end a server. Here the property reads nil,
+    /// zero or empty after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any
+    /// case.
     public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)? {
         get { settings.inaccessibleFaultHandler }
         set { settings.inaccessibleFaultHandler = newValue }
     }
 
-    /// For how many seconds a cached row is good enough for a fault.
+    /// The number of seconds for which a fault accepts a cached row.
     ///
-    /// Default -1: for ever; 0: every fault reads the store.
+    /// Default -1: cached rows are accepted for ever. With 0, every fault reads the store.
     ///
     /// ```swift
     /// context.stalenessInterval = 0  // each fault is read from the store
@@ -178,9 +182,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         set { settings.stalenessInterval = newValue }
     }
 
-    /// What registers changes for undo: all changes of one event are one step.
+    /// The undo manager that registers changes; all changes of one event are one undo step.
     ///
-    /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
+    /// Default nil: changes are not registered. A context with an undo manager loads a to-many relationship before it
+    /// changes it.
     ///
     /// ```swift
     /// context.undoManager = UndoManager()
@@ -194,7 +199,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Who saves, for the persistent history.
+    /// The author of this context's saves, for the persistent history.
     ///
     /// Default nil.
     ///
@@ -207,18 +212,18 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         set { settings.transactionAuthor = newValue }
     }
 
-    /// Anything of yours.
+    /// A dictionary for values of the program.
     ///
-    /// May be reached from any thread, but is not locked.
+    /// It may be used from any thread, but no lock protects it.
     ///
     /// ```swift
     /// context.userInfo["request"] = "GET /venues"
     /// ```
     public let userInfo = NSMutableDictionary()
 
-    /// A label for messages and history.
+    /// A label for messages and the history.
     ///
-    /// Default nil. May be read and set on any thread.
+    /// Default nil. It may be read and set on any thread.
     ///
     /// ```swift
     /// let context = container.newBackgroundContext()
@@ -232,13 +237,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
     }
 
-    /// ``name``, without a call if it was never set, as each event asks.
+    /// The same as ``name``, but without a call if no name was ever set, since each event asks for it.
     @inline(__always)
     final var nameIfAny: String? { isNamed.load(ordering: .acquiring) ? name : nil }
 
-    /// The coordinator that the context fetches from and saves to: for a child, that of its root.
+    /// The coordinator that the context fetches from and saves to; a child has that of its root.
     ///
-    /// May be read on any thread. Set it once, before the context is used, and not for a child.
+    /// It may be read on any thread. Set it once, before the context is used, and do not set it for a child.
     ///
     /// ```swift
     /// let context = NSManagedObjectContext(.privateQueue)
@@ -256,9 +261,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// The context that this one fetches from and saves to; `nil`, the default, for a context on the coordinator.
     ///
-    /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a
-    /// save of the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a
-    /// context that has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
+    /// Fetches see the parent's unsaved changes. A save moves changes one level up, into the parent; only a save of
+    /// the root writes to the stores. The property may be read on any thread. Set it once, before the context is
+    /// used, to a context that has a coordinator or a parent; anything else stops the program. The child keeps its
+    /// parent alive.
     ///
     /// See <doc:Trees>.
     ///
@@ -295,9 +301,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         rowsInAdvance.forgetPrefetches()
     }
 
-    /// Lets other threads know what the context is pinned to.
+    /// Lets other threads know which version the context is pinned to.
     final func share(_ generation: QueryGeneration?) {
-        // What it was goes outside the lock, as a transaction may end with it.
+        // The former version is released outside the lock, since a transaction may end with it.
         let former = shared.withLock { shared in
             defer { shared.generation = generation }
             return shared.generation
@@ -305,12 +311,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         _ = consume former
     }
 
-    /// What the context is pinned to, on any thread; `nil` if it sees the newest.
+    /// The version that the context is pinned to; `nil` if it sees the newest.
+    ///
+    /// Any thread may read it.
     final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
 
     // MARK: - Making
 
-    /// Makes a context with a queue of its own, or one of the main queue.
+    /// Makes a context with its own queue, or a context of the main queue.
     ///
     /// ```swift
     /// let child = NSManagedObjectContext(.privateQueue)
@@ -322,14 +330,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         self.init(concurrencyType: type.rawValue)
     }
 
-    /// Makes a context with a queue of its own, or one of the main queue.
+    /// Makes a context with its own queue, or a context of the main queue.
     ///
     /// ```swift
     /// let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
     /// context.persistentStoreCoordinator = coordinator
     /// ```
     ///
-    /// - Parameter concurrencyType: Which queue the context is confined to.
+    /// - Parameter concurrencyType: The kind of queue that the context is confined to.
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         self.concurrencyType = concurrencyType
         shared = Mutex(Shared())
@@ -342,7 +350,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         changeTracker.forgetAll()
         tellStoresOfAllGoing()
         for table in identityMap.tables {
-            // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
+            // Only an object that other code still holds can be asked for its ID, and it cannot make the ID without
+            // us.
             table?.forEachHeldElsewhere { $0.knowID(from: self) }
             table?.forEach { $0.outliveContext() }
         }
@@ -351,14 +360,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         coordinator?.gate.removeContext(isRoot: countsAsRoot)
     }
 
-    /// Asked when a fault's row has gone.
+    /// Decides how to treat a fault whose row has gone.
     ///
-    /// An override may do something about it.
+    /// The context calls this method. A subclass may override it to react.
     ///
     /// - Parameters:
     ///   - fault: The object whose row has gone.
     ///   - oid: Its ID.
-    ///   - property: The property that somebody wanted to read; `nil` if it was none in particular.
+    ///   - property: The property that was read; `nil` if it was no particular one.
     /// - Returns: Whether the object shall count as deleted, with properties that read nil, zero or empty.
     open func shouldHandleInaccessibleFault(
         _ fault: NSManagedObject,
@@ -366,10 +375,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
 
-    /// The type, the name and the parent, or the coordinator's stores; and, inside the context's scope, how many objects there are
-    /// and what is to be saved.
+    /// The type, the name, and the parent or the coordinator's stores.
     ///
-    /// May be read on any thread.
+    /// Inside the context's scope the text also gives the number of objects and of unsaved changes. The property may
+    /// be read on any thread.
     open override var description: String {
         var parts = [describedName]
         if let parent {
@@ -389,7 +398,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return "<\(Swift.type(of: self)): \(parts.joined(separator: "; "))>"
     }
 
-    /// What to call the context in messages.
+    /// The context's name in messages.
     final var describedName: String {
         let kind = concurrencyType == .mainQueueConcurrencyType ? "main-queue context" : "private-queue context"
         if let name { return "\(kind) \"\(name)\"" }
@@ -400,14 +409,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// Changes of the current event count.
     ///
-    /// May be true where a save would write nothing, as after a value was set back.
+    /// The result may be true although a save would write nothing, for example after a value was set back.
     ///
     /// ```swift
     /// venue.price += 1
     /// if context.hasChanges { try context.save() }
     /// ```
     ///
-    /// - Complexity: O(number of changed objects) at most; the first with changes answers.
+    /// - Complexity: O(number of changed objects) at most; the first object with changes ends the search.
     open var hasChanges: Bool {
         assertCurrent(#function)
         return changeTracker.objects.contains { $0.hasChanges }
@@ -426,9 +435,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return changedObjects { $0.intersection([.inserted, .deleted]) == .inserted }
     }
 
-    /// The stored objects that have changes, without those to be deleted.
+    /// The stored objects that have changes, without the objects to be deleted.
     ///
-    /// May contain objects whose values were set back. O(number of changes).
+    /// The set may contain objects whose values were set back. O(number of changes).
     ///
     /// ```swift
     /// venue.price += 1
@@ -439,7 +448,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return changedObjects { $0.intersection(.changed) == .updated }
     }
 
-    /// The stored objects that the next save deletes, and those whose deletion elsewhere was merged in this event.
+    /// The stored objects that the next save deletes, and objects whose deletion elsewhere was merged in this event.
     ///
     /// O(number of changes).
     ///
@@ -459,13 +468,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return result
     }
 
-    /// The objects of the context that are held, those with changes, and those that the values of these, or of one
-    /// another, lead to.
+    /// The objects of the context that code holds or that have changes, and all objects that their loaded values lead
+    /// to.
     ///
-    /// Objects whose loaded relationships lead to each other in a ring stay registered until they are refreshed or the
-    /// context is reset, as in Apple's framework. There is one limit: each time the context has twice as many objects
-    /// as after it last looked, and 4,096 at least, it lets go of all unchanged ones that no code holds, rings
-    /// included. So an import of any size needs no refreshes.
+    /// Objects whose loaded relationships form a ring stay registered until they are refreshed or the context is
+    /// reset, as in Apple's framework. There is one exception. When the context has at least 4,096 objects, and twice
+    /// as many as after its last check, it releases all unchanged ones that no code holds, rings included. So an
+    /// import of any size needs no refreshes.
     ///
     /// With ``retainsRegisteredObjects`` all objects stay. O(number of objects and of their loaded relationships).
     ///
@@ -479,42 +488,42 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 }
 
-/// Where a context's blocks run.
+/// The queue that a context's blocks run on.
 ///
 /// ```swift
 /// let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
 /// context.persistentStoreCoordinator = coordinator
 /// ```
 public enum NSManagedObjectContextConcurrencyType: UInt, Sendable {
-    /// On a serial queue of the context's own.
+    /// A serial queue that belongs to the context.
     case privateQueueConcurrencyType = 1
-    /// On the main queue.
+    /// The main queue.
     case mainQueueConcurrencyType = 2
 }
 
 extension NSManagedObjectContext {
-    /// Where a context's blocks run.
+    /// The queue that a context's blocks run on.
     ///
     /// ```swift
     /// let context = NSManagedObjectContext(.privateQueue)
     /// context.persistentStoreCoordinator = coordinator
     /// ```
     public struct ConcurrencyType: RawRepresentable, Hashable, Sendable {
-        /// The older spelling.
+        /// The value in the older spelling.
         public var rawValue: NSManagedObjectContextConcurrencyType
 
-        /// A type by its older spelling.
+        /// Makes a type from the older spelling.
         ///
         /// - Parameter rawValue: The type, as the older initialiser takes it.
         public init(rawValue: NSManagedObjectContextConcurrencyType) { self.rawValue = rawValue }
 
-        /// On a serial queue of the context's own.
+        /// A serial queue that belongs to the context.
         public static let privateQueue = ConcurrencyType(rawValue: .privateQueueConcurrencyType)
-        /// On the main queue.
+        /// The main queue.
         public static let mainQueue = ConcurrencyType(rawValue: .mainQueueConcurrencyType)
     }
 
-    /// When the block of ``perform(schedule:_:)`` runs.
+    /// The time at which the block of ``perform(schedule:_:)`` runs.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
@@ -523,9 +532,9 @@ extension NSManagedObjectContext {
     /// }
     /// ```
     public enum ScheduledTaskType: Hashable, Sendable {
-        /// At once if the caller is inside the context's scope already, else in turn. The default.
+        /// At once if the caller is already inside the context's scope, otherwise in turn; the default.
         case immediate
-        /// Always in turn, after everything submitted before.
+        /// Always in turn, after all blocks that were submitted before.
         case enqueued
     }
 }

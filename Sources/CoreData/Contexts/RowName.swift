@@ -1,6 +1,6 @@
-/// What tells a row from all others of a context's stores: its store, the root of its hierarchy, and its key.
+/// The name of a row among all rows of a context's stores: its store, the root of its hierarchy, and its key.
 struct RowName: Hashable {
-    /// -1 under a temporary key, which is unique in the process.
+    /// -1 for a temporary key, which is unique in the process.
     let storeIndex: Int32
     let root: Int
     let key: Int64
@@ -11,7 +11,7 @@ struct RowName: Hashable {
         self.key = key
     }
 
-    /// The row that an object stands for, whatever instance it is.
+    /// Names the row of an object, whatever instance of the object this is.
     init(_ object: NSManagedObject) {
         self.init(storeIndex: object.storeIndex, root: object.layout.rootNumber, key: object.key)
     }

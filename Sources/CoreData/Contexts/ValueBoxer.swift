@@ -2,8 +2,9 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// Makes of fetched values what key-value coding gives for a property of their type: numbers as `NSNumber`, decimals as
-/// `NSDecimalNumber`, objects as their IDs.
+/// Turns fetched values into the values that key-value coding returns for a property of their type.
+///
+/// Numbers become `NSNumber`, decimals become `NSDecimalNumber`, and objects become their IDs.
 struct ValueBoxer {
     private let context: NSManagedObjectContext
     private let stores: [Int: OpenStore]
@@ -13,7 +14,7 @@ struct ValueBoxer {
         self.stores = Dictionary(stores.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The value for a column; `nil` if it is nil, or cannot be one of the column's type.
+    /// The value for a column; `nil` if it is nil or cannot be of the column's type.
     func box(_ value: FetchedValue, _ column: DictionaryColumn) -> Any? {
         switch value {
         case .object(let reference, _, let number):
@@ -45,18 +46,19 @@ struct ValueBoxer {
 }
 
 extension DictionaryColumn {
-    /// The attribute that decodes the value, if it is of one.
+    /// The attribute that decodes the value, if the column is an attribute.
     fileprivate var attribute: NSAttributeDescription? { description as? NSAttributeDescription }
 }
 
 extension PredicateValue {
-    /// The value as a number; of a date its seconds since the reference date.
+    /// The value as a number; a date gives its seconds since the reference date.
     fileprivate var number: Double? {
         if case .date(let seconds) = self { return seconds }
         return doubleValue
     }
 
-    /// The number cut off to a whole one, by `make` if it fits; a larger one, such as a sum, is still a number.
+    /// The number without its fraction, made by `make` if it fits; a larger number, such as a sum, is returned as a
+    /// number too.
     fileprivate func integer(_ make: (Int64) -> NSNumber?) -> NSNumber? {
         guard case .int(let whole) = self else {
             guard let number else { return nil }
@@ -66,7 +68,7 @@ extension PredicateValue {
         return make(whole) ?? NSNumber(value: whole)
     }
 
-    /// The number with the digits that it is written with.
+    /// The number with exactly the digits of its text.
     fileprivate var decimal: Decimal? {
         switch self {
         case .int(let value): Decimal(value)

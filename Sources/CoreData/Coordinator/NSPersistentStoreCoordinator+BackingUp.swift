@@ -12,8 +12,9 @@ extension NSPersistentStoreCoordinator {
     /// try coordinator.backUp(to: folder.appendingPathComponent("backup.sqlite"))
     /// ```
     ///
-    /// - Parameter url: Where the copy goes; nothing may be there.
-    /// - Throws: As ``backUp(_:to:)``; `persistentStoreOperation` (134070) if there is no store, or more than one.
+    /// - Parameter url: The place of the copy; no file may be there.
+    /// - Throws: The errors of ``backUp(_:to:)``; `persistentStoreOperation` (134070) if there is no store, or more
+    ///   than one.
     public func backUp(to url: URL) throws {
         let stores = openStores
         guard stores.count == 1 else {
@@ -30,19 +31,21 @@ extension NSPersistentStoreCoordinator {
 
     /// Copies a store to a file, while it is in use.
     ///
-    /// The copy is the store as it is at one moment between two saves: with what the write-ahead log has, with the history, and with
-    /// its external data. This process and others read and save meanwhile. It is a store like any other, with the UUID of the original, and one
-    /// file without a log; it gets its name when it is complete and synced, so there is none after a kill or an error.
+    /// The copy contains the store as it is at one moment between two saves, including the contents of the write-ahead
+    /// log, the history, and the external data. This process and others can read and save during the copy. The copy is
+    /// a normal store with the UUID of the original, and one file without a log. It gets its name when it is complete
+    /// and synced, so no file has that name after a kill or an error.
     ///
-    /// An addition to Apple's API. Any thread may call it; the calling thread copies. O(size of the store), with memory for its names of
-    /// external files.
+    /// An addition to Apple's API. Any thread may call it; the calling thread copies. O(size of the store); the memory
+    /// used grows only with the number of external files, whose names it holds.
     ///
     /// - Parameters:
     ///   - store: A SQLite store in a file, or a binary one, of this coordinator.
-    ///   - url: Where the copy goes; nothing may be there.
-    /// - Throws: `persistentStoreOperation` (134070) for a store that is not of this coordinator, and if both would share their folder of
-    ///   external data; `persistentStoreInvalidType` (134000) for stores that are no files; `fileWriteFileExists` (516);
-    ///   `fileWriteOutOfSpace` (640), before anything is written if that can be told; `persistentStoreTimeout` (134090); and errors of the disk.
+    ///   - url: The place of the copy; no file may be there.
+    /// - Throws: `persistentStoreOperation` (134070) if the store is not of this coordinator, or if both stores would
+    ///   have the same folder of external data; `persistentStoreInvalidType` (134000) if the store is not in a file;
+    ///   `fileWriteFileExists` (516); `fileWriteOutOfSpace` (640), before anything is written if the size is known by
+    ///   then; `persistentStoreTimeout` (134090); and errors of the disk.
     public func backUp(_ store: NSPersistentStore, to url: URL) throws {
         guard openStore(of: store) != nil, let place = store.url else {
             throw CocoaError.described(
@@ -53,16 +56,16 @@ extension NSPersistentStoreCoordinator {
         try Self.backUp(place, store.type, store.options, to: url)
     }
 
-    /// Copies a store that this coordinator need not have, and that may be in use elsewhere, to a file.
+    /// Copies a store, which this coordinator need not have open and other processes may use, to a file.
     ///
     /// An addition to Apple's API. See ``backUp(_:to:)``.
     ///
     /// - Parameters:
     ///   - storeURL: The store. It is opened for reading.
     ///   - type: Its type.
-    ///   - options: Options for it: how long to wait for it, and pragmas.
-    ///   - url: Where the copy goes; nothing may be there.
-    /// - Throws: As ``backUp(_:to:)``.
+    ///   - options: Options for the store: the time-out, and pragmas.
+    ///   - url: The place of the copy; no file may be there.
+    /// - Throws: The errors of ``backUp(_:to:)``.
     public static func backUpPersistentStore(
         at storeURL: URL,
         type: NSPersistentStore.StoreType,

@@ -5,9 +5,10 @@ import StrataLocks
 #endif
 
 extension NSPersistentStoreCoordinator {
-    /// Carries out a batch in one store, and lets the row cache know.
+    /// Carries out a batch in one store, and updates the row cache.
     ///
-    /// - Throws: The store's error; nothing has changed then, unless it has `NSPersistentStoreSaveInDoubtKey`.
+    /// - Throws: The store's error. Nothing has changed in that case, unless the error has
+    ///   `NSPersistentStoreSaveInDoubtKey`.
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
         var removals: UInt64 = 0
@@ -26,7 +27,7 @@ extension NSPersistentStoreCoordinator {
                 done = changes
             }
         } catch let doubt as SaveInDoubt {
-            // Whatever it may have changed is read again.
+            // All rows that the batch may have changed are read again.
             store.cache.removeAll()
             throw doubt.error(of: store, "Read the objects that it was to change before you execute it again.")
         }
@@ -37,8 +38,8 @@ extension NSPersistentStoreCoordinator {
 extension RowCache {
     /// Forgets the rows that a batch has changed or deleted.
     ///
-    /// Called by the batch that holds the store's writer, so that commits enter in their order. Of rows that nobody has
-    /// listed the whole hierarchy is forgotten.
+    /// The batch calls it while it holds the store's writer, so that the cache learns of commits in their order. If a
+    /// batch has not listed the rows that it changed, then the rows of the whole hierarchy are forgotten.
     fileprivate func publish(_ changes: BatchChanges) {
         for root in changes.unlistedRoots { invalidateAll(root: root) }
         var keys: [Int: [Int64]] = [:]
@@ -46,7 +47,7 @@ extension RowCache {
             keys[rows.layout.rootNumber, default: []].append(contentsOf: rows.keys)
         }
         for (root, keys) in keys { invalidate(keys, root: root) }
-        // A commit counts as one, also if no row that was there before has changed.
+        // The batch counts as a commit even if it changed no row that existed before.
         if keys.isEmpty, changes.unlistedRoots.isEmpty { invalidate(EmptyCollection(), root: 0) }
     }
 }

@@ -2,23 +2,24 @@ import StrataPredicates
 import StrataSQLiteStore
 
 extension NSPersistentStoreCoordinator {
-    /// Does all that migrations have put off, for `NSPersistentStoreDeferredLightweightMigrationOptionKey`.
+    /// Does all work that migrations have deferred, for `NSPersistentStoreDeferredLightweightMigrationOptionKey`.
     ///
-    /// Each table is a transaction of its own, between which others read and write. Without anything to do it succeeds. Any thread may
-    /// call it; best one in the background.
+    /// Each table has a separate transaction; between these, other threads and processes read and write. If there is no
+    /// work, then it succeeds. Any thread may call it, preferably one in the background.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) if others keep a store locked, `persistentStoreIncompatibleVersionHash` (134100) if
-    ///   somebody has migrated it since, and errors of the disk. What was done so far stays done.
+    /// - Throws: `persistentStoreTimeout` (134090) if other processes keep a store locked,
+    ///   `persistentStoreIncompatibleVersionHash` (134100) if another process has migrated it since, and errors of the
+    ///   disk. The work that was done so far stays done.
     public func finishDeferredLightweightMigration() throws {
         for store in storesWithDeferredWork { while try store.finishDeferredTask() {} }
     }
 
-    /// Does one piece of what migrations have put off: one table.
+    /// Does one piece of the work that migrations have deferred: one table.
     ///
-    /// `NSPersistentStore.metadata` has `NSPersistentStoreDeferredLightweightMigrationOptionKey` as long as more is left. Without anything to do it
-    /// succeeds.
+    /// `NSPersistentStore.metadata` has `NSPersistentStoreDeferredLightweightMigrationOptionKey` as long as more work
+    /// is left. If there is no work, then it succeeds.
     ///
-    /// - Throws: As ``finishDeferredLightweightMigration()``.
+    /// - Throws: The errors of ``finishDeferredLightweightMigration()``.
     public func finishDeferredLightweightMigrationTask() throws {
         _ = try storesWithDeferredWork.first?.finishDeferredTask()
     }
@@ -29,7 +30,7 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension SQLiteStore {
-    /// Does one piece of what a migration has put off.
+    /// Does one piece of the work that a migration has deferred.
     ///
     /// - Returns: Whether more is left.
     fileprivate func finishDeferredTask() throws -> Bool {

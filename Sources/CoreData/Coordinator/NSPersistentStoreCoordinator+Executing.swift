@@ -1,17 +1,18 @@
 import Foundation
 
 extension NSPersistentStoreCoordinator {
-    /// Asks the stores what a request says, whatever changes are pending in the context.
+    /// Executes a request in the stores, and ignores the pending changes of the context.
     ///
-    /// Must be called inside the scope of the context, which takes up the objects of the answer. Contexts do all this
-    /// themselves: use their `fetch(_:)`, `count(for:)`, `execute(_:)` and `save()` where pending changes shall count.
+    /// Call it inside the scope of the context, because the objects of the answer belong to that context. Contexts call
+    /// the stores themselves: if pending changes shall count, then use their `fetch(_:)`, `count(for:)`, `execute(_:)`
+    /// and `save()`.
     ///
     /// - Parameters:
-    ///   - request: A fetch request, or what `NSManagedObjectContext.execute(_:)` takes.
+    ///   - request: A fetch request, or another request that `NSManagedObjectContext.execute(_:)` takes.
     ///   - context: A context of this coordinator.
-    /// - Returns: For a fetch an array, of what its result type says; else the result object.
-    /// - Throws: `persistentStoreOperation` (134070) for a context of another coordinator, and for a save, which only a
-    ///   context can make; errors of the fetch.
+    /// - Returns: For a fetch an array, with elements of its result type; otherwise the result object.
+    /// - Throws: `persistentStoreOperation` (134070) for a context of another coordinator, and for a save, because only
+    ///   contexts can save; errors of the fetch.
     @discardableResult
     public func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext) throws -> Any {
         guard context.persistentStoreCoordinator === self else {

@@ -1,7 +1,7 @@
 import StrataRows
 
 extension NSPersistentStoreCoordinator {
-    /// The stores that a fetch asks: those that hold one of its entities, of `affected` if that is not `nil`.
+    /// The stores that a fetch reads: those that hold one of its entities, and are in `affected` if that is not `nil`.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if no store holds the entity.
     func openStores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {

@@ -7,12 +7,12 @@ extension NSPersistentStoreCoordinator {
     /// The store at a URL.
     ///
     /// - Parameter URL: The URL that the store was added with.
-    /// - Returns: The store, or `nil` if none of the coordinator's lies there.
+    /// - Returns: The store, or `nil` if the coordinator has no store there.
     public func persistentStore(for URL: URL) -> NSPersistentStore? {
         openStore(at: URL)?.store
     }
 
-    /// Where a store lies.
+    /// The URL of a store.
     ///
     /// - Parameter store: The store.
     /// - Returns: The URL; `/dev/null` for a store without one.
@@ -20,12 +20,12 @@ extension NSPersistentStoreCoordinator {
         store.url ?? URL(fileURLWithPath: "/dev/null")
     }
 
-    /// Tells that a store's file has moved.
+    /// Informs the coordinator that a store's file has moved.
     ///
     /// For a SQLite store the file at the new URL must be the same store.
     ///
     /// - Parameters:
-    ///   - url: Where the store lies now.
+    ///   - url: The new place of the store.
     ///   - store: A store of this coordinator. For any other the result is false.
     /// - Returns: Whether the store uses the new URL now.
     @discardableResult
@@ -43,16 +43,16 @@ extension NSPersistentStoreCoordinator {
     /// ```
     ///
     /// - Parameter store: A store of this coordinator.
-    /// - Returns: The metadata, with `NSStoreTypeKey`, `NSStoreUUIDKey` and what the program has added.
+    /// - Returns: The metadata, with `NSStoreTypeKey`, `NSStoreUUIDKey` and the keys that the program has added.
     public func metadata(for store: NSPersistentStore) -> [String: Any] { store.metadata ?? [:] }
 
     /// Sets a store's metadata.
     ///
-    /// It is written with the next save that has changes of that store, or that has none at all.
+    /// It is written with the next save that has changes of that store, or that has no changes at all.
     ///
     /// - Parameters:
-    ///   - metadata: All keys that the program wants to keep; `nil` for none. A SQLite store keeps its own keys as
-    ///     well; of another store pass those that shall stay.
+    ///   - metadata: All keys that the program wants to keep; `nil` for none. A SQLite store also keeps its internal
+    ///     keys; for another store pass these too if they shall stay.
     ///   - store: A store of this coordinator.
     public func setMetadata(_ metadata: [String: Any]?, for store: NSPersistentStore) {
         store.metadata = metadata ?? [:]
@@ -72,13 +72,13 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - storeType: The type of the store.
-    ///   - url: Where the store lies.
-    ///   - options: As for adding it; only the time-out of a database is used.
+    ///   - url: The place of the store.
+    ///   - options: The options for adding the store; only the time-out of a database is used.
     /// - Returns: The metadata.
-    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a store in
-    ///   memory; `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file that
-    ///   cannot be read, `persistentStoreTypeMismatch` (134010) for a database that is no store, and
-    ///   `persistentStoreTimeout` (134090) if others keep it locked.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a store
+    ///   in memory; `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file
+    ///   that cannot be read, `persistentStoreTypeMismatch` (134010) for a database that is no store, and
+    ///   `persistentStoreTimeout` (134090) if other processes keep it locked.
     public class func metadataForPersistentStore(
         type storeType: NSPersistentStore.StoreType,
         at url: URL,
@@ -91,10 +91,10 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - storeType: The type of the store; `nil` for SQLite.
-    ///   - url: Where the store lies.
-    ///   - options: As for the newer spelling.
+    ///   - url: The place of the store.
+    ///   - options: The options of the newer spelling.
     /// - Returns: The metadata.
-    /// - Throws: As the newer spelling.
+    /// - Throws: The errors of the newer spelling.
     public class func metadataForPersistentStore(
         ofType storeType: String?,
         at url: URL,
@@ -103,13 +103,13 @@ extension NSPersistentStoreCoordinator {
         try metadataForPersistentStore(type: .init(rawValue: storeType ?? NSSQLiteStoreType), at: url, options: options)
     }
 
-    /// Reads the model that a SQLite store keeps a copy of, which stores made by Apple's framework do.
+    /// Reads the copy of the model that a SQLite store keeps; stores made by Apple's framework have one.
     ///
     /// - Parameters:
-    ///   - url: Where the SQLite store lies.
+    ///   - url: The place of the SQLite store.
     ///   - options: Ignored.
     /// - Returns: The model, which may still be changed.
-    /// - Throws: `migrationMissingSourceModel` (134130) for a store without a copy; as adding the store would.
+    /// - Throws: `migrationMissingSourceModel` (134130) for a store without a copy; the errors of adding the store.
     public class func cachedModelForPersistentStore(
         at url: URL,
         options: [AnyHashable: Any]? = nil
@@ -127,14 +127,14 @@ extension NSPersistentStoreCoordinator {
     /// Rewrites the metadata of a store that is not open.
     ///
     /// - Parameters:
-    ///   - metadata: All keys that the program wants to keep; `nil` for none. SQLite and binary stores keep their own
-    ///     keys as well.
+    ///   - metadata: All keys that the program wants to keep; `nil` for none. SQLite and binary stores also keep their
+    ///     internal keys.
     ///   - storeType: The type of the store.
-    ///   - url: Where the store lies.
+    ///   - url: The place of the store.
     ///   - options: Ignored.
-    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type and for a store in memory; otherwise as
-    ///   ``metadataForPersistentStore(type:at:options:)``, but `sqlite` (134180) for a SQLite file that is not there; and
-    ///   `fileWriteNoPermission` (513) or `fileWriteOutOfSpace` (640) for a file that cannot be written.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type and for a store in memory; otherwise the
+    ///   errors of ``metadataForPersistentStore(type:at:options:)``, but `sqlite` (134180) for a SQLite file that does
+    ///   not exist; and `fileWriteNoPermission` (513) or `fileWriteOutOfSpace` (640) for a file that cannot be written.
     public class func setMetadata(
         _ metadata: [String: Any]?,
         type storeType: NSPersistentStore.StoreType,
@@ -147,12 +147,12 @@ extension NSPersistentStoreCoordinator {
     /// The older spelling of ``setMetadata(_:type:at:options:)``.
     ///
     /// - Parameters:
-    ///   - metadata: All keys that the program wants to keep; `nil` for none. SQLite and binary stores keep their own
-    ///     keys as well.
+    ///   - metadata: All keys that the program wants to keep; `nil` for none. SQLite and binary stores also keep their
+    ///     internal keys.
     ///   - storeType: The type of the store; `nil` for SQLite.
-    ///   - url: Where the store lies.
+    ///   - url: The place of the store.
     ///   - options: Ignored.
-    /// - Throws: As the newer spelling.
+    /// - Throws: The errors of the newer spelling.
     public class func setMetadata(
         _ metadata: [String: Any]?,
         forPersistentStoreOfType storeType: String?,
@@ -167,7 +167,7 @@ extension NSPersistentStoreCoordinator {
     /// The types of stores that can be added.
     public class var registeredStoreTypes: [String: NSValue] { StoreTypes.all }
 
-    /// Makes a class known as the stores of a type; `nil` takes it back.
+    /// Registers a class for the stores of a type; `nil` removes the registration.
     ///
     /// ```swift
     /// final class Notes: NSAtomicStore {}
@@ -175,7 +175,7 @@ extension NSPersistentStoreCoordinator {
     /// ```
     ///
     /// - Parameters:
-    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` takes it back.
+    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` removes the registration.
     ///   - storeType: The type that stores are added with.
     public class func registerStoreClass(_ storeClass: AnyClass?, type storeType: NSPersistentStore.StoreType) {
         StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType.rawValue)
@@ -184,7 +184,7 @@ extension NSPersistentStoreCoordinator {
     /// The older spelling of ``registerStoreClass(_:type:)``.
     ///
     /// - Parameters:
-    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` takes it back.
+    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` removes the registration.
     ///   - storeType: The type that stores are added with.
     public class func registerStoreClass(_ storeClass: AnyClass?, forStoreType storeType: String) {
         StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType)

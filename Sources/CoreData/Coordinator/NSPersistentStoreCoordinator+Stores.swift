@@ -4,7 +4,7 @@ import StrataRows
 extension NSPersistentStoreCoordinator {
     // MARK: - Adding
 
-    /// Opens a store, or makes it if there is none yet.
+    /// Opens a store, or makes it if it does not exist yet.
     ///
     /// ```swift
     /// let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
@@ -13,19 +13,20 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - storeType: ``NSPersistentStore/StoreType/sqlite``, ``NSPersistentStore/StoreType/inMemory``,
-    ///     ``NSPersistentStore/StoreType/binary``, or a type that a class is registered for.
+    ///     ``NSPersistentStore/StoreType/binary``, or a type for which a class is registered.
     ///   - configuration: A configuration of the model whose entities the store holds; `nil` for all entities.
     ///   - storeURL: The file. `/dev/null` makes a private database in memory.
-    ///   - options: By the option keys, such as ``NSReadOnlyPersistentStoreOption``.
+    ///   - options: The values under the option keys, such as ``NSReadOnlyPersistentStoreOption``.
     /// - Returns: The store.
-    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) with the entities that differ, if the store was made with
-    ///   another model and ``NSMigratePersistentStoresAutomaticallyOption`` does not ask for its migration, or it may not be written.
-    ///   Of a migration: `migrationMissingSourceModel` (134130), `migrationMissingMappingModel` (134140), with 134190 as the underlying error
-    ///   where the mapping cannot be inferred, and `migration` (134110) for rows that do not fit and for failures of the disk; the store is as
-    ///   it was then.
-    ///   Further: `persistentStoreInvalidType` (134000) for an unknown type; `persistentStoreTypeMismatch` (134010);
-    ///   `persistentStoreOpen` (134080), `fileReadCorruptFile` (259) or `fileReadNoPermission` (257) for a file that cannot
-    ///   be opened, which is left untouched; `persistentStoreTimeout` (134090) if others keep it locked.
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) with the entities that differ, if the store was made
+    ///   with another model, and ``NSMigratePersistentStoresAutomaticallyOption`` does not ask for its migration or the
+    ///   store may not be written. If a migration fails: `migrationMissingSourceModel` (134130);
+    ///   `migrationMissingMappingModel` (134140), with 134190 as the underlying error if the mapping cannot be
+    ///   inferred; and `migration` (134110) for rows that do not fit and for failures of the disk. The store is then as
+    ///   it was before. Further: `persistentStoreInvalidType` (134000) for an unknown type;
+    ///   `persistentStoreTypeMismatch` (134010); `persistentStoreOpen` (134080), `fileReadCorruptFile` (259) or
+    ///   `fileReadNoPermission` (257) for a file that cannot be opened, which is left untouched;
+    ///   `persistentStoreTimeout` (134090) if other processes keep it locked.
     @discardableResult
     public func addPersistentStore(
         type storeType: NSPersistentStore.StoreType,
@@ -41,10 +42,10 @@ extension NSPersistentStoreCoordinator {
     /// - Parameters:
     ///   - storeType: The type, such as `NSSQLiteStoreType`.
     ///   - configuration: The configuration of the model that the store holds; `nil` for all entities.
-    ///   - storeURL: Where the store lies. SQLite and binary stores need one; the others take `nil` as `/dev/null`.
+    ///   - storeURL: The place of the store. SQLite and binary stores need one; for the others `nil` means `/dev/null`.
     ///   - options: Options by their keys; `nil` for none.
     /// - Returns: The store.
-    /// - Throws: As the newer spelling; also `persistentStoreOpen` (134080) where a URL is needed and missing.
+    /// - Throws: The errors of the newer spelling; also `persistentStoreOpen` (134080) if a URL is needed and missing.
     @discardableResult
     public func addPersistentStore(
         ofType storeType: String,
@@ -52,7 +53,7 @@ extension NSPersistentStoreCoordinator {
         at storeURL: URL?,
         options: [AnyHashable: Any]? = nil
     ) throws -> NSPersistentStore {
-        // A store of one's own may lie nowhere, as one in memory does.
+        // A custom store may have no place, like a store in memory.
         let storeClass = StoreTypes.storeClass(storeType)
         let needsURL = storeClass == SQLiteStore.self || storeClass == BinaryStore.self
         guard let url = storeURL ?? (needsURL ? nil : URL(fileURLWithPath: "/dev/null")) else {
@@ -67,8 +68,9 @@ extension NSPersistentStoreCoordinator {
     /// Opens the store that a description describes, on a background queue if the description says so.
     ///
     /// - Parameters:
-    ///   - storeDescription: What to open, and how.
-    ///   - block: Called once, with the error if there was one; before this returns unless the store is added asynchronously.
+    ///   - storeDescription: The store to open, and its options.
+    ///   - block: Called once, with the error if there was one. It is called before this method returns, unless the
+    ///     store is added asynchronously.
     public func addPersistentStore(
         with storeDescription: NSPersistentStoreDescription,
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
@@ -93,7 +95,9 @@ extension NSPersistentStoreCoordinator {
         return store
     }
 
-    /// Opens a store that no other code knows yet; one that shall take the place of `former` if that is not `nil`.
+    /// Opens a store that no other code knows yet.
+    ///
+    /// If `former` is not `nil`, then the new store shall take its place.
     private func open(
         _ type: String,
         _ configuration: String?,
@@ -127,7 +131,7 @@ extension NSPersistentStoreCoordinator {
             entry = made
             try made.custom?.open(as: made)
             try (store as? any EngineStore)?.open()
-            // What a store has found, and not what somebody has set.
+            // The metadata was found by the store itself; the program has not set it.
             store.hasNewMetadata = false
             if (made.rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
             return made
@@ -138,7 +142,7 @@ extension NSPersistentStoreCoordinator {
         }
     }
 
-    /// A store with its metadata, migrated if that is needed and wanted.
+    /// A store with its metadata; it is migrated if that is needed and wanted.
     private func loadedStore(
         _ storeClass: NSPersistentStore.Type,
         _ configuration: String?,
@@ -156,7 +160,7 @@ extension NSPersistentStoreCoordinator {
             )
             do {
                 try store.loadMetadata()
-                // A class of one's own reads its contents later, and tells its version before if it can.
+                // A custom class reads its contents later, and reports its version before that if it can.
                 if AutomaticMigration.isWanted(options), let custom = store as? any CustomStore,
                     let found = try? storeClass.metadataForPersistentStore(with: url)
                 {
@@ -182,7 +186,8 @@ extension NSPersistentStoreCoordinator {
                     tellInstrument(ofMigrationAt: url, .now - start, nil)
                 } catch {
                     tellInstrument(ofMigrationAt: url, .now - start, error)
-                    // What was read of the store does not belong together if somebody else has migrated it meanwhile.
+                    // The metadata that was read before is outdated if another process has migrated the store
+                    // meanwhile.
                     let now = try? storeClass.metadata(at: url, options: options)
                     let hashes = [metadata, now ?? metadata].map { $0[NSStoreModelVersionHashesKey] as? [String: Data] }
                     guard hashes[0] != hashes[1], !AutomaticMigration.ignoresOthers else { throw error }
@@ -212,7 +217,7 @@ extension NSPersistentStoreCoordinator {
         )
     }
 
-    /// The store at a URL, however that is written.
+    /// The store at a URL, in any spelling of the URL.
     func openStore(at url: URL) -> OpenStore? {
         let place = FilePlace(url)
         return openStores.first { store in store.store.url.map { FilePlace($0) == place } ?? false }
@@ -224,9 +229,9 @@ extension NSPersistentStoreCoordinator {
 
     // MARK: - Removing and moving
 
-    /// Closes a store and lets go of it.
+    /// Closes a store and removes it from the coordinator.
     ///
-    /// Its objects may not be used any more.
+    /// Its objects may not be used after that.
     ///
     /// ```swift
     /// for store in coordinator.persistentStores { try coordinator.remove(store) }
@@ -246,7 +251,7 @@ extension NSPersistentStoreCoordinator {
         post(.NSPersistentStoreCoordinatorStoresDidChange, [NSRemovedPersistentStoresKey: [store]])
     }
 
-    /// Tells a store, and those who observe it, that it is about to go.
+    /// Notifies a store, and its observers, that it is about to be removed.
     private func leave(_ store: NSPersistentStore) {
         NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: store)
         store.willRemove(from: self)
@@ -259,20 +264,20 @@ extension NSPersistentStoreCoordinator {
         entry.store.persistentStoreCoordinator = nil
     }
 
-    /// Copies all objects of a store into a new one, which takes the old one's place in this coordinator.
+    /// Copies all objects of a store into a new one, which takes the place of the old store in this coordinator.
     ///
     /// The old store's file stays as it is. The new store has another UUID, so objects have other IDs there.
     ///
-    /// Contexts of this coordinator, children included, go on with the objects that they have, be they faults, read,
-    /// changed, deleted, or new. Rows keep their keys and versions, so that a later save writes to the new store, and
-    /// finds a conflict exactly if it would have found one before. IDs of the old store that were captured lead to the
-    /// new ones as long as the process runs, and so does ``managedObjectID(forURIRepresentation:)``. Another process,
-    /// and another coordinator, know nothing of that.
+    /// Contexts of this coordinator and their children keep their objects, whether these are faults, read, changed,
+    /// deleted, or new. Rows keep their keys and versions, so that a later save writes to the new store, and finds a
+    /// conflict only if it would have found one before. Captured IDs of the old store refer to the objects in the new
+    /// store as long as the process runs; ``managedObjectID(forURIRepresentation:)`` resolves their URIs in the same
+    /// way. Other processes and other coordinators do not know of the migration.
     ///
-    /// Fetches see the old store's objects until all are copied, and then the new one's. Saves wait meanwhile, and go to
-    /// the new store. Batches that have waited throw `persistentStoreOperation` (134070) and have written nothing. Reads
-    /// of a version of the old store, to which a context was pinned, throw 134070 until the context is pinned anew, or
-    /// moves on by a save.
+    /// Fetches read the old store until all objects are copied, and the new store after that. Saves wait during the
+    /// copy, and then write to the new store. Batches that have waited throw `persistentStoreOperation` (134070) and
+    /// have written nothing. If a context is pinned to a version of the old store, then its reads throw 134070 until
+    /// the context is pinned anew, or moves on by a save.
     ///
     /// ```swift
     /// for store in coordinator.persistentStores {
@@ -282,13 +287,13 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - store: A store of this coordinator.
-    ///   - storeURL: Where the new store is made. A store may be there, but it must never have had an object, as keys would
-    ///     be given twice.
+    ///   - storeURL: The place of the new store. A store may exist there, but only if it never had an object; otherwise
+    ///     keys would be given twice.
     ///   - options: Options for the new store.
     ///   - storeType: The type of the new store.
     /// - Returns: The new store.
     /// - Throws: `persistentStoreOperation` (134070) and the errors of adding a store and of saving; the old store is
-    ///   still there then.
+    ///   still in use in that case.
     @discardableResult
     public func migratePersistentStore(
         _ store: NSPersistentStore,
@@ -309,16 +314,16 @@ extension NSPersistentStoreCoordinator {
         do {
             let copier = StoreCopier(model: frozenModel, from: source, to: target)
             try copier.requireEmptyTarget()
-            // No save is between the copy and the exchange.
+            // No save can happen between the copy and the exchange.
             try source.rows.retire {
                 copied = try copier.copy()
                 try copier.copyMetadata()
                 replace(source, with: target)
             }
         } catch {
-            // Once the new store is in use, it does not matter how the old one lets go of its locks.
+            // Once the new store is in use, a failure of the old one to release its locks does not matter.
             if source.successor == nil {
-                // Nothing of a database is removed that was there before.
+                // A database that existed before is not removed.
                 let isNew = target.rows.wasMade ?? !hadFile
                 close(target)
                 if isNew { StoreTypes.wholeStoreClass(storeType.rawValue)?.discardStore(at: storeURL) }
@@ -343,11 +348,11 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - store: A store of this coordinator.
-    ///   - URL: Where the new store is to lie.
+    ///   - URL: The place of the new store.
     ///   - options: Options for the new store; `nil` for none.
     ///   - storeType: The type of the new store, such as `NSSQLiteStoreType`.
     /// - Returns: The new store.
-    /// - Throws: As the newer spelling.
+    /// - Throws: The errors of the newer spelling.
     @discardableResult
     public func migratePersistentStore(
         _ store: NSPersistentStore,
@@ -358,26 +363,28 @@ extension NSPersistentStoreCoordinator {
         try migratePersistentStore(store, to: URL, options: options, type: .init(rawValue: storeType))
     }
 
-    /// Copies one store's file over another's, as it is, with its external files.
+    /// Copies one store's file, with its external files, over another's without converting it.
     ///
-    /// A SQLite store that is replaced may be open, here and elsewhere: each program sees all of the old one or all of the new one. If
-    /// the new one is another state of the same store, with the same UUID, then faults read it from then on. A save of objects that were
-    /// read before is a conflict then, as if others had changed every object. If it has another UUID, then those who have it open get
-    /// `persistentStoreOperation` (134070) from then on. Takes the space of the store twice for a moment.
+    /// A SQLite store that is replaced may be open, here and in other processes: each program sees either the complete
+    /// old store or the complete new one. If the new one is another state of the same store, with the same UUID, then
+    /// faults read it from then on. A save of objects that were read before is then a conflict, as if every object had
+    /// been changed elsewhere. If the new one has another UUID, then programs that have the old one open get
+    /// `persistentStoreOperation` (134070) from then on. For a moment this takes the space of the store twice.
     ///
     /// ```swift
     /// try coordinator.replacePersistentStore(at: newURL, withPersistentStoreFrom: oldURL, type: .sqlite)
     /// ```
     ///
     /// - Parameters:
-    ///   - destinationURL: The file to replace, or to make. In this coordinator it may be open only if it is a SQLite store, and the source
-    ///     has the same UUID and the same model.
-    ///   - destinationOptions: Options for the destination: how long to wait for it, and pragmas. Read-only is refused.
-    ///   - sourceURL: What is copied.
+    ///   - destinationURL: The file to replace, or to make. It may be open in this coordinator only if it is a SQLite
+    ///     store, and the source has the same UUID and the same model.
+    ///   - destinationOptions: Options for the destination: the time-out, and pragmas. Read-only is refused.
+    ///   - sourceURL: The store to copy.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) for a destination that is open here as anything else, or read-only;
-    ///   `persistentStoreInvalidType` (134000) for a type of which stores cannot be replaced; and errors of either file.
+    /// - Throws: `persistentStoreOperation` (134070) if the destination is open here as any other store, or is
+    ///   read-only; `persistentStoreInvalidType` (134000) if stores of that type cannot be replaced; and errors of
+    ///   either file.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -395,13 +402,13 @@ extension NSPersistentStoreCoordinator {
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
     ///
     /// - Parameters:
-    ///   - destinationURL: The file to replace, or to make. In this coordinator it may be open only if it is a SQLite store, and the source
-    ///     has the same UUID and the same model.
+    ///   - destinationURL: The file to replace, or to make. It may be open in this coordinator only if it is a SQLite
+    ///     store, and the source has the same UUID and the same model.
     ///   - destinationOptions: Options for the destination; `nil` for none.
-    ///   - sourceURL: What is copied.
+    ///   - sourceURL: The store to copy.
     ///   - sourceOptions: Options for the source; `nil` for none.
     ///   - storeType: The type of both, such as `NSSQLiteStoreType`.
-    /// - Throws: As the newer spelling.
+    /// - Throws: The errors of the newer spelling.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -418,12 +425,12 @@ extension NSPersistentStoreCoordinator {
         )
     }
 
-    /// Removes all that a store holds.
+    /// Removes the contents of a store.
     ///
-    /// If the store is open in this coordinator it is removed from it first, as by ``remove(_:)``, and stays removed if the rest
-    /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed. A
-    /// file that is missing is no error: an empty one is made for a SQLite store, and what is left of its log (`-wal`, `-shm`)
-    /// is removed.
+    /// If the store is open in this coordinator, then it is first removed from the coordinator, as by ``remove(_:)``,
+    /// and it stays removed if the rest fails. A SQLite file is emptied under its locks, so that other processes that
+    /// have it open see that. A binary file is removed. A missing file is no error: for a SQLite store an empty file is
+    /// made, and leftovers of its log (`-wal`, `-shm`) are removed.
     ///
     /// ```swift
     /// try coordinator.destroyPersistentStore(at: oldURL, type: .sqlite)
@@ -432,9 +439,9 @@ extension NSPersistentStoreCoordinator {
     /// - Parameters:
     ///   - url: The store.
     ///   - type: Its type.
-    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no such store.
+    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no store of that type.
     /// - Throws: `persistentStoreOperation` (134070) for a store that is open in this coordinator with another type;
-    ///   `persistentStoreInvalidType` (134000) for a type of which stores cannot be destroyed; and errors of the file.
+    ///   `persistentStoreInvalidType` (134000) if stores of that type cannot be destroyed; and errors of the file.
     public func destroyPersistentStore(
         at url: URL,
         type: NSPersistentStore.StoreType,
@@ -453,20 +460,21 @@ extension NSPersistentStoreCoordinator {
     /// - Parameters:
     ///   - url: The store.
     ///   - storeType: Its type, such as `NSSQLiteStoreType`.
-    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no such store; `nil` for none.
-    /// - Throws: As the newer spelling.
+    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no store of that type; `nil` for
+    ///     none.
+    /// - Throws: The errors of the newer spelling.
     public func destroyPersistentStore(at url: URL, ofType storeType: String, options: [AnyHashable: Any]? = nil) throws
     {
         try destroyPersistentStore(at: url, type: .init(rawValue: storeType), options: options)
     }
 
-    /// Whether a store is open here that takes other contents of the same store.
+    /// Whether a store is open here that can take other contents of the same store.
     private func isOpen(
         _ destination: URL,
         asAnotherStateOf source: URL,
         _ type: NSPersistentStore.StoreType
     ) throws -> Bool {
-        // Only such an engine can distinguish what was read before from what is there now.
+        // Only such an engine can distinguish rows that were read before from the rows that are there now.
         guard let open = openStore(at: destination), open.rows.versionForm == .offset, open.store.type == type.rawValue
         else { return false }
         let metadata = try Self.metadataForPersistentStore(type: type, at: source)
@@ -494,9 +502,10 @@ extension NSPersistentStoreCoordinator {
     }
 }
 
-/// A description on its way to being added, perhaps on another queue.
+/// The pending request to add the store of a description, perhaps on another queue.
 private final class AddRequest: @unchecked Sendable {
-    // @unchecked Sendable: constants; whoever made the description leaves it alone until the handler was called.
+    // @unchecked Sendable: the properties are constants; the caller does not use the description until the handler was
+    // called.
     private let coordinator: NSPersistentStoreCoordinator
     private let description: NSPersistentStoreDescription
     private let handler: (NSPersistentStoreDescription, (any Error)?) -> Void

@@ -4,14 +4,15 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// Stands between contexts and stores: it knows the model, opens stores, routes requests to them, and keeps the rows that
-/// all contexts share.
+/// The link between contexts and stores.
+///
+/// A coordinator knows the model, opens stores, passes requests to them, and keeps the rows that all contexts share.
 ///
 /// Any thread may use it. Reads do not wait for one another, nor for a save.
 ///
-/// **Lock order**, from top to bottom: a context's queue → a store's writer → a connection → the mutexes of the row cache,
-/// the ID tables and the coordinator's state, which are leaves: nothing is called with one held. No lock is held while
-/// notifications, hooks, validation or handlers run.
+/// **Lock order**, from top to bottom: a context's queue → a store's writer → a connection → the mutexes of the row
+/// cache, the ID tables and the coordinator's state. These mutexes are leaves: no other code is called while one is
+/// held. No lock is held while notifications, hooks, validation or handlers run.
 ///
 /// See <doc:Processes>.
 ///
@@ -22,16 +23,16 @@ import Synchronization
 /// context.persistentStoreCoordinator = coordinator
 /// ```
 open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: all mutable state is in `state`; the rest is constant.
+    // @unchecked Sendable: all mutable state is in `state`; the other properties are constants.
 
     private struct State {
         var name: String?
         /// All stores that were ever opened, by their index.
         ///
-        /// A removed store keeps its index, so that its objects never mean another store's and still have IDs.
+        /// A removed store keeps its index, so that its objects never refer to another store and keep their IDs.
         var opened: [OpenStore] = []
         var open: [OpenStore] = []
-        /// The stores that were migrated, and have another one at their index: reads and IDs may still refer to them.
+        /// The stores that were migrated and replaced at their index; reads and IDs may still refer to them.
         var replaced: [OpenStore] = []
         var followers: [FollowerBox] = []
         var errorHandler: (@Sendable (any Error, String) -> Void)?
@@ -39,11 +40,13 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     private let state = Mutex(State())
-    /// How many stores were migrated: a read beside which the number has grown may have met one that was closed.
+    /// The number of stores that were migrated.
+    ///
+    /// If the number grows during a read, then the read may have met a store that was closed.
     let moves = Atomic(0)
-    /// Who is told what is done.
+    /// The instrument that receives events.
     let instrumentation = Instrumentation()
-    /// What is under way, and whether more may come.
+    /// The operations that are running, and whether more may start.
     let gate = CoordinatorGate()
     private let queue: DispatchQueue
 
@@ -53,7 +56,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Makes a coordinator and puts the model to use, which makes it immutable.
     ///
-    /// Stops the program for a model that is not valid, saying which entity and property are wrong.
+    /// If the model is not valid, then the program stops with a message that names the wrong entity and property.
     ///
     /// ```swift
     /// let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
@@ -61,7 +64,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// context.persistentStoreCoordinator = coordinator
     /// ```
     ///
-    /// - Parameter model: The model; not to be changed any more.
+    /// - Parameter model: The model; it must not be changed after that.
     public init(managedObjectModel model: NSManagedObjectModel) {
         model.freeze()
         managedObjectModel = model
@@ -115,12 +118,12 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         openStores.first { $0.store === store }
     }
 
-    /// The store that new objects of an entity go to: the first that holds the entity and can be written.
+    /// The store for new objects of an entity: the first one that holds the entity and can be written.
     func storeForInsertion(of layout: EntityLayout) -> OpenStore? {
         openStores.first { !$0.store.isReadOnly && $0.entityNumbers.contains(layout.number) }
     }
 
-    /// The most bytes of rows that each store's cache keeps for nobody.
+    /// The maximum number of bytes that each store's cache uses for rows that no object uses.
     var rowCacheLimit: Int { state.withLock { $0.rowCacheLimit } }
 
     func setRowCacheLimit(_ limit: Int) {
@@ -133,14 +136,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     // MARK: - Adding and removing entries
 
-    /// Gives a store its place, before anybody can use it.
+    /// Gives a store its place, before other code can use it.
     ///
     /// - Parameters:
     ///   - store: The store.
-    ///   - rows: The engine, or the custom store, that answers for it.
+    ///   - rows: The engine, or the custom store, that answers requests.
     ///   - entityNumbers: The numbers of the entities that it holds.
-    ///   - former: The store whose place it shall take by ``replace(_:with:)``; `nil` for a new place.
-    /// - Returns: The part of it that contexts share.
+    ///   - former: The store that it shall replace by ``replace(_:with:)``; `nil` for a new place.
+    /// - Returns: The part of the store that contexts share.
     func makeEntry(
         _ store: NSPersistentStore,
         _ rows: any RowStore,
@@ -166,9 +169,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         state.withLock { state in state.open.append(entry) }
     }
 
-    /// Puts a store into the place of another one, whose rows it has under the same keys and in the same versions.
+    /// Replaces a store by another one, which has the same rows under the same keys and in the same versions.
     ///
-    /// Contexts go on with the objects that they have. A read from the old store finds the new one when it ends.
+    /// Contexts keep their objects. A read from the old store finds the new one when it ends.
     func replace(_ old: OpenStore, with new: OpenStore) {
         old.giveWay(to: new)
         state.withLock { state in
@@ -182,9 +185,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         moves.add(1, ordering: .releasing)
     }
 
-    /// Runs a read of open stores, and once more if one was migrated meanwhile.
+    /// Runs a read of open stores, and repeats it if a store was migrated meanwhile.
     ///
-    /// That one was closed, and may have answered with nothing.
+    /// That store was closed, and may have given an empty answer.
     func followingMoves<R>(_ read: () throws -> R) throws -> R {
         while true {
             let before = moves.load(ordering: .acquiring)
@@ -200,11 +203,11 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     // MARK: - Saving
 
-    /// Writes a context's change sets, each store's in one transaction, one after the other.
+    /// Writes a context's change sets: each store's in one transaction, one store after the other.
     ///
-    /// The plan tells which stores have committed, also when a later one refused.
+    /// The plan records which stores have committed, even if a later one refused.
     ///
-    /// - Returns: What was refused. The stores that come after one with a conflict were not written.
+    /// - Returns: The conflicts. If a store has a conflict, then the stores after it were not written.
     /// - Throws: The store's error.
     func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
         for (store, changes) in plan.stores {
@@ -233,14 +236,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     // MARK: - Following saves
 
-    /// Tells live queries of commits.
+    /// Notifies live queries of commits.
     let commits = CommitFeed()
 
     private struct FollowerBox {
         weak var context: NSManagedObjectContext?
     }
 
-    /// Lets a context merge what others save.
+    /// Lets a context merge the saves of other contexts.
     func follow(_ context: NSManagedObjectContext, _ follows: Bool) {
         state.withLock { state in
             state.followers.removeAll { $0.context == nil || $0.context === context }
@@ -248,10 +251,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    /// The contexts that merge what others save.
+    /// The contexts that merge the saves of other contexts.
     var followingContexts: [NSManagedObjectContext] { state.withLock { $0.followers.compactMap(\.context) } }
 
-    /// Tells the contexts that follow what one has saved.
+    /// Notifies the contexts that follow of the changes that one context has saved.
     func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
         let collector = context.saving.collector
         let followers = followingContexts.filter { $0 !== context && collector?.serves($0) != true }
@@ -265,12 +268,12 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         for follower in followers { follower.enqueueMerge(message) }
     }
 
-    /// Whether somebody wants to know what is committed.
+    /// Whether a live query or a context follows commits.
     var isFollowed: Bool {
         commits.hasSubscribers || state.withLock { $0.followers.contains { $0.context != nil } }
     }
 
-    /// Tells the live queries, and the other contexts that follow, what a batch of one has changed.
+    /// Notifies the live queries, and the other contexts that follow, of the changes by a context's batch.
     func announce(_ message: ChangeMessage, from context: NSManagedObjectContext) {
         commits.publish(message)
         for follower in state.withLock({ $0.followers.compactMap(\.context) }) where follower !== context {
@@ -278,13 +281,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: - Trouble that nobody can be told by a throw
+    // MARK: - Errors that cannot be thrown
 
-    /// Called with errors of stores met where nothing can throw, and with what was being done: when a property is read and
-    /// its fault cannot be filled, say, or a merge, or what other processes have written.
+    /// A handler for errors of stores that occur where no caller can receive them; the text says what was being done.
     ///
-    /// Default nil: a line on standard error. Called on whatever thread met the error, that of a context's block or one of
-    /// the framework's own, and on several at once; with no lock held. May be set and read on any thread.
+    /// Examples: reading a property whose fault cannot be filled, merging, and following the changes of other
+    /// processes.
+    ///
+    /// Default nil: such an error writes a line to standard error. The handler is called on the thread that met the
+    /// error, which may be one of a context's block or an internal one, and on several threads at once. No lock is held
+    /// during the call. May be set and read on any thread.
     public var unreportableErrorHandler: (@Sendable (any Error, String) -> Void)? {
         get { state.withLock { $0.errorHandler } }
         set { state.withLock { $0.errorHandler = newValue } }
@@ -304,32 +310,33 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Parameter block: The block to run.
     @available(*, deprecated, message: "Use the asynchronous form")
     public func perform(_ block: @escaping () -> Void) {
-        // It runs once, in its turn. That nothing else uses what it captures at that time is up to the caller.
+        // The block runs once, in its turn. The caller ensures that no other code uses what the block captures at that
+        // time.
         let block = UncheckedBox(block)
         queue.async { ConfinementScope.enter(self, block.value) }
     }
 
     /// Runs `block` on the coordinator's queue and suspends until it has run.
     ///
-    /// - Parameter block: What to run. It is sent to the coordinator: what it captures must be `Sendable`, or must not be
-    ///   used by anybody else afterwards.
-    /// - Returns: What the block returns.
-    /// - Throws: What the block throws.
+    /// - Parameter block: The block to run. It is sent to the coordinator: what it captures must be `Sendable`, or must
+    ///   not be used by other code afterwards.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block.
     @_disfavoredOverload
     public func perform<T>(_ block: sending @escaping () throws -> sending T) async throws -> sending T {
-        // Sent, so that nobody else uses it.
+        // The block is sent, so that no other code uses it.
         let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, any Error> = await run { Result { UncheckedBox(try block.value()) } }
         return try result.get().value
     }
 
-    /// As the throwing form, for blocks that do not throw.
+    /// The form for blocks that do not throw.
     ///
-    /// - Parameter block: What to run. It is sent to the coordinator: what it captures must be `Sendable`, or must not
-    ///   be used by anybody else afterwards.
-    /// - Returns: What the block returns.
+    /// - Parameter block: The block to run. It is sent to the coordinator: what it captures must be `Sendable`, or must
+    ///   not be used by other code afterwards.
+    /// - Returns: The result of the block.
     public func perform<T>(_ block: sending @escaping () -> sending T) async -> sending T {
-        // Sent, so that nobody else uses it.
+        // The block is sent, so that no other code uses it.
         let block = UncheckedBox(block)
         let box = await run { UncheckedBox(block.value()) }
         return box.value
@@ -341,22 +348,23 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Runs `block` on the coordinator's queue and waits for it; inline if the caller is there already.
+    /// Runs `block` on the coordinator's queue and waits for it; inline if the caller runs on that queue already.
     ///
-    /// May be called on any thread. Errors of the block are thrown on. If a program declares such a method itself, then
-    /// calls choose that.
+    /// May be called on any thread. Errors of the block are rethrown. If a program declares such a method itself, then
+    /// calls use the program's method.
     ///
     /// - Parameter block: The block to run. It is not kept.
     /// - Returns: The block's result.
     @_disfavoredOverload
     public func performAndWait<T>(_ block: () throws -> T) rethrows -> T { try wait(block) }
 
-    /// As the form for blocks that throw, for those that do not.
+    /// The form for blocks that do not throw.
     ///
     /// - Parameter block: The block to run. It is not kept.
     /// - Returns: The block's result.
     public func performAndWait<T>(_ block: () -> T) -> T {
-        // As that of contexts, it is what a program's own `performAndWait` calls, and can be passed on as a function.
+        // Like the same form of contexts, a program's own `performAndWait` calls this one, and it can be passed as a
+        // function.
         wait(block)
     }
 
@@ -379,10 +387,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// if let id = coordinator.managedObjectID(forURIRepresentation: uri) { print(id == venue.objectID) }
     /// ```
     ///
-    /// - Parameter url: What ``NSManagedObjectID/uriRepresentation()`` has given.
-    /// - Returns: `nil` for a store or an entity that the coordinator does not have, and for a temporary ID of another
-    ///   process. A row need not exist. For a store that this coordinator has migrated, the ID in the store that has
-    ///   taken its place.
+    /// - Parameter url: A result of ``NSManagedObjectID/uriRepresentation()``.
+    /// - Returns: The ID. `nil` for a store or an entity that the coordinator does not have, and for a temporary ID of
+    ///   another process. A row need not exist. If this coordinator has migrated the store, then the result is the ID
+    ///   in the store that replaced it.
     open func managedObjectID(forURIRepresentation url: URL) -> NSManagedObjectID? {
         managedObjectID(for: url.absoluteString)
     }
@@ -392,17 +400,17 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Parameters:
     ///   - uri: The text of the URI; not read for a length of 0.
     ///   - len: The number of bytes.
-    /// - Returns: As ``managedObjectID(forURIRepresentation:)``; `nil` for bytes that are no UTF-8.
+    /// - Returns: The result of ``managedObjectID(forURIRepresentation:)``; `nil` for bytes that are not UTF-8.
     open func managedObjectID(fromUTF8String uri: UnsafePointer<CChar>, length len: Int) -> NSManagedObjectID? {
         guard len > 0 else { return nil }
         let bytes = UnsafeRawBufferPointer(start: uri, count: len)
         return String(validating: bytes, as: UTF8.self).flatMap { managedObjectID(for: $0) }
     }
 
-    /// The ID that a URI's text names; cheaper than by way of a URL.
+    /// The ID that a URI's text names; this takes less time than with a URL.
     ///
-    /// - Parameter uri: The text of what ``NSManagedObjectID/uriRepresentation()`` has given.
-    /// - Returns: As ``managedObjectID(forURIRepresentation:)``.
+    /// - Parameter uri: The text of a result of ``NSManagedObjectID/uriRepresentation()``.
+    /// - Returns: The result of ``managedObjectID(forURIRepresentation:)``.
     open func managedObjectID(for uri: String) -> NSManagedObjectID? {
         guard uri.hasPrefix("x-coredata://") else { return nil }
         let parts = uri.dropFirst("x-coredata://".count).split(separator: "/", omittingEmptySubsequences: false)
@@ -419,7 +427,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         return store.latest.ids.id(key: key, layout: entity.layout, store: store.latest)
     }
 
-    /// The open store with a UUID, or else one that was migrated.
+    /// The open store with a UUID, or else a store with that UUID that was migrated.
     private func namedStore(_ uuid: Substring) -> OpenStore? {
         if let open = openStores.first(where: { $0.store.identifier == uuid }) { return open }
         return state.withLock { $0.replaced }.last { $0.store.identifier == uuid && $0.latest.isOpen }
@@ -436,7 +444,7 @@ extension RowCache {
 }
 
 extension SaveInDoubt {
-    /// The error that the caller sees, with what it should do.
+    /// The error that the caller gets, with advice what to do.
     func error(of store: OpenStore, _ advice: String) -> CocoaError {
         CocoaError.described(
             .persistentStoreSave,

@@ -3,16 +3,17 @@ import StrataLocks
 import StrataRows
 import Synchronization
 
-/// A store that a coordinator has opened, with what all contexts share of it: its rows and its IDs; or one version of
-/// such a store, with the rows that the contexts pinned to it share.
+/// A store that a coordinator has opened, or one version of such a store.
+///
+/// It has the rows and the IDs that all contexts share. A version has the rows that the contexts pinned to it share.
 package final class OpenStore: Sendable {
     /// The store as the public API shows it.
     package let store: NSPersistentStore
-    /// What answers for the store: its engine, or a store of one's own itself.
+    /// The object that answers for the store: its engine, or the custom store itself.
     package let rows: any RowStore
-    /// The store, if its class is not ours.
+    /// The store, if it is a custom store.
     let custom: (any CustomStore)?
-    /// What answers reads: the store's rows, or those of the version.
+    /// The object that answers reads: the rows of the store or of the version.
     let reader: any RowSource
     /// The store of which this is a version.
     private let newest: OpenStore?
@@ -22,53 +23,53 @@ package final class OpenStore: Sendable {
     let owner: ObjectIdentifier
     /// The newest rows.
     ///
-    /// A store that takes another's place has that one's cache, so that its counts go on.
+    /// A store that replaces another takes over its cache, so that its counts continue.
     package let cache: RowCache
     let ids: ObjectIDTable
-    /// The position among all stores that the coordinator ever had, by which contexts tell objects of different stores.
+    /// The position among all stores that the coordinator ever had; it distinguishes objects of different stores.
     let index: Int
-    /// A number that no other open store of the process has, never 0: predicates tell objects of different stores by it.
+    /// A number, never 0, that no other open store of the process has; predicates distinguish objects of stores by it.
     ///
-    /// Coordinators that have the same store open know it by the same number, so that an ID of one means the same object in
-    /// a predicate for the other. Keys of a custom store mean something to one coordinator only.
+    /// Coordinators that have the same store open use the same number for it, so that an ID of one means the same
+    /// object in a predicate for the other. The keys of a custom store have a meaning in one coordinator only.
     let number: Int
-    /// The UUID that the number was taken for; `nil` if it was not taken for one.
+    /// The UUID for which the number was taken; `nil` if the number does not belong to a UUID.
     private let uuid: String?
     private let holdsNumber = Atomic(true)
     private let open = Atomic(true)
     /// See ``successor``.
     private let place = OnceReference<OpenStore>()
-    /// The stores in whose place this one is, as the public API shows them.
+    /// The stores that this one has replaced, as the public API shows them.
     private let formerStores: [NSPersistentStore]
     /// The numbers of the entities that the store's configuration holds.
     let entityNumbers: Set<Int>
 
-    /// How often others were found to have committed when rows were last forgotten for it.
+    /// The number of commits by others at the time when rows were last forgotten because of them.
     private let seenCommitsOfOthers: Atomic<UInt64>
 
-    /// Forgets the cached rows if others, another process above all, have written to the store since they were cached.
+    /// Forgets cached rows that others, mostly other processes, have overwritten since they were cached.
     ///
-    /// Called before rows are taken from the cache, before a read that offers it rows, and before it is offered them:
-    /// the read itself may have come to another server, which does not have what is cached. Without effect in a version
-    /// of a store, whose rows never change. Costs some tens of nanoseconds.
+    /// Called before rows are taken from the cache, before a read that offers rows to it, and before rows are offered
+    /// to it: the read itself may have reached another server, which does not have the cached rows. It has no effect in
+    /// a version of a store, whose rows never change. Costs some tens of nanoseconds.
     @inline(__always)
     func forgetRowsOverwrittenByOthers() {
         let commits = newest == nil ? rows.commitsOfOthers : 0
         let seen = seenCommitsOfOthers.load(ordering: .acquiring)
         guard commits != seen else { return }
         if let rows = rows.rowsChangedByOthers(since: seen) { cache.invalidate(rows) } else { cache.removeAll() }
-        // Only now, so that a reader that finds the number finds no older row.
+        // The number is stored last, so that a reader that finds the number finds no older row.
         seenCommitsOfOthers.store(commits, ordering: .releasing)
     }
 
-    /// Offers the cache rows that a read brought; each is replaced, in place, by the row that won.
+    /// Offers the cache the rows of a read; each row is replaced in place by the row that won.
     @inline(__always)
     func offer(_ rows: inout [Row], root: Int, read: RowCache.Read) {
         forgetRowsOverwrittenByOthers()
         cache.offer(&rows, root: root, read: read)
     }
 
-    /// As the other form, for one row.
+    /// The form for one row.
     @inline(__always)
     func offer(_ row: inout Row, root: Int, read: RowCache.Read) {
         forgetRowsOverwrittenByOthers()
@@ -81,18 +82,17 @@ package final class OpenStore: Sendable {
     /// Whether the store still belongs to its coordinator.
     var isOpen: Bool { newest?.isOpen ?? open.load(ordering: .acquiring) }
 
-    /// Tells that the store was removed.
+    /// Notes that the store was removed.
     func noteRemoval() { open.store(false, ordering: .releasing) }
 
     // MARK: - Migrating
 
-    /// The store that has taken this one's place, with the same index, and with the same keys and versions of rows;
-    /// `nil` unless this one was migrated.
+    /// The store that has replaced this one, with the same index, keys, and versions of rows; `nil` if not migrated.
     ///
-    /// It is there before this one is closed.
+    /// It is set before this store is closed.
     var successor: OpenStore? { place.load() }
 
-    /// The store that has the objects now: this one unless it was migrated.
+    /// The store that has the objects now: this one, unless it was migrated.
     var latest: OpenStore {
         guard var latest = successor else { return self }
         while let next = latest.successor { latest = next }
@@ -102,22 +102,22 @@ package final class OpenStore: Sendable {
     /// Whether the coordinator has another store at this one's index.
     var hasMoved: Bool { newest == nil && !open.load(ordering: .acquiring) && successor != nil }
 
-    /// Lets another store go on with the objects of this one: IDs lead there.
+    /// Lets another store take over the objects of this one: IDs then refer to that store.
     func giveWay(to new: OpenStore) {
         _ = place.storeIfNil(new)
         ids.lead(to: new)
         releaseNumber()
     }
 
-    /// Whether a request that names a store means this one, which may have taken that one's place.
+    /// Whether a request that names a store means this one, which may have replaced the named store.
     func isMeant(by store: NSPersistentStore) -> Bool {
         self.store === store || formerStores.contains { $0 === store }
     }
 
     /// Reads rows by their keys.
     ///
-    /// If the store is migrated meanwhile, the one in its place is asked: this one may be closed by now, and have
-    /// answered with nothing.
+    /// If the store is migrated meanwhile, then the store that replaced it is read: this one may already be closed, and
+    /// may have given an empty answer.
     func reading<R>(_ body: (any RowSource) throws -> R) throws -> R {
         guard newest == nil else { return try body(reader) }
         while true {
@@ -164,7 +164,7 @@ package final class OpenStore: Sendable {
         StoreNumbers.release(uuid)
     }
 
-    /// One version of a store: the same objects under the same IDs, with rows of its own.
+    /// One version of a store: the same objects under the same IDs, with rows of that version.
     init(_ base: OpenStore, readBy reader: any RowSource) {
         store = base.store
         rows = base.rows
@@ -189,7 +189,7 @@ package final class OpenStore: Sendable {
 private enum StoreNumbers {
     private struct State {
         var last = 0
-        /// The numbers of stores by their UUIDs, with how many coordinators have them open.
+        /// The numbers of stores by their UUIDs, and how many coordinators have each store open.
         var held: [String: (number: Int, count: Int)] = [:]
 
         mutating func next() -> Int {
@@ -202,7 +202,7 @@ private enum StoreNumbers {
 
     static func next() -> Int { state.withLock { $0.next() } }
 
-    /// The number of the store with a UUID, for one coordinator more.
+    /// The number of the store with a UUID, for one more coordinator.
     static func take(_ uuid: String) -> Int {
         state.withLock { state in
             let number = state.held[uuid]?.number ?? state.next()
@@ -211,10 +211,10 @@ private enum StoreNumbers {
         }
     }
 
-    /// The number of the store with a UUID that takes the place of another in a coordinator.
+    /// The number of the store with a UUID that replaces another store in a coordinator.
     ///
-    /// It is the number of that one, as what was resolved before names its objects by it, unless other coordinators have
-    /// either of the two open.
+    /// If no other coordinator has either store open, then the number of the replaced store is used, because resolved
+    /// predicates refer to its objects by that number.
     static func inherit(_ number: Int, by uuid: String, from former: String?) -> Int {
         state.withLock { state in
             let isShared = former.flatMap { state.held[$0]?.count }.map { $0 > 1 } ?? false
@@ -233,13 +233,13 @@ private enum StoreNumbers {
     }
 }
 
-// MARK: - What only stores of one's own do in another way
+// MARK: - Behaviour that differs in custom stores
 
 extension OpenStore {
-    /// Whether a fetch brings rows; otherwise each is asked for when its object's fault fires.
+    /// Whether a fetch brings rows; otherwise each row is requested when its object's fault fires.
     var fetchesRows: Bool { custom?.fetchesRows ?? true }
 
-    /// Whether a save is told in objects, which must have their permanent IDs by then.
+    /// Whether a save passes objects to the store; these must have permanent IDs by then.
     var isToldOfObjects: Bool { custom != nil }
 
     /// Reserves keys for new objects, in their order.
@@ -256,7 +256,7 @@ extension OpenStore {
     {
         if let custom {
             let conflicts = try custom.save(changes, of: context, didCommit: didCommit)
-            // It writes its metadata in the same go.
+            // The store writes its metadata in the same save.
             if conflicts.isEmpty { custom.hasNewMetadata = false }
             return conflicts
         }
@@ -269,7 +269,7 @@ extension OpenStore {
         try naming { try rows.execute(batch.asked(ofStore: number), didCommit: didCommit) }
     }
 
-    /// Names the store in errors of its engine, which does not know it.
+    /// Adds the store's name to errors of its engine, which does not know the name.
     func naming<R>(_ body: () throws -> R) throws -> R {
         do {
             return try body()
@@ -292,7 +292,7 @@ extension OpenStore {
         )
     }
 
-    /// What stands for a key in a URI, after the `p`.
+    /// The text that represents a key in a URI, after the `p`.
     func uriText(ofKey key: Int64, in layout: EntityLayout) -> String {
         custom?.uriText(ofKey: key, in: layout) ?? "\(key)"
     }
@@ -300,7 +300,8 @@ extension OpenStore {
     /// The key that a URI means.
     func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
         if let custom {
-            // One that was migrated names no more objects, as the one in its place gives keys as well.
+            // A store that was migrated makes no new keys for URIs, because the store that replaced it assigns keys as
+            // well.
             return successor == nil
                 ? custom.key(fromURIText: text, of: layout) : custom.knownKey(fromURIText: text, of: layout)
         }

@@ -1,24 +1,25 @@
 import Foundation
 import Synchronization
 
-/// Reads that nobody's thread waits for: a few run at a time, the others stand in line.
+/// Reads that no thread waits for: a few run at the same time, and the others wait in a queue.
 ///
-/// However many fetches are started, no more than ``limit`` threads and reader connections are taken by them, so that
-/// there are connections left for those who do wait. In the order of submission. Any thread may submit.
+/// These reads never take more than ``limit`` threads and reader connections, however many fetches are started, so that
+/// connections are left for threads that wait. Reads run in the order of submission. Any thread may submit.
 ///
-/// Each of the threads belongs to a serial queue. Dispatch's global queues would not do: on Linux Swift's tasks run there as
-/// well, on as many threads as there are processors, and some long fetches would bring all tasks of the process to a halt.
+/// Each of the threads belongs to a serial queue. Dispatch's global queues are not suitable: on Linux they also run
+/// Swift's tasks, on as many threads as there are processors, so that some long fetches would block all tasks of the
+/// process.
 final class ReadQueue: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []
-        /// How many of `waiting` have left the line already.
+        /// The number of elements of `waiting` that were already taken.
         var taken = 0
-        /// The queues that have nothing to do, and how many there are in all.
+        /// The queues that are idle, and the number of all queues.
         var idle: [DispatchQueue] = []
         var made = 0
     }
 
-    /// How many run at a time: as many as there are processors, but fewer than a store has readers by default.
+    /// The most reads at the same time: the number of processors, but fewer than a store's default readers.
     let limit: Int
 
     private let state = Mutex(State())
@@ -42,7 +43,7 @@ final class ReadQueue: Sendable {
         }
     }
 
-    /// The next in line; `nil` ends the work of the queue.
+    /// The next read in the queue; `nil` ends the work of the queue.
     private func next(_ queue: DispatchQueue) -> (@Sendable () -> Void)? {
         state.withLock { state in
             guard state.taken < state.waiting.count else {

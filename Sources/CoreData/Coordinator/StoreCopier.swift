@@ -4,8 +4,7 @@ import StrataSQLiteStore
 
 /// Copies all rows and relationships of one store into another, empty one.
 ///
-/// Rows keep their keys and versions, so that contexts go on with the objects that they have, and saves find the same
-/// conflicts.
+/// Rows keep their keys and versions, so that contexts keep their objects, and saves find the same conflicts.
 struct StoreCopier {
     private let model: FrozenModel
     private let source: OpenStore
@@ -30,7 +29,7 @@ struct StoreCopier {
         )
     }
 
-    /// The roots of the hierarchies that the stores hold, or hold a part of.
+    /// The roots of the hierarchies that the stores hold completely or in part.
     private var roots: [EntityLayout] {
         // A configuration may hold a sub-entity without its super-entities.
         Set(source.entityNumbers.map { model.rootNumbers[$0 - 1] }).sorted().map { model.layouts[$0 - 1] }
@@ -38,7 +37,7 @@ struct StoreCopier {
 
     /// Refuses to mix the objects of two stores.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) if the target has any.
+    /// - Throws: `persistentStoreOperation` (134070) if the target has any objects.
     func requireEmptyTarget() throws {
         guard try roots.contains(where: { try target.rows.count(for: plan($0)) > 0 }) else { return }
         throw CocoaError.described(
@@ -50,11 +49,11 @@ struct StoreCopier {
         )
     }
 
-    /// Gives the target what an application has put into the source's metadata.
+    /// Copies the keys that an application has added to the source's metadata into the target.
     func copyMetadata() throws {
         var metadata = source.store.metadata ?? [:]
         for key in target.store.metadata.keys { metadata[key] = nil }
-        // The copy's keys, and its history if it has one, are its own.
+        // Some keys, and the history if there is one, belong to the copy.
         metadata[StoreMetadata.historyBaselineKey] = nil
         metadata[StoreMetadata.restorationKey] = nil
         guard !metadata.isEmpty else { return }
@@ -68,19 +67,19 @@ struct StoreCopier {
     /// - Throws: Errors of either store, and `persistentStoreOperation` (134070) if the target refuses a row.
     func copy() throws -> [ChangeMessage.Change] {
         var changes = StoreChanges()
-        /// The keys in the target by those in the source, by the number of the root entity.
+        /// The keys in the target, by those in the source, by the number of the root entity.
         var copied: [Int: KeyMap<Int64>] = [:]
         var owners: [(old: ObjectReference, new: ObjectReference, layout: EntityLayout)] = []
         let roots = roots
-        // Keys that were given and have no row are those of objects that are not saved yet, or were deleted.
+        // Keys that were given but have no row belong to objects that are not saved yet, or were deleted.
         var lastKeys = try source.rows.lastKeys(roots.map(\.number))
         for root in roots {
             var keys = KeyMap<Int64>()
             for row in try source.rows.rows(for: plan(root)) {
                 let copy = row.copy()
-                // Only a damaged file has other keys, which mean unsaved objects elsewhere.
+                // Only a damaged file has other keys; elsewhere such keys mean unsaved objects.
                 if row.key <= 0 { copy.setKey(TemporaryIDs.nextKey()) }
-                // The target writes the version after that. Below 0 a damaged file may have anything.
+                // The target writes the next version. Below 0 a damaged file may have any version.
                 copy.setVersion(max(row.version, 0) - 1)
                 keys.set(copy.key, for: row.key)
                 lastKeys[root.number] = max(lastKeys[root.number] ?? 0, row.key)
@@ -123,7 +122,7 @@ struct StoreCopier {
             }
         }
         changes.keptKeys = lastKeys
-        // Once all is read, which may have brought a restoration to light.
+        // This comes after all reads, because these may have discovered a restoration.
         if let old = source.rows as? SQLiteEngine, let new = target.rows as? SQLiteEngine { try new.goOn(from: old) }
         let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
@@ -135,7 +134,7 @@ struct StoreCopier {
                 ]
             ).marked(.data)
         }
-        // Where its history begins.
+        // The target's metadata says where its history begins.
         (target.store as? SQLiteStore)?.adoptMetadata()
         return changes.inserted.map { ChangeMessage.Change(key: $0.key, layout: $0.layout, store: target) }
     }

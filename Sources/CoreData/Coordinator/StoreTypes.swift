@@ -7,7 +7,7 @@ import Synchronization
 enum StoreTypes {
     private static let registered = Mutex<[String: NSPersistentStore.Type]>([:])
 
-    /// The store class of a type: a registered one, else one of ours.
+    /// The store class of a type: a registered one, or else a built-in one.
     static func storeClass(_ type: String) -> NSPersistentStore.Type? {
         if let found = registered.withLock({ $0[type] }) { return found }
         switch type {
@@ -18,15 +18,16 @@ enum StoreTypes {
         }
     }
 
-    /// The store class of a type whose stores can be destroyed and replaced as a whole; `nil` for stores of users, and for
-    /// unknown types.
+    /// The store class of a type whose stores can be destroyed and replaced as a whole.
+    ///
+    /// `nil` for custom stores and for unknown types.
     static func wholeStoreClass(_ type: String) -> (any WholeStore.Type)? {
         storeClass(type) as? any WholeStore.Type
     }
 
-    /// As ``storeClass(_:)``.
+    /// The result of ``storeClass(_:)``, which must exist.
     ///
-    /// - Throws: `persistentStoreInvalidType` (134000) for a type that nobody knows.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type.
     static func required(_ type: String) throws -> NSPersistentStore.Type {
         if let found = storeClass(type) { return found }
         throw CocoaError.described(

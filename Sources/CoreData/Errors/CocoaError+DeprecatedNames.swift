@@ -1,6 +1,6 @@
 import StrataPredicates
 
-// The names that the codes had in the first Swift releases. Source written for those still compiles.
+// The names that the codes had in the first Swift releases. Source code that uses these names still compiles.
 
 extension CocoaError.Code {
     /// The old name of `managedObjectValidation`.

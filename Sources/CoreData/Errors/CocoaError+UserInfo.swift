@@ -19,8 +19,8 @@ extension CocoaError {
     /// The value that did not pass validation.
     public var validationValue: Any? { userInfo[NSValidationValueErrorKey] }
 
-    /// The single errors behind an error with code 1560 (`validationMultipleErrors`); empty for other errors.
+    /// The individual errors behind an error with code 1560 (`validationMultipleErrors`); empty for other errors.
     ///
-    /// An addition to Apple's API: on Linux `underlyingErrors` does not know of `NSDetailedErrorsKey`.
+    /// An addition to Apple's API: on Linux `underlyingErrors` does not use `NSDetailedErrorsKey`.
     public var detailedErrors: [any Error] { userInfo[NSDetailedErrorsKey] as? [any Error] ?? [] }
 }

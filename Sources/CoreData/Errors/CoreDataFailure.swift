@@ -1,6 +1,6 @@
 import Foundation
 
-/// What is at fault when a call fails: who, or what, has to change before the same call can succeed.
+/// The cause of a failed call: it has to change before the same call can succeed.
 ///
 /// See <doc:Saving>.
 ///
@@ -15,24 +15,31 @@ import Foundation
 /// }
 /// ```
 ///
-/// The codes alone do not tell: 134070 is that of a key that does not exist, of a predicate that takes too long, and of a
-/// store that was closed. An addition to Apple's API.
+/// The codes alone do not show the cause: 134070 is the code for a key that does not exist, for a predicate that takes
+/// too long, and for a store that was closed. An addition to Apple's API.
 public enum CoreDataFailure: String, Sendable, CaseIterable {
-    /// The program asks for something that makes no sense, or cannot be done, whatever is stored: a key that the model lacks, a
-    /// value of the wrong type, a request that a store does not take, a history token that is too old.
+    /// The request makes no sense, or cannot be carried out whatever the store contains.
+    ///
+    /// Examples are a key that the model lacks, a value of the wrong type, a request that a store does not support, and
+    /// a history token that is too old.
     case request
-    /// What is to be saved breaks a rule of the model, or what is asked for is not there: validation, a uniqueness constraint
-    /// broken within one's own changes, an object that was deleted.
+    /// The data to save breaks a rule of the model, or the requested data does not exist.
+    ///
+    /// Examples are failed validation, a uniqueness constraint that the context's changes break by themselves, and an
+    /// object that was deleted.
     case data
-    /// Somebody else has changed the same rows meanwhile. Read them anew and try again.
+    /// Other code has changed the same rows meanwhile; read them again and retry.
     case conflict
-    /// It takes longer than the store, or the request, allows. Try again later, ask for less at a time, or raise the limit.
+    /// The call takes longer than the store, or the request, allows.
+    ///
+    /// Try again later, request less at a time, or raise the limit.
     case deadline
-    /// The store cannot do its work just now, or not in this state: it is closed, read-only or damaged, it was made with
-    /// another model, the disk is full.
+    /// The store cannot do its work now, or in its present state.
+    ///
+    /// For example, it is closed, read-only or damaged, it was made with another model, or the disk is full.
     case environment
 
-    /// Finds out what is at fault.
+    /// Finds the cause of an error.
     ///
     /// `nil` for errors that are not the framework's, such as those of the program's own blocks, hooks and stores, and for a
     /// call that was cancelled. May be called on any thread.
@@ -53,7 +60,7 @@ public enum CoreDataFailure: String, Sendable, CaseIterable {
             self = failure
             return
         }
-        // A rule of the model may have any code.
+        // Errors of validation may have any code.
         if error.userInfo[NSValidationObjectErrorKey] != nil {
             self = .data
             return
@@ -76,7 +83,7 @@ public enum CoreDataFailure: String, Sendable, CaseIterable {
             NSPersistentStoreUnsupportedRequestTypeError, NSPersistentHistoryTokenExpiredError,
             NSPersistentHistoryTokenStoreNotFoundError:
             return .request
-        // Files that cannot be read or written, and all else that stores, models and migrations report.
+        // These are files that cannot be read or written, and other errors of stores, models and migrations.
         case 1..<1024, 132_000..<135_000: return .environment
         default: return nil
         }

@@ -1,11 +1,11 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// What is wrong with a model, as the readers of its files say it.
+/// An error in a model, as the readers of model files report it.
 package typealias ModelError = StrataModelFiles.ModelError
 
 extension ModelError.Kind {
-    /// The code that callers see.
+    /// The code that callers get.
     var code: CocoaError.Code {
         switch self {
         case .missing: .fileReadNoSuchFile
@@ -18,7 +18,7 @@ extension ModelError.Kind {
 }
 
 extension ModelError {
-    /// The error that callers see.
+    /// The error that callers get.
     package var cocoaError: CocoaError {
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: message]
         userInfo[NSModelEntityNameErrorKey] = entity

@@ -11,7 +11,7 @@ struct HistoryFetch {
     private let limit: Int
     private let reach = Reach()
 
-    /// - Throws: `persistentStoreOperation` (134070) for a fetch request that history cannot be asked with.
+    /// - Throws: `persistentStoreOperation` (134070) for a fetch request that history does not support.
     init(_ request: NSPersistentHistoryChangeRequest, from start: NSPersistentHistoryChangeRequest.Start) throws {
         self.request = request
         self.start = start
@@ -38,7 +38,7 @@ struct HistoryFetch {
         limit = fetch?.fetchLimit ?? 0
     }
 
-    /// The answer, in the form that the request asks for, and the place up to which it was looked for.
+    /// The answer, in the form that the request asks for, and the place up to which history was read.
     func result(from stores: [OpenStore]) throws -> (value: Any?, end: NSPersistentHistoryToken) {
         let value = try ofOneMoment { try result(from: stores, inPortions: $0) }
         return (value, NSPersistentHistoryToken(reach.places))
@@ -46,14 +46,15 @@ struct HistoryFetch {
 
     /// Reads portion by portion, or all at once if that does not work.
     private func ofOneMoment<R>(_ read: (_ inPortions: Bool) throws -> R) throws -> R {
-        // A store that is not looked at stays where the request's token has it.
+        // For a store that is not read, the place of the request's token is kept.
         var places: [String: HistoryPlace] = [:]
         if case .token(let token) = start { places = token.places }
         do {
             reach.places = places
             return try read(true)
         } catch is HistoryPortions.WasPurged {
-            // What is left, or the reason why that will not do, is of one moment if it is read at once.
+            // One read of the whole rest has the state of one moment; it finds the rest, or throws the reason why that
+            // is impossible.
             reach.places = places
             return try read(false)
         }
@@ -108,7 +109,7 @@ struct HistoryFetch {
 
     // MARK: - Transactions and changes
 
-    /// Calls `body` with the transactions that are asked for, each with its changes if the form of the answer has them.
+    /// Calls `body` with each requested transaction, with its changes if the form of the answer contains changes.
     private func forEachTransaction(
         of stores: [OpenStore],
         _ inPortions: Bool,
@@ -155,7 +156,7 @@ struct HistoryFetch {
         }
     }
 
-    /// Calls `body` with each transaction that has changes of those asked for, and with these.
+    /// Calls `body` with each transaction that has matching changes, and with these changes.
     ///
     /// The limit counts changes.
     private func forEachMatch(
@@ -200,10 +201,10 @@ struct HistoryFetch {
 
     /// Deletes the transactions before a bound that the request matches.
     ///
-    /// First they are found, which may run code of the application, and then each store deletes its own in one
-    /// transaction.
+    /// First the transactions are searched, which may run code of the application. Then each store deletes its
+    /// transactions in one database transaction.
     ///
-    /// - Returns: How many were deleted; `nil` if the request matches all, so that a purge does the same.
+    /// - Returns: The number of deleted transactions; `nil` if the request matches all, so that a purge does the same.
     /// - Throws: `persistentStoreOperation` (134070) for a request for changes, and errors of the stores.
     func deleteMatches(before bound: NSPersistentHistoryChangeRequest.Bound, from stores: [OpenStore]) throws -> Int? {
         guard !isForChanges else {
@@ -257,12 +258,12 @@ struct HistoryFetch {
 
     // MARK: - Stores
 
-    /// How far the stores were looked through, by their UUIDs.
+    /// The places up to which the stores were read, by their UUIDs.
     private final class Reach {
         var places: [String: HistoryPlace] = [:]
     }
 
-    /// Whether the reading goes on behind a transaction.
+    /// Whether the reading continues after a transaction.
     private enum Step {
         case goesOn
         case endsAfter
@@ -275,7 +276,7 @@ struct HistoryFetch {
         let store: any HistoryStore
         let entry: OpenStore
 
-        /// Calls `body` with what is found as of now, until it says that the reading ends, and notes how far that is.
+        /// Calls `body` with the records at this moment until it ends the reading, and notes the place.
         func forEach(
             _ query: HistoryQuery,
             inPortions: Bool,
@@ -293,7 +294,7 @@ struct HistoryFetch {
                 if step != .endsWithin { last = record.transaction.place }
                 return !isEnded
             }
-            // A limit of the query says more than that of a portion could.
+            // If the query has a limit, then it replaces the limit of a portion.
             if query.limit > 0 || !inPortions {
                 for record in try store.history(query) { guard try look(record) else { break } }
             } else {
@@ -320,9 +321,9 @@ struct HistoryFetch {
 
 /// Finds the stores that keep a history.
 enum HistoryStores {
-    /// Those of `stores` that keep one.
+    /// The stores among `stores` that keep a history.
     ///
-    /// - Throws: 134091 if none does.
+    /// - Throws: 134091 if none of them does.
     static func keeping(_ stores: [OpenStore]) throws -> [(store: any HistoryStore, entry: OpenStore)] {
         let found = ofAll(stores)
         guard found.isEmpty else { return found }
@@ -350,7 +351,7 @@ enum HistoryStores {
         }
     }
 
-    /// Refuses a token that is of other stores altogether.
+    /// Refuses a token that names none of the stores.
     static func requireKnown(_ token: NSPersistentHistoryToken, among stores: [OpenStore]) throws {
         let named = token.transactionNumbers.keys
         guard !named.isEmpty, !stores.contains(where: { named.contains($0.store.identifier ?? "") }) else { return }

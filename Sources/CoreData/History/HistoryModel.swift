@@ -2,7 +2,7 @@ import Foundation
 import StrataPredicates
 import Synchronization
 
-/// The entities of transactions and changes, which fetch requests name.
+/// The entities of transactions and changes, for use in fetch requests.
 ///
 /// No store holds objects of them: requests are answered from the history's own tables.
 struct HistoryModel: Sendable {

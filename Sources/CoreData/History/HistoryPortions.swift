@@ -1,29 +1,30 @@
 import Foundation
 import StrataRows
 
-/// Reads the history of one store portion by portion, all of it as of the moment when the first one is read.
+/// Reads the history of one store portion by portion, all as of the moment when the first portion is read.
 ///
-/// Transactions never change, and new ones come at the end, behind those that the query is about. In between, some may
-/// be purged or picked out.
+/// Transactions never change, and new ones are added at the end, after those that the query asks for. Between two
+/// portions, some transactions may be purged or deleted individually.
 struct HistoryPortions {
     let store: any HistoryStore
     let query: HistoryQuery
 
-    /// Transactions of a portion: no more has to be kept at a time.
+    /// The number of transactions in a portion; no more are in memory at a time.
     static let size = 500
 
-    /// Transactions were purged or picked out between two portions.
+    /// Signals that transactions were purged or deleted individually between two portions.
     struct WasPurged: Error {}
 
-    /// Calls `body` with one transaction after the other, until it gives false.
+    /// Calls `body` with one transaction after the other, until it returns false.
     ///
-    /// - Throws: Errors of the store for the first portion, ``WasPurged`` if something of others is gone, and errors of
-    ///   `body`.
+    /// - Throws: Errors of the store for the first portion, ``WasPurged`` if transactions disappeared meanwhile, and
+    ///   errors of `body`.
     func forEach(_ body: (HistoryRecord) throws -> Bool) throws {
         var portion = query
         portion.limit = Self.size
         var read = 0
-        // How many there are to be read; `nil` as long as one portion may do, which is of one moment.
+        // The number of transactions to read. It is `nil` until a second portion is needed, because one portion has the
+        // state of one moment.
         var expected: Int?
         while true {
             let records: [HistoryRecord]
@@ -49,7 +50,7 @@ struct HistoryPortions {
         }
     }
 
-    /// Checks that no transaction was picked out before it could be read.
+    /// Checks that no transaction was deleted before it could be read.
     private func require(_ count: Int, _ expected: Int?) throws {
         if let expected, count != expected { throw WasPurged() }
     }

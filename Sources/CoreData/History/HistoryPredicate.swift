@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// What has to be read of a transaction before a predicate can be asked about it.
+/// Finds the parts of a transaction that have to be read before a predicate can be evaluated.
 enum HistoryPredicate {
-    /// Whether a predicate may look at the changes of a transaction: it names them, or nobody can tell.
+    /// Whether a predicate may use the changes of a transaction: it names them, or its keys are not known.
     static func mayReadChanges(_ predicate: NSPredicate) -> Bool {
         switch PredicateForm(predicate) {
         case .constant: false

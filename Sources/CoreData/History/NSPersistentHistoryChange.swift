@@ -13,7 +13,8 @@ import StrataRows
 /// }
 /// ```
 public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Sendable {
-    // @unchecked Sendable: all constants; a tombstone's values are property values, which nobody changes in place.
+    // @unchecked Sendable: all properties are constants; a tombstone's values are property values, which no code
+    // changes in place.
 
     private let record: HistoryChangeRecord
     private let owner: HistoryTransactionRecord
@@ -28,7 +29,7 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// A number that no other change of the store has or will have.
     public var changeID: Int64 { record.id }
 
-    /// The ID of the object, in the coordinator that the history was asked of.
+    /// The ID of the object, in the coordinator whose history was read.
     ///
     /// ```swift
     /// for change in transaction.changes ?? [] where change.changeType != .delete {
@@ -39,7 +40,7 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
         store.ids.id(key: record.key, layout: record.layout, store: store)
     }
 
-    /// What was done.
+    /// The kind of the change.
     ///
     /// ```swift
     /// for change in transaction.changes ?? [] where change.changeType == .insert { print(change.changedObjectID) }
@@ -49,10 +50,10 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
         NSPersistentHistoryChangeType(rawValue: record.kind.rawValue) ?? .update
     }
 
-    /// What is left of a deleted object: the values of the attributes whose
-    /// ``NSAttributeDescription/preservesValueInHistoryOnDeletion`` is set, by name, but for those that were nil.
+    /// The values that are kept of a deleted object, by attribute name.
     ///
-    /// `nil` for other changes, and if the entity has no such attribute.
+    /// It has the values of the attributes whose ``NSAttributeDescription/preservesValueInHistoryOnDeletion`` is set,
+    /// except those that were nil. `nil` for other changes, and if the entity has no such attribute.
     ///
     /// ```swift
     /// for change in transaction.changes ?? [] where change.changeType == .delete {
@@ -75,7 +76,7 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
 
     /// The properties that an update has changed, to-many relationships included; `nil` for other changes.
     ///
-    /// Properties that the store computes may be among them though they came out as before.
+    /// Properties that the store computes may be included even if their values are the same as before.
     ///
     /// ```swift
     /// for change in transaction.changes ?? [] { print(change.updatedProperties?.map(\.name).sorted() ?? []) }
@@ -89,22 +90,23 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// The entity that a fetch request for changes has.
     ///
     /// Its attributes have the names of the properties: `changeID`, `changedObjectID`, `changeType`, `tombstone`,
-    /// `updatedProperties`; there is `changedEntity`, to be compared with an entity, and `transaction` is a relationship.
+    /// `updatedProperties`. The attribute `changedEntity` can be compared with an entity, and `transaction` is a
+    /// relationship.
     ///
-    /// - Parameter context: Any context; without effect.
+    /// - Parameter context: Any context; it has no effect.
     /// - Returns: The entity.
     public class func entityDescription(with context: NSManagedObjectContext) -> NSEntityDescription? {
         HistoryModel.shared.change
     }
 
-    /// As ``entityDescription(with:)``; `nil` as long as the process has opened no store with a history.
+    /// The entity of ``entityDescription(with:)``; `nil` until the process has opened a store with a history.
     public class var entityDescription: NSEntityDescription? {
         HistoryModel.isInUse ? HistoryModel.shared.change : nil
     }
 
-    /// A fetch request for changes, to be given a predicate and handed to
-    /// ``NSPersistentHistoryChangeRequest/fetchHistory(withFetch:)``; `nil` as long as the process has opened no store with a
-    /// history.
+    /// A fetch request for changes; `nil` until the process has opened a store with a history.
+    ///
+    /// Give it a predicate and pass it to ``NSPersistentHistoryChangeRequest/fetchHistory(withFetch:)``.
     public class var fetchRequest: NSFetchRequest<any NSFetchRequestResult>? {
         entityDescription.map(HistoryModel.request)
     }
@@ -126,7 +128,7 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// - Returns: The change itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
-    /// The facts, for logs.
+    /// A summary for logs.
     public override var description: String {
         "<NSPersistentHistoryChange \(changeID), \(changeType) of \(changedObjectID) in transaction \(owner.number)>"
     }

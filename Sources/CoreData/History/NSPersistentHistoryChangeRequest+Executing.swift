@@ -8,7 +8,7 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
         return try execute(on: coordinator)
     }
 
-    /// Carries the request out on the stores of a coordinator, on any thread.
+    /// Carries out the request in the stores of a coordinator, on any thread.
     func execute(on coordinator: NSPersistentStoreCoordinator) throws -> NSPersistentHistoryResult {
         let stores = coordinator.openStores.filter { affectedStores?.contains($0.store) ?? true }
         switch kind {

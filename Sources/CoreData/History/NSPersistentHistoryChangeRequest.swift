@@ -1,9 +1,9 @@
 import Foundation
 
-/// Asks for what was changed in stores that keep a history, or removes what is old of it.
+/// Fetches the changes in stores that keep a history, or deletes old parts of the history.
 ///
-/// Hand it to ``NSManagedObjectContext/execute(_:)``. Stores are asked one after the other; of each the transactions come in
-/// the order of their numbers. A request belongs to whoever made it.
+/// Pass it to ``NSManagedObjectContext/execute(_:)``. Stores are read one after the other; the transactions of each
+/// store come in the order of their numbers. A request is not thread-safe.
 ///
 /// See <doc:History>.
 ///
@@ -13,23 +13,23 @@ import Foundation
 /// print((result?.result as? [NSPersistentHistoryTransaction])?.count ?? 0)
 /// ```
 public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
-    /// What the request does.
+    /// The kind of the request.
     enum Kind {
         case fetch(Start)
         case delete(Bound)
     }
 
-    /// Where a fetch starts.
+    /// The place where a fetch starts.
     enum Start {
-        /// With the oldest transaction that is there.
+        /// The oldest transaction that exists.
         case beginning
         case token(NSPersistentHistoryToken)
         case date(Date)
     }
 
-    /// Where a deletion ends.
+    /// The place where a deletion ends.
     enum Bound {
-        /// Before the first transaction: nothing is deleted.
+        /// The place before the first transaction: nothing is deleted.
         case beginning
         case token(NSPersistentHistoryToken)
         case date(Date)
@@ -39,43 +39,43 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
 
     // MARK: - Fetching
 
-    /// Asks for the transactions after a date.
+    /// Requests the transactions after a date.
     ///
-    /// Clocks can be set back, and purged transactions are not missed: prefer a token.
+    /// Prefer a token: clocks can be set back, and a request with a date does not notice purged transactions.
     ///
     /// ```swift
     /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
     /// let result = try context.execute(request) as? NSPersistentHistoryResult
     /// ```
     ///
-    /// - Parameter date: Transactions of that very time do not belong to it.
+    /// - Parameter date: The date; transactions with exactly this time are not included.
     /// - Returns: The request.
     public class func fetchHistory(after date: Date) -> Self { make(.fetch(.date(date))) }
 
-    /// Asks for the transactions after a token.
+    /// Requests the transactions after a token.
     ///
     /// Executing it throws 134301 (`NSPersistentHistoryTokenExpiredError`) if a transaction after the token's was
-    /// purged; the error has the number of the oldest one that is left under
-    /// `NSPersistentHistoryOldestTransactionNumberKey`. Those that a deletion with a ``fetchRequest`` has removed are
-    /// passed over without an error. It throws the same if the token's transaction is yet to come, since the store was
-    /// replaced by an older copy. A store that the token does not name is read from its beginning; a token that names
-    /// none of the stores makes it throw 134501.
+    /// purged. The error has the number of the oldest remaining transaction under
+    /// `NSPersistentHistoryOldestTransactionNumberKey`. Transactions that a deletion with a ``fetchRequest`` has
+    /// removed are skipped without an error. The same error is thrown if the token's transaction does not exist yet,
+    /// because the store was replaced by an older copy. If the token does not name a store, then that store is read
+    /// from its beginning. If the token names none of the stores, then 134501 is thrown.
     ///
-    /// - Parameter token: A token; `nil` for all that is there.
+    /// - Parameter token: A token; `nil` for the complete history.
     /// - Returns: The request.
     public class func fetchHistory(after token: NSPersistentHistoryToken?) -> Self {
         make(.fetch(token.map { .token($0) } ?? .beginning))
     }
 
-    /// Asks for the transactions after another one.
+    /// Requests the transactions after another one.
     ///
-    /// - Parameter transaction: A transaction; `nil` for all that is there.
-    /// - Returns: The request, which throws as one with the transaction's token.
+    /// - Parameter transaction: A transaction; `nil` for the complete history.
+    /// - Returns: The request, which throws the same errors as one with the transaction's token.
     public class func fetchHistory(after transaction: NSPersistentHistoryTransaction?) -> Self {
         fetchHistory(after: transaction?.token)
     }
 
-    /// Asks for the transactions, or changes, that fulfil the predicate of a fetch request.
+    /// Requests the transactions, or changes, that fulfil the predicate of a fetch request.
     ///
     /// - Parameter fetchRequest: A request for the entity of ``NSPersistentHistoryTransaction`` or of
     ///   ``NSPersistentHistoryChange``. See ``fetchRequest``.
@@ -88,29 +88,31 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
 
     // MARK: - Deleting
 
-    /// Removes the transactions before a date; with a ``fetchRequest``, those of them that it matches.
+    /// Deletes the transactions before a date; with a ``fetchRequest``, only those that it matches.
     ///
     /// ```swift
     /// try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: Date(timeIntervalSinceNow: -7 * 86_400)))
     /// ```
     ///
-    /// - Parameter date: Transactions of that very time stay, and so do all after one that stays, unless there is a
-    ///   predicate.
+    /// - Parameter date: The date. Transactions with exactly this time stay; so do all transactions after one that
+    ///   stays, unless there is a predicate.
     /// - Returns: The request.
     public class func deleteHistory(before date: Date) -> Self { make(.delete(.date(date))) }
 
-    /// Removes the transactions before a token; with a ``fetchRequest``, those of them that it matches.
+    /// Deletes the transactions before a token; with a ``fetchRequest``, only those that it matches.
     ///
-    /// - Parameter token: Its own transaction stays, and so do those of stores that it does not name. `nil` removes nothing.
+    /// - Parameter token: The token. Its transaction stays, and so do the transactions of stores that it does not name.
+    ///   `nil` deletes nothing.
     /// - Returns: The request.
     public class func deleteHistory(before token: NSPersistentHistoryToken?) -> Self {
         make(.delete(token.map { .token($0) } ?? .beginning))
     }
 
-    /// Removes the transactions before another one of its store, which stays; with a ``fetchRequest``, those of them
-    /// that it matches.
+    /// Deletes the transactions before another one of its store, which stays; see ``fetchRequest``.
     ///
-    /// - Parameter transaction: A transaction; `nil` removes nothing.
+    /// With a ``fetchRequest``, only the transactions that it matches are deleted.
+    ///
+    /// - Parameter transaction: A transaction; `nil` deletes nothing.
     /// - Returns: The request.
     public class func deleteHistory(before transaction: NSPersistentHistoryTransaction?) -> Self {
         deleteHistory(before: transaction?.token)
@@ -123,12 +125,12 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
         return request
     }
 
-    // MARK: - What is asked for
+    // MARK: - Properties
 
     /// The form of the result.
     ///
     /// Default ``NSPersistentHistoryResultType/transactionsAndChanges`` for a fetch,
-    /// ``NSPersistentHistoryResultType/statusOnly`` for a deletion, which may be asked for its count too.
+    /// ``NSPersistentHistoryResultType/statusOnly`` for a deletion, which can also return its count.
     ///
     /// ```swift
     /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
@@ -137,7 +139,7 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// ```
     public var resultType: NSPersistentHistoryResultType = .transactionsAndChanges
 
-    /// The token that the request was made with, if it was.
+    /// The token with which the request was made; `nil` if it was made without one.
     public var token: NSPersistentHistoryToken? {
         switch kind {
         case .fetch(.token(let token)), .delete(.token(let token)): token
@@ -145,22 +147,23 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
         }
     }
 
-    /// Which transactions or changes to find, of those that the request asks for; `nil` for all.
+    /// A filter for the transactions or changes of the request; `nil` for all.
     ///
-    /// A request for transactions finds these, and all changes of them. One for changes finds changes: with
-    /// ``NSPersistentHistoryResultType/transactionsAndChanges`` its result is an array of their transactions, each with those
-    /// of its changes that were found. Predicate and limit count; the limit counts what the request is for. Sort
-    /// descriptors, an offset and another entity make the request throw 134070: results come in the order of the history.
+    /// A fetch request for transactions finds transactions, with all changes of each. A fetch request for changes finds
+    /// changes: with ``NSPersistentHistoryResultType/transactionsAndChanges`` the result is an array of their
+    /// transactions, each with only those changes that were found. The predicate and the limit are used; the limit
+    /// counts transactions or changes, according to the entity. Sort descriptors, an offset and another entity make the
+    /// request throw 134070: results come in the order of the history.
     ///
-    /// In predicates on transactions, `token` compares with tokens: `token > %@` finds what came after, as
-    /// ``fetchHistory(after:)-(NSPersistentHistoryToken?)`` does, and `<`, `<=` and `>=` say what they say. What counts is the
-    /// number that the other token has for the store of the transaction, or 0.
+    /// In predicates on transactions, `token` compares with tokens: `token > %@` finds later transactions, as
+    /// ``fetchHistory(after:)-(NSPersistentHistoryToken?)`` does; `<`, `<=` and `>=` have their usual meaning. The
+    /// comparison uses the number that the other token has for the store of the transaction, or 0.
     ///
-    /// A request that deletes with a predicate, or with a limit, removes what this finds before its bound, and nothing
-    /// else. The others keep their numbers, and all tokens stay good: a reader passes over what was removed.
-    /// So remove what no reader needs. In each store it is one transaction. History is deleted by whole transactions: a
-    /// deletion with a request for changes throws 134070 and deletes nothing. Without predicate and limit all before
-    /// the bound goes, as without a fetch request.
+    /// A deletion with a predicate, or with a limit, deletes only the transactions that the filter finds before its
+    /// bound. The others keep their numbers, and all tokens stay valid: a reader skips deleted transactions. So delete
+    /// only transactions that no reader needs. In each store the deletion is one transaction. History is deleted by
+    /// whole transactions: a deletion with a fetch request for changes throws 134070 and deletes nothing. Without
+    /// predicate and limit all transactions before the bound are deleted, as without a fetch request.
     ///
     /// ```swift
     /// let imports = NSPersistentHistoryTransaction.fetchRequest
@@ -172,14 +175,14 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     ///
     /// let cleaning = NSPersistentHistoryChangeRequest.deleteHistory(before: Date(timeIntervalSinceNow: -7 * 86_400))
     /// cleaning.fetchRequest = imports
-    /// try context.execute(cleaning)  // what else there is stays, however old
+    /// try context.execute(cleaning)  // all other transactions stay, even old ones
     /// ```
     public var fetchRequest: NSFetchRequest<any NSFetchRequestResult>?
 
     /// Always ``NSPersistentStoreRequestType/persistentHistoryRequestType``.
     public override var requestType: NSPersistentStoreRequestType { .persistentHistoryRequestType }
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSPersistentHistoryChangeRequest else { return }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// In what form a request gives history.
+/// The form in which a request returns history.
 ///
 /// ```swift
 /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
@@ -11,11 +11,11 @@ import Foundation
 public enum NSPersistentHistoryResultType: Int, Sendable {
     /// Whether the request has succeeded: a `Bool`.
     ///
-    /// What a deletion gives unless told otherwise.
+    /// The default of a deletion.
     case statusOnly = 0
     /// The IDs of the changed objects, each once: `[NSManagedObjectID]`.
     case objectIDs = 1
-    /// How many there are: an `Int`, of transactions, or of changes if those are asked for by a fetch request.
+    /// The number, an `Int`, of transactions, or of changes if the fetch request asks for changes.
     case count = 2
     /// Transactions without their changes: `[NSPersistentHistoryTransaction]`.
     case transactionsOnly = 3
@@ -23,11 +23,11 @@ public enum NSPersistentHistoryResultType: Int, Sendable {
     case changesOnly = 4
     /// Transactions with their changes: `[NSPersistentHistoryTransaction]`.
     ///
-    /// What a fetch gives unless told otherwise.
+    /// The default of a fetch.
     case transactionsAndChanges = 5
 }
 
-/// What a history request gives.
+/// The result of a history request.
 ///
 /// Immutable; any thread may use it.
 ///
@@ -37,31 +37,31 @@ public enum NSPersistentHistoryResultType: Int, Sendable {
 /// let ids = (try context.execute(request) as? NSPersistentHistoryResult)?.result as? [NSManagedObjectID]
 /// ```
 public final class NSPersistentHistoryResult: NSPersistentStoreResult, @unchecked Sendable {
-    // @unchecked Sendable: constants, and what they hold is immutable.
+    // @unchecked Sendable: the properties are constants, and their contents are immutable.
 
     /// The form of the result.
     public let resultType: NSPersistentHistoryResultType
 
-    /// The result, of the type that ``NSPersistentHistoryResultType`` says.
+    /// The result, of the type that ``NSPersistentHistoryResultType`` describes.
     public let result: Any?
 
-    /// The place up to which a fetch has looked, whether or not anything there matched; `nil` for a deletion.
+    /// The place up to which a fetch has read, whether or not anything matched; `nil` for a deletion.
     ///
-    /// An addition to Apple's API. The next request begins there: then a consumer whose predicate leaves transactions
-    /// out gets past these as well, so that they can be purged. The token names the stores that were asked, each with
-    /// its last transaction at the time of the fetch; if a limit was reached, with the last one that was looked at.
-    /// Stores that were not looked at stay as the request's token has them.
+    /// An addition to Apple's API. The next request begins there. A consumer whose predicate excludes transactions then
+    /// moves past these too, so that they can be purged. The token names the stores that were read, each with its last
+    /// transaction at the time of the fetch, or, if a limit was reached, with the last transaction that was read. For
+    /// stores that were not read, the places of the request's token are kept.
     ///
-    /// If the limit of a request for changes is reached within a transaction, then the place is the one before it, and
-    /// the next request gives its changes again. Such a limit has to be higher than the number of changes that any
-    /// transaction has of those asked for.
+    /// If the limit of a request for changes is reached within a transaction, then the place is the one before that
+    /// transaction, and the next request returns its changes again. Such a limit has to be higher than the number of
+    /// matching changes of any transaction.
     ///
     /// ```swift
     /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
     /// request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
     /// request.fetchRequest?.predicate = NSPredicate(format: "author != %@", "me")
     /// let result = try context.execute(request) as? NSPersistentHistoryResult
-    /// token = result?.endToken ?? token  // past what "me" has saved, too
+    /// token = result?.endToken ?? token  // also past the transactions of "me"
     /// ```
     public let endToken: NSPersistentHistoryToken?
 

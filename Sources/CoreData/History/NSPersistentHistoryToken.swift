@@ -1,17 +1,17 @@
 import StrataPredicates
 import StrataRows
 
-/// A place in the histories of one or more stores: the number of a transaction for each, by the store's UUID.
+/// A place in the histories of one or more stores: the number of a transaction for each store, by its UUID.
 ///
-/// Keep it, archived or encoded, to go on from there the next time
-/// (``NSPersistentHistoryChangeRequest/fetchHistory(after:)-(NSPersistentHistoryToken?)``). Two tokens are equal if they name the
-/// same transactions. Immutable; any thread may use it.
+/// Keep it, archived or encoded, to continue from there the next time
+/// (``NSPersistentHistoryChangeRequest/fetchHistory(after:)-(NSPersistentHistoryToken?)``). Two tokens are equal if
+/// they name the same transactions. Immutable; any thread may use it.
 ///
 /// See <doc:History>.
 ///
 /// ```swift
 /// let token = coordinator.currentPersistentHistoryToken(fromStores: nil)
-/// let data = try JSONEncoder().encode(token)  // to go on from here after a restart
+/// let data = try JSONEncoder().encode(token)  // to continue from here after a restart
 /// ```
 public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding, Codable, Sendable {
     /// The number of the last transaction that the token covers, by the UUID text of the store.
@@ -22,11 +22,12 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     /// The places in the histories, by the UUID texts of the stores.
     let places: [String: HistoryPlace]
 
-    /// Makes a token of numbers.
+    /// Makes a token from numbers.
     ///
-    /// An addition to Apple's API, for tokens that travel in a format of one's own.
+    /// An addition to Apple's API, for tokens that are kept in another format.
     ///
-    /// - Parameter transactionNumbers: The number of the last transaction that the token covers, by the UUID text of the store.
+    /// - Parameter transactionNumbers: The numbers of the last transactions that the token covers, by the UUID texts of
+    ///   the stores.
     public init(transactionNumbers: [String: Int64]) {
         places = transactionNumbers.mapValues { HistoryPlace(number: $0) }
     }
@@ -35,10 +36,10 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
 
     // MARK: - Comparing
 
-    /// Whether this token is nowhere ahead of another one, and somewhere behind.
+    /// Whether this token is behind another one in at least one store, and ahead of it in none.
     ///
-    /// An addition to Apple's API. A store that a token does not name counts as one of which nothing was read yet. Of two
-    /// tokens of several stores it may be that neither is behind the other.
+    /// An addition to Apple's API. If a token does not name a store, then it counts as the place before that store's
+    /// first transaction. If both tokens name several stores, then it is possible that neither is behind the other.
     ///
     /// - Parameter other: The token to compare with.
     /// - Returns: False for equal tokens, and for tokens of different stores.
@@ -52,7 +53,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
         return isBehind
     }
 
-    /// The token that is as far as this one or another, whichever is further, in each store.
+    /// A token with the later place of this token and another one, for each store.
     ///
     /// An addition to Apple's API.
     ///
@@ -76,7 +77,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     /// - Returns: The token itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
-    /// The numbers, for logs.
+    /// A summary for logs.
     public override var description: String {
         let parts = transactionNumbers.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
         return "<NSPersistentHistoryToken {\(parts.joined(separator: ", "))}>"
@@ -91,7 +92,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     private static let numbersKey = "numbers"
     private static let transactionsKey = "transactions"
 
-    /// Reads an archived token; `nil` if the archive holds none.
+    /// Reads an archived token; `nil` if the archive has none.
     ///
     /// - Parameter coder: The archive to read from.
     public init?(coder: NSCoder) {
@@ -101,7 +102,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
         else { return nil }
         let values = numbers.map { Int64(truncating: $0) }
         guard values.allSatisfy({ $0 >= 0 }) else { return nil }
-        // An empty text stands for a transaction that is not known. Older archives know none.
+        // An empty text means that the transaction is not known. Older archives have no transactions.
         let found = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: Self.transactionsKey) as? [String]
         let transactions = found?.count == stores.count ? found : nil
         var places: [String: HistoryPlace] = [:]
@@ -123,7 +124,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
         coder.encode(transactions as NSArray, forKey: Self.transactionsKey)
     }
 
-    /// What is encoded of a place: the number, or a dictionary if the transaction is known too.
+    /// The encoded form of a place: the number, or a dictionary if the transaction is known too.
     private struct EncodedPlace: Codable {
         let place: HistoryPlace
 
@@ -153,10 +154,10 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
         }
     }
 
-    /// Reads an encoded token: a dictionary of numbers by store, or of numbers with what they stand for.
+    /// Reads an encoded token: a dictionary by store, of numbers or of dictionaries with a number and a transaction.
     ///
     /// - Parameter decoder: The decoder to read from.
-    /// - Throws: `DecodingError` for anything else, negative numbers included.
+    /// - Throws: `DecodingError` for any other value, including negative numbers.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let found = try container.decode([String: EncodedPlace].self)
@@ -169,10 +170,13 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
         places = found.mapValues(\.place)
     }
 
-    /// Encodes the token as a dictionary by store: of a store on a server a dictionary of the number and the transaction's UUID, else the number.
+    /// Encodes the token as a dictionary by store.
+    ///
+    /// For a store on a server the value is a dictionary of the number and the transaction's UUID; otherwise it is the
+    /// number.
     ///
     /// - Parameter encoder: The encoder to write to.
-    /// - Throws: What the encoder throws.
+    /// - Throws: The errors of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(places.mapValues { EncodedPlace($0) })
@@ -184,7 +188,7 @@ extension NSPersistentHistoryToken: PredicateOrdered {
     package func predicateHolds(_ type: NSComparisonPredicate.Operator, _ other: Any) -> Bool? {
         guard let other = other as? NSPersistentHistoryToken else { return nil }
         let (ownStores, otherStores) = (transactionNumbers.keys, other.transactionNumbers.keys)
-        // A transaction's token names one store, and only there it can be ahead of another token or behind.
+        // A transaction's token names one store. Only in that store can it be ahead of another token or behind it.
         let stores =
             ownStores.count == 1
             ? Set(ownStores) : otherStores.count == 1 ? Set(otherStores) : Set(ownStores).union(otherStores)

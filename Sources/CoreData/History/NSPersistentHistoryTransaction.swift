@@ -2,7 +2,7 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// One save or batch that changed a store, as the store's history tells it.
+/// One save or batch that changed a store, as recorded in the store's history.
 ///
 /// In a file that Apple's framework has migrated it may also be a migration, which has no changes.
 ///
@@ -17,7 +17,8 @@ import StrataRows
 /// }
 /// ```
 public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @unchecked Sendable {
-    // @unchecked Sendable: all constants; a tombstone's values are property values, which nobody changes in place.
+    // @unchecked Sendable: all properties are constants; a tombstone's values are property values, which no code
+    // changes in place.
 
     let record: HistoryTransactionRecord
     private let store: OpenStore
@@ -29,21 +30,21 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
         changeRecords = changes
     }
 
-    /// When the transaction was written, by the clock of the process that wrote it.
+    /// The time when the transaction was written, by the clock of the process that wrote it.
     public var timestamp: Date { Date(timeIntervalSinceReferenceDate: record.time) }
 
-    /// What was changed, one for each object; `nil` if only transactions were asked for.
+    /// The changes, one for each object; `nil` if only transactions were requested.
     ///
     /// ```swift
     /// for change in transaction.changes ?? [] { print(change.changedObjectID) }
     /// ```
     ///
-    /// - Complexity: O(number of changes), each time it is asked for.
+    /// - Complexity: O(number of changes) for each read of the property.
     public var changes: [NSPersistentHistoryChange]? {
         changeRecords?.map { NSPersistentHistoryChange($0, of: record, in: store) }
     }
 
-    /// The number of the transaction in its store: each is higher than all before it, and none is used again.
+    /// The number of the transaction in its store; numbers increase, and no number is used again.
     public var transactionNumber: Int64 { record.number }
 
     /// The UUID text of the store.
@@ -77,12 +78,12 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
         NSPersistentHistoryToken([storeID: record.place])
     }
 
-    /// The transaction as the notification that a context posts when it has saved, with IDs of objects.
+    /// The notification that a context posts after a save, with the IDs of this transaction's objects.
     ///
-    /// Merge it into any context of the coordinator that the history was asked of
-    /// (``NSManagedObjectContext/mergeChanges(fromContextDidSave:)``), inside that context's scope. Cached rows of what was
-    /// changed are forgotten first. The notification has the transaction's token under `NSPersistentHistoryTokenKey`. Without
-    /// changes, for a transaction that was asked for alone, there is nothing to merge.
+    /// Merge it into any context of the coordinator whose history was read
+    /// (``NSManagedObjectContext/mergeChanges(fromContextDidSave:)``), inside that context's scope. The merge first
+    /// forgets cached rows of the changed objects. The notification has the transaction's token under
+    /// `NSPersistentHistoryTokenKey`. If the transaction was requested without changes, then there is nothing to merge.
     ///
     /// ```swift
     /// context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
@@ -111,20 +112,20 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     /// Its attributes have the names of the properties: `author`, `bundleID`, `contextName`, `processID`, `storeID`,
     /// `timestamp`, `token`, `transactionNumber`, and `changes` is a relationship.
     ///
-    /// - Parameter context: Any context; without effect.
+    /// - Parameter context: Any context; it has no effect.
     /// - Returns: The entity.
     public class func entityDescription(with context: NSManagedObjectContext) -> NSEntityDescription? {
         HistoryModel.shared.transaction
     }
 
-    /// As ``entityDescription(with:)``; `nil` as long as the process has opened no store with a history.
+    /// The entity of ``entityDescription(with:)``; `nil` until the process has opened a store with a history.
     public class var entityDescription: NSEntityDescription? {
         HistoryModel.isInUse ? HistoryModel.shared.transaction : nil
     }
 
-    /// A fetch request for transactions, to be given a predicate and handed to
-    /// ``NSPersistentHistoryChangeRequest/fetchHistory(withFetch:)``; `nil` as long as the process has opened no store with a
-    /// history.
+    /// A fetch request for transactions; `nil` until the process has opened a store with a history.
+    ///
+    /// Give it a predicate and pass it to ``NSPersistentHistoryChangeRequest/fetchHistory(withFetch:)``.
     public class var fetchRequest: NSFetchRequest<any NSFetchRequestResult>? {
         entityDescription.map(HistoryModel.request)
     }
@@ -146,7 +147,7 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     /// - Returns: The transaction itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
-    /// The facts, for logs.
+    /// A summary for logs.
     public override var description: String {
         "<NSPersistentHistoryTransaction \(record.number) of \(storeID), author \(author ?? "none"), \(timestamp)>"
     }

@@ -4,8 +4,9 @@ import StrataRows
 extension NSPersistentStoreCoordinator {
     /// The place after the last transaction of each store.
     ///
-    /// Asks the stores, so that it knows of what other processes have written. May be called on any thread. An error of a store
-    /// is reported to ``unreportableErrorHandler``, and the store left out.
+    /// It reads the stores, so that it includes the transactions of other processes. May be called on any thread. If a
+    /// store throws an error, then the error is reported to ``unreportableErrorHandler``, and the token does not name
+    /// that store.
     ///
     /// ```swift
     /// let before = coordinator.currentPersistentHistoryToken(fromStores: nil)
@@ -30,9 +31,10 @@ extension NSPersistentStoreCoordinator {
         return places.isEmpty ? nil : NSPersistentHistoryToken(places)
     }
 
-    /// The place after what a save has recorded; `nil` if no history has recorded anything of it.
+    /// The place after the transactions of a save; `nil` if no history has recorded any of it.
     ///
-    /// Stores that the save has not written are asked, so that whoever goes on from there does not begin anew with them.
+    /// Stores that the save has not written are included, so that a reader that continues from there does not begin
+    /// anew with them.
     func historyToken(after saved: SavedChanges) -> NSPersistentHistoryToken? {
         guard !saved.historyNumbers.isEmpty else { return nil }
         var places = saved.historyNumbers.mapValues { HistoryPlace(number: $0) }

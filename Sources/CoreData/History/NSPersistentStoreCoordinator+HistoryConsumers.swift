@@ -1,6 +1,6 @@
 import Foundation
 
-/// Somebody who reads the histories of a coordinator's stores, as the stores know him.
+/// A named reader of the histories of a coordinator's stores, as the stores record it.
 ///
 /// An addition to Apple's API.
 ///
@@ -11,35 +11,36 @@ import Foundation
 /// for consumer in try coordinator.persistentHistoryConsumers() { print(consumer.name, consumer.lastSeen) }
 /// ```
 public struct PersistentHistoryConsumer: Sendable, Hashable {
-    /// The name, by which all processes know the consumer.
+    /// The name under which all processes know the consumer.
     public let name: String
-    /// How far the consumer has read in each store.
+    /// The places up to which the consumer has read in each store.
     public let token: NSPersistentHistoryToken
-    /// When the consumer has last said so.
+    /// The time when the consumer last reported its token.
     public let lastSeen: Date
 }
 
-/// Named consumers, whose tokens the stores themselves keep: an addition to Apple's API.
+/// Named consumers, whose tokens are kept in the stores: an addition to Apple's API.
 ///
-/// Every process that reads a history, and has to read all of it, registers under a name of its own and says how far it has
-/// come. What all of them have read can then be purged by anybody, without a guess at how long it is needed.
+/// Every process that has to read a complete history registers under a unique name, and reports how far it has read.
+/// Any process can then purge the transactions that all consumers have read, and need not guess how long they are
+/// needed.
 ///
-/// All of it may be called on any thread. Each call is one transaction in each store.
+/// All methods may be called on any thread. Each call is one transaction in each store.
 extension NSPersistentStoreCoordinator {
-    /// Tells the stores how far a consumer has read, and registers it if it is new.
+    /// Records in the stores how far a consumer has read, and registers it if it is new.
     ///
-    /// A new consumer mostly starts with ``currentPersistentHistoryToken(fromStores:)``, *before* it reads the data itself. A
-    /// token behind the one that is kept changes nothing but when the consumer was last seen.
+    /// A new consumer usually starts with ``currentPersistentHistoryToken(fromStores:)``, *before* it reads the data
+    /// itself. If the token is behind the one that is kept, then only the time when the consumer was last seen changes.
     ///
     /// ```swift
     /// try coordinator.setPersistentHistoryToken(token, forConsumer: "search index")
     /// ```
     ///
     /// - Parameters:
-    ///   - token: How far it has read. Stores that it does not name are left alone.
+    ///   - token: The place up to which it has read. Stores that the token does not name are not changed.
     ///   - name: The consumer's name.
-    /// - Throws: 134091 if no store keeps a history, 134501 for a token of other stores, 134301 for a token that is ahead of
-    ///   its store, or of a new consumer for one that is expired, as a fetch has it; and errors of writing.
+    /// - Throws: 134091 if no store keeps a history; 134501 for a token of other stores; 134301 for a token that is
+    ///   ahead of its store, or if the consumer is new and the token is expired, as for a fetch; and errors of writing.
     public func setPersistentHistoryToken(_ token: NSPersistentHistoryToken, forConsumer name: String) throws {
         let stores = try HistoryStores.keeping(openStores)
         try HistoryStores.requireKnown(token, among: openStores)
@@ -49,22 +50,23 @@ extension NSPersistentStoreCoordinator {
         }
     }
 
-    /// How far a consumer has read.
+    /// The place up to which a consumer has read.
     ///
     /// ```swift
     /// let place = try coordinator.persistentHistoryToken(forConsumer: "search index")  // nil: read everything anew
     /// ```
     ///
     /// - Parameter name: The consumer's name.
-    /// - Returns: A token of the stores that know the consumer; `nil` if none does, for instance because a purge has given it up.
+    /// - Returns: A token of the stores that know the consumer; `nil` if none does, for example because a purge has
+    ///   removed it.
     /// - Throws: 134091 if no store keeps a history, and errors of reading.
     public func persistentHistoryToken(forConsumer name: String) throws -> NSPersistentHistoryToken? {
         try persistentHistoryConsumers().first { $0.name == name }?.token
     }
 
-    /// All consumers that the stores know, by name.
+    /// All consumers that the stores know, sorted by name.
     ///
-    /// - Returns: One for each name.
+    /// - Returns: One consumer for each name.
     /// - Throws: 134091 if no store keeps a history, and errors of reading.
     public func persistentHistoryConsumers() throws -> [PersistentHistoryConsumer] {
         var found: [String: (numbers: [String: Int64], lastSeen: Double)] = [:]
@@ -85,9 +87,9 @@ extension NSPersistentStoreCoordinator {
         }
     }
 
-    /// Lets the stores forget a consumer, so that nothing is kept for it any more.
+    /// Removes a consumer from the stores, so that no transactions are kept for it any more.
     ///
-    /// - Parameter name: The consumer's name; one that is not known is no error.
+    /// - Parameter name: The consumer's name; an unknown name is no error.
     /// - Throws: 134091 if no store keeps a history, and errors of writing.
     public func removePersistentHistoryConsumer(named name: String) throws {
         for (store, _) in try HistoryStores.keeping(openStores) { try store.removeHistoryConsumer(name) }
@@ -95,15 +97,17 @@ extension NSPersistentStoreCoordinator {
 
     /// Purges the transactions that all live consumers have read.
     ///
-    /// The last one that the slowest of them has read stays. In a store that no consumer is known to, nothing is purged.
+    /// The last transaction that the slowest consumer has read stays. In a store without known consumers, nothing is
+    /// purged.
     ///
     /// ```swift
     /// try coordinator.setPersistentHistoryToken(token, forConsumer: "search index")
     /// try coordinator.purgePersistentHistory(consumersLiveSince: .now - 14 * 86_400)
     /// ```
     ///
-    /// - Parameter date: Consumers that have not told their token since then are given up: the stores forget them. Default: none is.
-    /// - Returns: How many transactions were purged.
+    /// - Parameter date: Consumers that have not reported their token since then are removed from the stores. By
+    ///   default none is removed.
+    /// - Returns: The number of purged transactions.
     /// - Throws: 134091 if no store keeps a history, and errors of writing.
     @discardableResult
     public func purgePersistentHistory(consumersLiveSince date: Date = .distantPast) throws -> Int {

@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// Who is told what a coordinator and its contexts do: a bridge to metrics, logs or traces.
+/// A receiver of events of a coordinator and its contexts: a bridge to metrics, logs or traces.
 ///
 /// See <doc:Instruments>.
 ///
@@ -19,16 +19,17 @@ import StrataRows
 ///
 /// An addition to Apple's API.
 public protocol CoreDataInstrument: Sendable {
-    /// Takes one event, when what it tells of has ended.
+    /// Receives one event, after the operation has ended.
     ///
-    /// Called on whatever thread that was, several at once, with no lock held; mostly inside a context's scope, which goes on
-    /// when this returns. So be quick, and do not use the context: it may be amid a fetch or a save.
+    /// Called on the thread of the operation, on several threads at once, with no lock held. The thread is mostly
+    /// inside a context's scope, which continues when this method returns. So return quickly, and do not use the
+    /// context: it may be in the middle of a fetch or a save.
     ///
-    /// - Parameter event: What has happened, as plain values.
+    /// - Parameter event: The event, as plain values.
     func record(_ event: CoreDataEvent)
 }
 
-/// Something that a coordinator or one of its contexts has done, or has waited for.
+/// An operation of a coordinator or one of its contexts, or a time of waiting.
 ///
 /// It names entities, contexts and statements, and never has a value of an object.
 ///
@@ -39,7 +40,7 @@ public protocol CoreDataInstrument: Sendable {
 /// coordinator.instrument = Lines()
 /// ```
 public struct CoreDataEvent: Sendable {
-    /// What was done.
+    /// The kind of the operation.
     ///
     /// ```swift
     /// let metrics = PrometheusInstrument()
@@ -54,17 +55,17 @@ public struct CoreDataEvent: Sendable {
         case fault
         /// A call of `save()`, with hooks, validation and notifications; ``rows`` is the number of objects that were saved.
         case save
-        /// A save has met rows that others had changed; ``rows`` is their number. Takes no time.
+        /// A save found rows that others had changed; ``rows`` is their number; it takes no time.
         case conflict
-        /// A block of `perform(retrying:_:)` is run again because of a conflict. Takes no time.
+        /// A block of `perform(retrying:_:)` runs again because of a conflict; it takes no time.
         case retry
-        /// A context has merged what others saved; ``rows`` is the number of changed rows.
+        /// A context has merged the saves of others; ``rows`` is the number of changed rows.
         case merge
-        /// How long a block waited for its context's queue.
+        /// The time that a block waited for its context's queue.
         case contextWait
-        /// How long a fetch, a fault or a save waited for a connection of a store's pool. Only if it did.
+        /// The time that a fetch, a fault or a save waited for a connection of a store's pool, if it waited.
         case readerWait
-        /// How long a save or a batch waited for other writers. Only if it did.
+        /// The time that a save or a batch waited for other writers, if it waited.
         case writerWait
         /// An asynchronous fetch, from its start to its results; ``rows`` is their number.
         case asynchronousFetch
@@ -76,34 +77,34 @@ public struct CoreDataEvent: Sendable {
         case checkpoint
     }
 
-    /// What was done.
+    /// The kind of the operation.
     public let kind: Kind
-    /// How long it took; zero for what takes no time.
+    /// The duration of the operation; zero for events that take no time.
     public var duration: Duration { .nanoseconds(nanoseconds) }
-    /// How much of ``duration`` the stores took, waiting included; zero for stores other than those of SQL.
+    /// The part of ``duration`` that the stores took, including waiting; zero for stores without SQL.
     public var storeTime: Duration { .nanoseconds(storeNanoseconds) }
-    /// How many rows or objects it is about; see ``Kind``.
+    /// The number of rows or objects; see ``Kind``.
     public let rows: Int
     /// The ``NSManagedObjectContext/name`` of the context; `nil` if it has none, or no context is involved.
     public let context: String?
-    /// The entity, where there is one; for the fault of a to-many relationship the name of that.
+    /// The entity, if there is one; for a fault of a to-many relationship the name of the relationship.
     public var entity: String? { texts?.entity ?? layout?.takeUnretainedValue().name }
-    /// The last SQL statement of a fetch, with `?` (PostgreSQL: `$1`) in the place of every value; `nil` if no store of SQL was asked.
+    /// The last SQL statement of a fetch, with `?` (PostgreSQL: `$1`) for every value; `nil` if no SQL store was read.
     public var statement: String? { texts?.statement }
     /// The file name of the store, for a migration.
     public var store: String? { texts?.store }
-    /// The code of the error that ended it; `nil` if it has succeeded.
+    /// The code of the error that ended the operation; `nil` if it succeeded.
     ///
-    /// A conflict that a merge policy throws has 133020 or 133021.
+    /// A conflict that a merge policy throws has the code 133020 or 133021.
     public let errorCode: Int?
 
     /// Makes an event, for tests of an instrument.
     ///
     /// - Parameters:
-    ///   - kind: What was done.
-    ///   - duration: How long it took.
-    ///   - storeTime: How much of that the stores took.
-    ///   - rows: How many rows it is about.
+    ///   - kind: The kind of the operation.
+    ///   - duration: The duration of the operation.
+    ///   - storeTime: The part of the duration that the stores took.
+    ///   - rows: The number of rows.
     ///   - context: The name of the context.
     ///   - entity: The entity.
     ///   - statement: The statement, without values.
@@ -133,7 +134,7 @@ public struct CoreDataEvent: Sendable {
         )
     }
 
-    /// Makes an event of what was measured.
+    /// Makes an event from measurements.
     init(
         kind: Kind,
         nanoseconds: Int64,
@@ -157,7 +158,9 @@ public struct CoreDataEvent: Sendable {
         self.errorCode = errorCode
     }
 
-    /// What most events have nothing of: a fault of one object, of which there are the most, makes and frees no text.
+    /// The texts of an event.
+    ///
+    /// Most events have none: a fault of one object, the most frequent event, makes and frees no text.
     private final class Texts: Sendable {
         let entity: String?
         let statement: String?
@@ -171,7 +174,9 @@ public struct CoreDataEvent: Sendable {
     }
 
     private let texts: Texts?
-    /// The entity of a row that was read, which is not counted: the layouts of models in use stay for the life of the process.
+    /// The entity of a row that was read.
+    ///
+    /// The reference is not counted: layouts of models in use exist until the process ends.
     private let layout: Unmanaged<EntityLayout>?
 
     /// ``duration`` in nanoseconds.
@@ -183,7 +188,7 @@ public struct CoreDataEvent: Sendable {
     public var seconds: Double { Double(nanoseconds) / 1e9 }
 }
 
-/// Several instruments in the place of one, told in their order.
+/// Several instruments combined into one, which are notified in their order.
 ///
 /// ```swift
 /// let metrics = PrometheusInstrument()
@@ -192,20 +197,20 @@ public struct CoreDataEvent: Sendable {
 public struct CoreDataInstruments: CoreDataInstrument {
     private let instruments: [any CoreDataInstrument]
 
-    /// Puts instruments together.
+    /// Combines instruments.
     ///
-    /// - Parameter instruments: Who is told, in this order.
+    /// - Parameter instruments: The instruments, in the order in which they are notified.
     public init(_ instruments: any CoreDataInstrument...) { self.instruments = instruments }
 
-    /// Tells all instruments of an event.
+    /// Passes an event to all instruments.
     ///
-    /// - Parameter event: The event, which each instrument gets as it is.
+    /// - Parameter event: The event; each instrument gets it unchanged.
     public func record(_ event: CoreDataEvent) {
         for instrument in instruments { instrument.record(event) }
     }
 }
 
 extension Duration {
-    /// Nanoseconds, rounded towards zero.
+    /// The nanoseconds, rounded towards zero.
     var wholeNanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// How busy a coordinator and its stores are at one moment.
+/// The load of a coordinator and its stores at one moment.
 ///
 /// An addition to Apple's API.
 ///
@@ -22,22 +22,22 @@ public struct CoreDataStatistics: Sendable {
         public let identifier: String?
         /// The file name, or the type of a store that lies in no file.
         public let name: String
-        /// How many rows the row cache holds.
+        /// The number of rows in the row cache.
         public let cachedRows: Int
-        /// How many bytes these rows take, texts and data included, as an estimate.
+        /// The number of bytes that these rows take, including texts and data, as an estimate.
         public let cachedBytes: Int
-        /// How often a fault found its row in the cache, since the store was added.
+        /// The number of faults that found their row in the cache, since the store was added.
         public let cacheHits: Int
-        /// How often it did not.
+        /// The number of faults that did not find their row in the cache.
         public let cacheMisses: Int
-        /// The connections; `nil` of a store that has none.
+        /// The connections; `nil` for a store that has none.
         public let pool: Pool?
-        /// How far each named consumer is behind the history; empty without a history.
+        /// The distance of each named consumer from the end of the history; empty without a history.
         public let historyLag: [HistoryLag]
-        /// How long ago a store on a server was last asked for what others have saved: so old may cached rows be.
+        /// The time since a store on a server was last asked for the saves of others: cached rows are at most so old.
         ///
-        /// About a second at most, unless the server is away. `nil` without a history, which leaves cached rows as old as they are, and of other
-        /// stores, which look with each read.
+        /// About a second at most, unless the server cannot be reached. `nil` without a history, because cached rows
+        /// are then not checked, and `nil` for other stores, which check with each read.
         public let historyAge: Duration?
     }
 
@@ -47,25 +47,27 @@ public struct CoreDataStatistics: Sendable {
     /// for pool in coordinator.statistics().stores.compactMap(\.pool) { print(pool.readers, pool.waitingReaders, pool.logSize) }
     /// ```
     public struct Pool: Sendable {
-        /// How many connections are open for reading; of a store on a server, for whatever is asked of it.
+        /// The number of open connections for reading; for a store on a server, the connections for all requests.
         public let readers: Int
-        /// The most of them (`NSPersistentStoreConnectionPoolMaxSizeKey`).
+        /// The maximum number of connections for reading (`NSPersistentStoreConnectionPoolMaxSizeKey`).
         public let readerLimit: Int
-        /// How many threads wait for one.
+        /// The number of threads that wait for one.
         public let waitingReaders: Int
-        /// How many threads of this process wait for their turn to write; none of a store on a server, where savers work side by side.
+        /// The number of threads of this process that wait to write; 0 for a store on a server.
+        ///
+        /// Savers of a store on a server work at the same time.
         public let waitingWriters: Int
-        /// How many versions contexts of this coordinator are pinned to.
+        /// The number of versions to which contexts of this coordinator are pinned.
         public let pinnedVersions: Int
-        /// For how long the oldest of these has been held: as long as it is, the log cannot begin anew.
+        /// The time for which the oldest pinned version has been held; while it is held, the log cannot start again.
         public let oldestPin: Duration?
-        /// The size of the file, in bytes; 0 of a store on a server.
+        /// The size of the file, in bytes; 0 for a store on a server.
         public let fileSize: Int
-        /// The size of the write-ahead log, in bytes; 0 of a store on a server.
+        /// The size of the write-ahead log, in bytes; 0 for a store on a server.
         public let logSize: Int
     }
 
-    /// How far a consumer of the history is behind.
+    /// The distance of a consumer from the end of the history.
     ///
     /// ```swift
     /// for lag in coordinator.statistics().stores.flatMap(\.historyLag) { print(lag.consumer, lag.transactions) }
@@ -73,25 +75,26 @@ public struct CoreDataStatistics: Sendable {
     public struct HistoryLag: Sendable {
         /// The consumer's name.
         public let consumer: String
-        /// How many transactions of the history it has not read.
+        /// The number of transactions of the history that it has not read.
         ///
-        /// Those that were purged or picked out before it has read them do not count.
+        /// Transactions that were purged or deleted before the consumer read them do not count.
         public let transactions: Int
-        /// When it has last said how far it is.
+        /// The time when it last reported its token.
         public let lastSeen: Date
     }
 
-    /// How many contexts are alive, children included.
+    /// The number of live contexts, including children.
     public let contexts: Int
     /// The stores, in the order of ``NSPersistentStoreCoordinator/persistentStores``.
     public let stores: [Store]
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Tells how busy the coordinator and its stores are.
+    /// The load of the coordinator and its stores.
     ///
-    /// May be called on any thread. Reads the sizes of files, and of each store with a history the table of consumers; takes about as long as
-    /// three fetches of one object. Transactions that consumers have not read are counted, each once.
+    /// May be called on any thread. It reads the sizes of files, and the table of consumers of each store with a
+    /// history; this takes about as long as three fetches of one object. Transactions that consumers have not read are
+    /// counted, each once.
     ///
     /// An addition to Apple's API.
     ///
@@ -99,7 +102,8 @@ extension NSPersistentStoreCoordinator {
     /// print(coordinator.statistics().contexts)
     /// ```
     ///
-    /// - Returns: The figures, those of each store of a moment of its own. A history that cannot be read just now has no consumers.
+    /// - Returns: The figures; each store's are of a different moment. If a history cannot be read now, it has no
+    ///   consumers.
     /// - Complexity: O(*n*) in the number of transactions that the slowest consumer has not read: about 0.1 s for a
     ///   million.
     public func statistics() -> CoreDataStatistics {
@@ -142,7 +146,7 @@ extension OpenStore {
         var unread = 0
         var counted: Int64?
         var lags: [CoreDataStatistics.HistoryLag] = []
-        // From the consumer that is furthest on, so that no transaction is counted twice.
+        // The count starts with the consumer that has read most, so that no transaction is counted twice.
         for consumer in consumers.sorted(by: { $0.number > $1.number }) {
             let rest = HistoryQuery(after: consumer.number, until: counted, wantsChanges: false)
             guard let count = try? history.historyCount(rest) else { return [] }

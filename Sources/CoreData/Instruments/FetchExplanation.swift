@@ -1,6 +1,6 @@
 import StrataRows
 
-/// How the stores answer a fetch: the statement, the plan of the database, and the indexes that it uses.
+/// The way in which stores answer a fetch: the statement, the plan of the database, and the indexes that it uses.
 ///
 /// An addition to Apple's API.
 ///
@@ -11,7 +11,7 @@ import StrataRows
 /// print(try context.explain(request))
 /// ```
 public struct FetchExplanation: Sendable, CustomStringConvertible {
-    /// What one store does.
+    /// The way in which one store answers.
     ///
     /// ```swift
     /// let scanned = try context.explain(request).answers.flatMap(\.scannedTables)
@@ -19,20 +19,22 @@ public struct FetchExplanation: Sendable, CustomStringConvertible {
     public struct Answer: Sendable {
         /// The UUID of the store.
         public let storeIdentifier: String?
-        /// The SQL, with `?`, or `$1` and so on, in the place of every value; `nil` for a store without SQL, which looks at its objects one by one.
+        /// The SQL, with `?`, or `$1` and so on, for every value; `nil` for a store without SQL.
+        ///
+        /// A store without SQL evaluates the predicate for one object after the other.
         public let statement: String?
-        /// The plan of the database, a line a step, indented by two spaces a level.
+        /// The plan of the database, one line for each step, indented by two spaces for each level.
         public let plan: [String]
         /// The names of the indexes that the plan uses, each once.
         public let indexes: [String]
-        /// The tables that are read from one end to the other, as all rows are wanted or no index helps.
+        /// The tables that are read completely, because all rows are wanted or no index helps.
         public let scannedTables: [String]
     }
 
-    /// The stores that are asked, in their order.
+    /// The stores that answer, in their order.
     public let answers: [Answer]
 
-    /// The whole as lines of text.
+    /// The complete explanation as lines of text.
     public var description: String {
         answers.map { answer in
             guard let statement = answer.statement else { return "No SQL: the store looks at its objects one by one." }
@@ -47,11 +49,11 @@ public struct FetchExplanation: Sendable, CustomStringConvertible {
 }
 
 extension NSManagedObjectContext {
-    /// Tells how the stores would answer a request, without answering it.
+    /// Explains how the stores would answer a request, without executing it.
     ///
-    /// Tells of the request as it is; pending changes of the context can make it read more. Of a child: what the stores would do
-    /// for its root. Must be called inside the context's scope. Compiles the statement and asks the database for its plan,
-    /// which takes some tens of microseconds, or a round trip to a server.
+    /// It explains the request as it is; pending changes of the context can make the fetch read more. For a child it
+    /// explains the reads of its root context. Must be called inside the context's scope. It compiles the statement and
+    /// asks the database for its plan, which takes some tens of microseconds, or a round trip to a server.
     ///
     /// An addition to Apple's API.
     ///
@@ -60,10 +62,10 @@ extension NSManagedObjectContext {
     /// print(try context.explain(request))
     /// ```
     ///
-    /// - Parameter request: A fetch request of any result type but dictionaries.
-    /// - Returns: What each store that would be asked does.
-    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, and one for dictionaries;
-    ///   `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say; errors of the store.
+    /// - Parameter request: A fetch request of any result type except dictionaries.
+    /// - Returns: The answer of each store that the fetch would read.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, and for one with dictionaries;
+    ///   `persistentStoreUnsupportedRequestType` (134091) for a predicate that SQL cannot express; errors of the store.
     public func explain<T>(_ request: NSFetchRequest<T>) throws -> FetchExplanation {
         assertCurrent(#function)
         let specification = request.specification

@@ -1,9 +1,9 @@
 import StrataRows
 import Synchronization
 
-/// The instrument of a coordinator, where every operation finds it without a lock and without counting references.
+/// The instrument of a coordinator; operations find it without a lock and without counting references.
 ///
-/// Instruments that were replaced are kept as long as the coordinator, since other threads may be telling them something.
+/// Instruments that were replaced are kept as long as the coordinator, because other threads may still be using them.
 final class Instrumentation: Sendable {
     /// An instrument that was set.
     final class Listener: Sendable {
@@ -14,7 +14,7 @@ final class Instrumentation: Sendable {
 
     private let pointer = Atomic<Unmanaged<Listener>?>(nil)
     private let kept = Mutex<[Listener]>([])
-    /// How many coordinators of the process have an instrument, so that those who have none need not look.
+    /// The number of coordinators in the process that have an instrument; if it is 0, then no operation looks for one.
     private static let inUse = Atomic(0)
 
     /// Whether any coordinator of the process has an instrument.
@@ -26,15 +26,15 @@ final class Instrumentation: Sendable {
         if listener != nil { Self.inUse.subtract(1, ordering: .relaxed) }
     }
 
-    /// Who is told, for as long as this lives; `nil` for nobody.
+    /// The instrument that receives events, valid as long as this object lives; `nil` for none.
     var listener: Unmanaged<Listener>? {
         @inline(__always) get { pointer.load(ordering: .acquiring) }
     }
 
-    /// The instrument that is told.
+    /// The instrument that receives events.
     var instrument: (any CoreDataInstrument)? { listener?.takeUnretainedValue().instrument }
 
-    /// Tells another instrument from now on.
+    /// Replaces the instrument.
     func set(_ instrument: (any CoreDataInstrument)?) {
         kept.withLock { kept in
             let before = listener != nil
@@ -47,11 +47,11 @@ final class Instrumentation: Sendable {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Who is told what the coordinator and its contexts do.
+    /// The instrument that receives the events of the coordinator and its contexts.
     ///
-    /// Default nil: nothing is measured, and an operation pays a few nanoseconds to find that out. May be set and read on any
-    /// thread; operations that are under way are told to the old one, or not at all. Every instrument that was set
-    /// is kept as long as the coordinator, so set it once.
+    /// Default nil: nothing is measured, and an operation spends a few nanoseconds on the check. May be set and read on
+    /// any thread. Operations that are running during a change are reported to the old instrument, or not at all. Every
+    /// instrument that was set is kept as long as the coordinator, so set it once.
     ///
     /// An addition to Apple's API.
     ///
@@ -67,16 +67,16 @@ extension NSPersistentStoreCoordinator {
 // MARK: - Measuring
 
 extension NSManagedObjectContext {
-    /// Runs an operation, and tells the instrument of it, if there is one.
+    /// Runs an operation, and reports it to the instrument if there is one.
     ///
     /// - Parameters:
-    ///   - kind: What it is.
-    ///   - entity: The entity that it is about.
-    ///   - entersScope: Whether the operation is to run inside a scope of its own also if nobody is told.
-    ///   - rows: Counts the rows of the outcome.
+    ///   - kind: The kind of the operation.
+    ///   - entity: The entity of the operation.
+    ///   - entersScope: Whether the operation shall run inside a new scope even if there is no instrument.
+    ///   - rows: A function that counts the rows of the outcome.
     ///   - body: The operation.
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body.
     @inline(__always)
     final func measured<T>(
         _ kind: CoreDataEvent.Kind,
@@ -102,9 +102,10 @@ extension NSManagedObjectContext {
         try measuring(listener, kind, nil, entity, isOneRead: false, rows, body)
     }
 
-    /// Reads something from a store and does nothing else, and tells the instrument of it, if there is one.
+    /// Runs a read from a store, and reports it to the instrument if there is one.
     ///
-    /// As ``measured(_:_:entersScope:rows:_:)``, but made for what takes some microseconds and is done by the thousand.
+    /// The form of ``measured(_:_:entersScope:rows:_:)`` for reads that take some microseconds and are done by the
+    /// thousand.
     @inline(__always)
     final func measuredRead<T>(of layout: EntityLayout, rows: (T) -> Int, _ body: () throws -> T) rethrows -> T {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
@@ -113,7 +114,7 @@ extension NSManagedObjectContext {
         return try measuring(listener, .fault, Unmanaged.passUnretained(layout), nil, isOneRead: true, rows, body)
     }
 
-    /// As the other form, of a relationship.
+    /// The form for a relationship.
     @inline(__always)
     final func measuredRead<T>(of slot: ToManySlot, rows: (T) -> Int, _ body: () throws -> T) rethrows -> T {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
@@ -137,7 +138,7 @@ extension NSManagedObjectContext {
         return try withUnsafeTemporaryAllocation(of: OperationTally.self, capacity: 1) { place in
             let tally = place.baseAddress!
             tally.initialize(to: OperationTally(isOneRead: isOneRead))
-            // Without a statement there is nothing to destroy, and a look is cheaper.
+            // Without a statement there is nothing to destroy, and the check takes less time.
             defer { if tally.pointee.statement != nil { tally.deinitialize(count: 1) } }
             do {
                 let result = try ConfinementScope.enter(self, within: stack, tally: tally, body)
@@ -153,7 +154,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Counts an operation for the one around it, and tells the instrument of it.
+    /// Counts an operation for the enclosing one, and reports it to the instrument.
     @inline(never)
     private final func tell(
         _ listener: Unmanaged<Instrumentation.Listener>?,
@@ -181,7 +182,7 @@ extension NSManagedObjectContext {
             errorCode: code
         )
         listener._withUnsafeGuaranteedRef { $0.instrument.record(event) }
-        // Field by field: a copy of the tally would cost more than all of this.
+        // The fields are read one by one: a copy of the tally would take more time than all of this.
         let waits = tally.pointee.readerWait | tally.pointee.writerWait | tally.pointee.checkpointTime
         if waits > 0 { tellWaits(listener, tally.pointee) }
     }
@@ -196,7 +197,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Tells the instrument of something that takes no time, or was measured by the caller.
+    /// Reports an event that takes no time, or was measured by the caller, to the instrument.
     final func tellInstrument(
         _ kind: CoreDataEvent.Kind,
         duration: Duration = .zero,
@@ -219,7 +220,7 @@ extension NSManagedObjectContext {
 }
 
 extension OperationTally {
-    /// How long the operation took that has begun at `start`.
+    /// Ends an operation that began at `start`, and returns its duration.
     @inline(__always)
     fileprivate mutating func end(_ start: Int64) -> Int64 {
         let duration = Self.now - start
@@ -227,7 +228,7 @@ extension OperationTally {
         return duration
     }
 
-    /// What an operation around this one counts too: waits are told once, with the innermost.
+    /// The part that an enclosing operation counts too; only the innermost operation reports waits.
     fileprivate var withoutWaits: OperationTally {
         var tally = self
         (tally.readerWait, tally.writerWait, tally.checkpointTime) = (0, 0, 0)

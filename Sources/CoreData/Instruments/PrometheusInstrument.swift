@@ -1,6 +1,6 @@
 import Foundation
 
-/// Counts events, and writes them as the text that Prometheus and what understands its format collects.
+/// Counts events, and writes them in the text format of Prometheus.
 ///
 /// See <doc:Instruments>.
 ///
@@ -11,14 +11,15 @@ import Foundation
 /// respond(metrics.text(coordinator.statistics()), type: PrometheusInstrument.contentType)
 /// ```
 ///
-/// A histogram of durations for each kind of event, and counters of rows and of errors. Neither entities nor contexts are labels, so
-/// that the number of series stays the same. Any thread may use it; an event takes a mutex for some tens of nanoseconds.
+/// It has a histogram of durations for each kind of event, and counters of rows and of errors. Entities and contexts
+/// are not labels, so the number of series does not grow. Any thread may use it; an event holds a mutex for some tens
+/// of nanoseconds.
 ///
 /// An addition to Apple's API.
 public final class PrometheusInstrument: CoreDataInstrument {
     /// The upper bounds of a histogram's buckets, in seconds.
     public static let bounds: [Double] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5]
-    /// What an HTTP response with the text calls it.
+    /// The content type of an HTTP response with the text.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     private struct Series {
@@ -29,14 +30,14 @@ public final class PrometheusInstrument: CoreDataInstrument {
         var errors: UInt64 = 0
     }
 
-    /// By the kind of event, each with a mutex of its own.
+    /// The counters by the kind of event, each with a separate mutex.
     private let series: [CoreDataEvent.Kind: Counter]
 
     private final class Counter: Sendable {
         let state = Mutex(Series())
     }
 
-    /// Begins to count from zero.
+    /// Makes an instrument that counts from zero.
     public init() {
         series = Dictionary(uniqueKeysWithValues: CoreDataEvent.Kind.allCases.map { ($0, Counter()) })
     }
@@ -53,12 +54,12 @@ public final class PrometheusInstrument: CoreDataInstrument {
             series.seconds += seconds
             series.rows &+= UInt64(max(event.rows, 0))
             if event.errorCode != nil { series.errors += 1 }
-            // Each bucket counts its own here; the text adds them up.
+            // Each bucket counts separately here; the text adds them up.
             if let place = Self.bounds.firstIndex(where: { seconds <= $0 }) { series.buckets[place] += 1 }
         }
     }
 
-    /// How many events of a kind there were.
+    /// The number of events of a kind.
     ///
     /// - Parameter kind: The kind to count.
     /// - Returns: The number since the instrument was made.
@@ -66,9 +67,10 @@ public final class PrometheusInstrument: CoreDataInstrument {
         series[kind].map { Int($0.state.withLock { $0.count }) } ?? 0
     }
 
-    /// Everything that was counted, and the gauges of a coordinator, in the text format of Prometheus.
+    /// The text, in the format of Prometheus, of everything that was counted and of the gauges of a coordinator.
     ///
-    /// - Parameter statistics: Of the coordinator, for gauges of its pools, caches, contexts, logs and histories; `nil` to leave them out.
+    /// - Parameter statistics: The statistics of the coordinator, for gauges of its pools, caches, contexts, logs and
+    ///   histories; `nil` to omit them.
     /// - Returns: The text, each line with a line break at its end.
     public func text(_ statistics: CoreDataStatistics? = nil) -> String {
         var lines: [String] = []

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Writes one JSON object, on one line, for each event that took long, or that ended with an error other than a conflict.
+/// Writes one line of JSON for each event that took long, or ended with an error that is not a conflict.
 ///
 /// See <doc:Instruments>.
 ///
@@ -8,8 +8,8 @@ import Foundation
 /// coordinator.instrument = SlowEventLines(from: .milliseconds(100)) { line in print(line) }
 /// ```
 ///
-/// The members are `time` (ISO 8601), `kind` and `ms`, and where they are known `storeMs`, `rows`, `context`, `entity`, `statement`,
-/// `store` and `error`. Any thread may use it.
+/// The members are `time` (ISO 8601), `kind` and `ms`, and, if they are known, `storeMs`, `rows`, `context`, `entity`,
+/// `statement`, `store` and `error`. Any thread may use it.
 ///
 /// An addition to Apple's API.
 public struct SlowEventLines: CoreDataInstrument {
@@ -19,13 +19,15 @@ public struct SlowEventLines: CoreDataInstrument {
     /// Makes an instrument that writes lines.
     ///
     /// - Parameters:
-    ///   - threshold: From what duration on an event is told.
-    ///   - write: Takes a line without a line break, on the thread of the operation. Default: standard error.
+    ///   - threshold: The shortest duration that is reported.
+    ///   - write: A function that receives a line without a line break, on the thread of the operation. Default:
+    ///     standard error.
     public init(from threshold: Duration, write: (@Sendable (String) -> Void)? = nil) {
         self.threshold = threshold
         self.write =
             write
-            // One call, so that lines of several threads stay whole. A closed standard error is no reason to stop.
+            // A single call keeps lines of several threads intact. If standard error is closed, then the program goes
+            // on.
             ?? { line in try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8)) }
     }
 
@@ -41,7 +43,7 @@ public struct SlowEventLines: CoreDataInstrument {
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - time: When it ended.
+    ///   - time: The time when it ended.
     /// - Returns: A JSON object without line breaks.
     public static func line(of event: CoreDataEvent, at time: Date) -> String {
         var members = ["\"time\":\"\(time.ISO8601Format())\"", "\"kind\":\"\(event.kind.rawValue)\""]
@@ -79,7 +81,7 @@ public struct SlowEventLines: CoreDataInstrument {
 }
 
 extension CoreDataEvent {
-    /// Whether an error has ended it that is no conflict: those belong to the work of a server with many clients.
+    /// Whether an error that is no conflict has ended it; conflicts are normal for a server with many clients.
     fileprivate var hasFailed: Bool {
         guard let errorCode else { return false }
         return errorCode != NSManagedObjectMergeError && errorCode != NSManagedObjectConstraintMergeError

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The names of Swift key paths of managed objects: `city.name` for `\Venue.city?.name`.
 ///
-/// A name comes from the table of a class (`managedProperties`) or, where the class has none and for nested key paths, from
-/// a recording (``KeyPathRecording``). Each key path is asked once. Any thread may ask.
+/// A name comes from the table of a class (`managedProperties`). If the class has no table, or the key path is nested,
+/// then the name comes from a recording (``KeyPathRecording``). Each key path is resolved once. Any thread may use it.
 enum KeyPathNames {
     // @unchecked Sendable: key paths of properties capture nothing, and are immutable.
     private struct Key: Hashable, @unchecked Sendable {
@@ -15,11 +15,11 @@ enum KeyPathNames {
 
     /// The name of a key path.
     ///
-    /// - Throws: ``PredicateTranslationError`` if the key path leads anywhere but to a property of the model.
+    /// - Throws: ``PredicateTranslationError`` if the key path does not lead to a property of the model.
     static func name(of keyPath: AnyKeyPath, in type: NSManagedObject.Type) throws -> String {
         let key = Key(keyPath: keyPath)
         if let result = known.withLock({ $0[key] }) { return try result.get() }
-        // Not under the lock: accessors are code of the user's.
+        // This is not done under the lock, because accessors are code of the program.
         let result = Result { () throws(PredicateTranslationError) in try find(keyPath, type) }
         known.withLock { $0[key] = result }
         return try result.get()
@@ -29,13 +29,13 @@ enum KeyPathNames {
         _ keyPath: AnyKeyPath,
         _ type: NSManagedObject.Type
     ) throws(PredicateTranslationError) -> String {
-        // A subclass lists its own properties after what it inherits: its word counts.
+        // A subclass lists its own properties after the inherited ones, so the last entry counts.
         if let entry = type.managedProperties.last(where: { $0.keyPath == keyPath }) { return entry.name }
         let recording = KeyPathRecording(.distinct)
         let (root, value) = recording.apply(keyPath, to: type)
         let name = try Reading(keyPath: keyPath, root: root, value: value, recording: recording).name()
         guard recording.steps.allSatisfy({ $0.declaredType != nil }), !(value is NSManagedObject) else { return name }
-        // What computes with the value that it reads gives itself away when it reads nothing.
+        // An accessor that computes with the value it reads is detected with these samples.
         for samples in [Samples.zero, .none] {
             let recording = KeyPathRecording(samples)
             let (root, value) = recording.apply(keyPath, to: type)
@@ -55,7 +55,7 @@ extension NSManagedObject: KeyPathNaming {
     package static var castName: String { String(describing: self) }
 }
 
-/// What came of applying a key path once.
+/// The outcome of applying a key path once.
 private struct Reading {
     let keyPath: AnyKeyPath
     let root: NSManagedObject
@@ -69,7 +69,7 @@ private struct Reading {
         var owner: NSManagedObject? = root
         var last: KeyPathRecording.Step?
         for step in recording.steps {
-            // An accessor may ask for a property twice.
+            // An accessor may read a property twice.
             if let last, step.owner === last.owner, step.name == last.name { continue }
             guard step.owner === owner else { throw failure("it reads more than one property of an object") }
             names.append(step.name)
@@ -94,14 +94,14 @@ private struct Reading {
         throw failure("it is no attribute or relationship of the model")
     }
 
-    /// Checks that the key path gives what the property holds, not something made of it.
+    /// Checks that the key path returns the property's value, and not a value computed from it.
     private func checkValue(_ step: KeyPathRecording.Step) throws(PredicateTranslationError) {
         let declared = step.declaredType.map { unwrapped($0) }
         let found = unwrapped(type(of: keyPath).valueType)
         if let declared, declared != found, !isRawValue(of: declared, found) {
             throw failure("it makes something else of the property \"\(step.name)\"")
         }
-        // `!` and `??` cannot be told apart, and only one of them is the property.
+        // `!` and `??` cannot be distinguished, and with `??` the value is not the property's.
         if let exact = step.declaredType, declared != exact, found == type(of: keyPath).valueType, !isCollection(found)
         {
             throw failure(
@@ -126,7 +126,7 @@ private struct Reading {
         return type is any Collection.Type || type is NSSet.Type || type is NSOrderedSet.Type
     }
 
-    /// Whether `type` is what stands for an enumeration.
+    /// Whether `type` is the raw type of an enumeration.
     private func isRawValue(of enumeration: Any.Type, _ type: Any.Type) -> Bool {
         guard let enumeration = enumeration as? any RawRepresentable.Type else { return false }
         func holds<Value: RawRepresentable>(_: Value.Type) -> Bool { Value.RawValue.self == type }

@@ -1,15 +1,15 @@
 import StrataPredicates
 import StrataRows
 
-/// Finds out which properties a Swift key path reads, by applying it to objects that note what is read.
+/// Finds the properties that a Swift key path reads, by applying it to objects that record reads.
 ///
-/// The objects are of the classes that the key path leads through, and of an entity without any property. Every typed
-/// access looks its property up once for each entity; for this one it finds nothing, and asks here instead of stopping
-/// the program. So recording costs nothing where objects are real.
+/// The objects have the classes that the key path leads through, and an entity without any property. Every typed access
+/// looks up its property once for each entity. For this entity it finds nothing, and calls the recording instead of
+/// stopping the program. So real objects have no cost from recording.
 ///
 /// A recording lives for one application of a key path, on one thread.
 final class KeyPathRecording: @unchecked Sendable {
-    // @unchecked Sendable: bound as a task-local value for the time of a synchronous call, and used inside it only.
+    // @unchecked Sendable: it is bound as a task-local value during a synchronous call, and used only inside that call.
 
     /// The recording of the key path that is being applied on this thread.
     @TaskLocal static var current: KeyPathRecording?
@@ -20,16 +20,16 @@ final class KeyPathRecording: @unchecked Sendable {
         let name: String
         /// The declared type; `nil` for a read through `value(forKey:)`.
         let declaredType: Any.Type?
-        /// What the read returned.
+        /// The value that the read returned.
         let value: Any?
     }
 
-    /// What scalar properties read as.
+    /// The values of scalar properties.
     private let samples: Samples
     private(set) var steps: [Step] = []
-    /// Whether the key path says of itself that it has no name.
+    /// Whether the key path declares that it has no name.
     private(set) var isRefused = false
-    /// The property whose typed access is about to ask for a value.
+    /// The property whose typed access is about to read a value.
     private var announced: (name: String, type: Any.Type)?
 
     init(_ samples: Samples) {
@@ -44,7 +44,7 @@ final class KeyPathRecording: @unchecked Sendable {
         }
     }
 
-    /// Tells that what is applied has no name, whatever it reads.
+    /// Notes that the key path has no name, whatever it reads.
     func refuse() {
         isRefused = true
     }
@@ -53,7 +53,7 @@ final class KeyPathRecording: @unchecked Sendable {
 
     /// The entity of the recording objects.
     ///
-    /// Its class name is no name of a class.
+    /// No class has its class name.
     private static let entity: NSEntityDescription = {
         let entity = NSEntityDescription()
         entity.name = "KeyPathRecording"
@@ -72,14 +72,14 @@ final class KeyPathRecording: @unchecked Sendable {
 
     // MARK: - Reads
 
-    /// Notes that a typed access of `name` is going on; false if it is not one of a recording object.
+    /// Notes that a typed access of `name` has begun; returns false if the object is no recording object.
     func announce(_ name: String, _ type: Any.Type, in layout: EntityLayout) -> Bool {
         guard Self.isRecorder(layout) else { return false }
         announced = (name, type)
         return true
     }
 
-    /// What a recording object answers for a property.
+    /// The value of a property of a recording object.
     func read(_ name: String, of owner: NSManagedObject) -> Any? {
         var type = announced?.name == name ? announced?.type : nil
         announced = nil
@@ -114,12 +114,12 @@ final class KeyPathRecording: @unchecked Sendable {
 
     /// A value of an enumeration, for a property that cannot be nil.
     ///
-    /// Nothing looks at it but the key path's next step.
+    /// Only the key path's next step uses it.
     static func placeholder<Value: RawRepresentable>(_ type: Value.Type) -> Value? {
         guard current != nil else { return nil }
         if let iterable = type as? any CaseIterable.Type { return firstCase(iterable) as? Value }
         guard _isPOD(type) else { return nil }
-        // The bits of an enumeration without associated values are the number of its case, and there is a case 0.
+        // The bits of an enumeration without associated values are the number of its case, and case 0 exists.
         return withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { buffer in
             guard let base = buffer.baseAddress else { return nil }
             UnsafeMutableRawPointer(base).initializeMemory(

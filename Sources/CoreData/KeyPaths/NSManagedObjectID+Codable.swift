@@ -1,17 +1,17 @@
-// Foundation's `#Predicate` captures constants that are `Codable` and `Sendable`: IDs are, so a predicate can say
-// `$0.city?.objectID == id`. Objects cannot be, since they are not `Sendable`.
+// Foundation's `#Predicate` captures constants that are `Codable` and `Sendable`. IDs are, so a predicate can contain
+// `$0.city?.objectID == id`. Objects are not, because they are not `Sendable`.
 
 extension CodingUserInfoKey {
-    /// The coordinator that IDs are decoded for: set it in a decoder's `userInfo`.
+    /// The key, in a decoder's `userInfo`, of the coordinator for which IDs are decoded.
     public static let persistentStoreCoordinator = CodingUserInfoKey(staticName: "NSPersistentStoreCoordinator")
 
     private init(staticName: String) {
-        // The initialiser fails for no text.
+        // The initialiser never fails.
         self = CodingUserInfoKey(rawValue: staticName).unsafelyUnwrapped
     }
 }
 
-/// The door through which decoding hands out the one ID of a row.
+/// A protocol that lets decoding return the one existing ID of a row.
 ///
 /// ```swift
 /// let data = try JSONEncoder().encode([id])
@@ -24,7 +24,7 @@ public protocol ObjectIDDecoding {}
 extension NSManagedObjectID: ObjectIDDecoding {}
 
 extension ObjectIDDecoding where Self: NSManagedObjectID {
-    /// Finds the ID again that was encoded.
+    /// Finds the ID that was encoded.
     ///
     /// ```swift
     /// let data = try JSONEncoder().encode(id)
@@ -52,7 +52,7 @@ extension ObjectIDDecoding where Self: NSManagedObjectID {
                 debugDescription: "The coordinator has no store or no entity for \(url.absoluteString)."
             )
         }
-        // The class is final: `Self` is no other.
+        // The class is final, so `Self` is this class.
         self = id as! Self
     }
 }
@@ -61,7 +61,7 @@ extension NSManagedObjectID: Codable {
     /// Encodes the ID as its URI.
     ///
     /// - Parameter encoder: The encoder to write to.
-    /// - Throws: What the encoder throws.
+    /// - Throws: The errors of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(uriRepresentation())

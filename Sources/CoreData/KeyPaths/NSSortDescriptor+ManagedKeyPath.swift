@@ -7,23 +7,24 @@ extension NSSortDescriptor {
     /// request.sortDescriptors = [NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true)]
     /// ```
     ///
-    /// The key path becomes the descriptor's ``key``, so a store can sort by it. It may lead through to-one relationships.
-    /// One that is no property of the model stops the program, with a message that names it.
+    /// The key path becomes the descriptor's ``key``, so a store can sort by it. It may lead through to-one
+    /// relationships. If it is no property of the model, then the program stops with a message that names the key path.
     ///
     /// - Parameters:
     ///   - keyPath: The property, optional or not.
-    ///   - ascending: Whether small values come first. `nil` is smaller than everything.
+    ///   - ascending: Whether small values come first. `nil` sorts before all other values.
     public convenience init<Root: NSManagedObject, Value>(keyPath: KeyPath<Root, Value>, ascending: Bool) {
         self.init(named: keyPath, ascending: ascending)
     }
 
     /// Sorts by a property, in the natural order of its values.
     ///
-    /// As the initialiser for values of any type; this one is preferred over Foundation's, whose descriptors have no key.
+    /// It works like the initialiser for values of any type. Swift prefers this one over Foundation's, whose
+    /// descriptors have no key.
     ///
     /// - Parameters:
     ///   - keyPath: The property.
-    ///   - ascending: Whether small values come first. `nil` is smaller than everything.
+    ///   - ascending: Whether small values come first. `nil` sorts before all other values.
     public convenience init<Root: NSManagedObject, Value: Comparable>(
         keyPath: KeyPath<Root, Value>,
         ascending: Bool
@@ -37,8 +38,8 @@ extension NSSortDescriptor {
     ///
     /// - Parameters:
     ///   - keyPath: The property.
-    ///   - ascending: Whether what the comparator calls ascending comes first.
-    ///   - cmptr: Compares two values.
+    ///   - ascending: Whether values come in the order of the comparator, and not in reverse.
+    ///   - cmptr: The function that compares two values.
     public convenience init<Root: NSManagedObject, Value>(
         keyPath: KeyPath<Root, Value>,
         ascending: Bool,
@@ -52,7 +53,7 @@ extension NSSortDescriptor {
         self.init(plain: keyPath, ascending: ascending, NSSortDescriptor.naturalOrder)
     }
 
-    /// Foundation's own initialiser, which the ones above would hide from a `Root` that is known to be a managed object.
+    /// Foundation's initialiser, which the ones above would hide if `Root` is known to be a managed object.
     private convenience init<Root, Value>(
         plain keyPath: KeyPath<Root, Value>,
         ascending: Bool,
@@ -77,27 +78,27 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
     /// request.sortDescriptors = [NSSortDescriptor(keyPath: \Venue.name, ascending: true, selector: .localizedStandardCompare)]
     /// ```
     ///
-    /// An addition of ours: Foundation's `.localizedStandard` does not exist on Linux. A key path that is no property of the
-    /// model stops the program.
+    /// An addition to Apple's API: Foundation's `.localizedStandard` does not exist on Linux. If the key path is no
+    /// property of the model, then the program stops.
     ///
     /// - Parameters:
     ///   - keyPath: The property, optional or not.
-    ///   - ascending: Whether small values come first. `nil` is smaller than everything.
+    ///   - ascending: Whether small values come first. `nil` sorts before all other values.
     ///   - selector: One of the constants of ``Selector``.
     public init<Root: NSManagedObject, Value>(keyPath: KeyPath<Root, Value>, ascending: Bool, selector: Selector) {
         self.init(key: sortKey(keyPath), ascending: ascending, selector: selector)
     }
 
-    /// Sorts as a Swift sort descriptor does.
+    /// Makes a sort descriptor from a Swift sort descriptor.
     ///
     /// ```swift
     /// request.sortDescriptors = [NSSortDescriptor(SortDescriptor(\Venue.name, order: .reverse))]
     /// ```
     ///
-    /// Strings are compared by their bytes: on Linux, `.lexical` is the only string comparator there is, and the default. A
-    /// key path that is no property of the model stops the program.
+    /// Strings are compared by their bytes: on Linux, `.lexical` is the only string comparator, and the default. If the
+    /// key path is no property of the model, then the program stops.
     ///
-    /// - Parameter sortDescriptor: A descriptor with a key path; one without stops the program.
+    /// - Parameter sortDescriptor: A descriptor with a key path. If it has none, then the program stops.
     public init<Compared: NSManagedObject>(_ sortDescriptor: SortDescriptor<Compared>) {
         guard let keyPath = sortDescriptor.keyPath else {
             fatalError("CoreData: a SortDescriptor without a key path cannot become an NSSortDescriptor.")
@@ -107,9 +108,9 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
 }
 
 extension NSExpression {
-    /// The value of a property, which may lie behind relationships.
+    /// The value of a property, which may be reached through relationships.
     ///
-    /// A key path that is no property of the model stops the program, with a message that names it.
+    /// If the key path is no property of the model, then the program stops with a message that names it.
     ///
     /// - Parameter keyPath: A key path of properties of the model, such as `\Venue.city?.name`.
     public convenience init<Root: NSManagedObject, Value>(forKeyPath keyPath: KeyPath<Root, Value>) {
@@ -117,7 +118,7 @@ extension NSExpression {
     }
 }
 
-/// The name of a key path, for initialisers that have no way to fail: there the program is wrong, not its data.
+/// The name of a key path, for initialisers that cannot fail: an error here is a fault of the program, not of its data.
 private func nameOrStop(_ keyPath: AnyKeyPath) -> String {
     do {
         return try keyPath.predicateName()

@@ -1,13 +1,13 @@
-/// The values that recording objects give.
+/// The values that recording objects return.
 ///
-/// A property that computes something from another one gives itself away by returning another value than it read, for
-/// one of the sets.
+/// If a property computes its value from another property, then it returns a different value than it read for at least
+/// one of the sets. So it is detected.
 enum Samples {
-    /// Values unlike anything that code makes up.
+    /// Unusual values, which code is unlikely to make up.
     case distinct
-    /// Zero, and what is empty.
+    /// Zero, and empty values.
     case zero
-    /// nil where a property is optional, else zero.
+    /// nil for an optional property, otherwise zero.
     case none
 
     /// A value of a scalar type; `nil` for a type that has no sample.
@@ -34,7 +34,7 @@ enum Samples {
         self == .distinct ? distinct : zero
     }
 
-    /// The raw value of some case of an enumeration.
+    /// The raw value of one of the cases of an enumeration.
     func rawValue(of type: any RawRepresentable.Type) -> Any? {
         func raw<Value: RawRepresentable>(_ type: Value.Type) -> Any? {
             for samples in [self, .zero] {

@@ -3,9 +3,9 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// What freezing works out for a whole model.
+/// The data that freezing computes for a whole model.
 ///
-/// Immutable and immortal, so that rows and objects may refer to it with no reference counting.
+/// Immutable and immortal, so that rows and objects may refer to it without reference counting.
 package final class FrozenModel: Sendable {
     /// All entities in depth-first order; the entity with number n is at index n - 1.
     package let entities: [NSEntityDescription]
@@ -16,28 +16,28 @@ package final class FrozenModel: Sendable {
     /// The 32-byte version hashes by entity name.
     package let versionHashes: [String: Data]
 
-    /// The model as rows and stores know it.
+    /// The model in the form that rows and stores use.
     package let schema: Schema
 
-    /// Where each entity keeps its properties; that of the entity with number n is at index n - 1.
+    /// The layout of each entity; that of the entity with number n is at index n - 1.
     var layouts: [EntityLayout] { schema.entities }
 
     /// The number of the root of each entity's hierarchy; that of the entity with number n is at index n - 1.
     var rootNumbers: [Int] { schema.rootNumbers }
 
-    /// The entities of classes that were asked for, by the identity of the class.
+    /// The entities of classes that were looked up, by the identity of the class.
     let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
 
-    /// Whether somebody has been told which classes are missing.
+    /// Whether missing classes have been reported.
     let hasReportedClasses = Atomic<Bool>(false)
 
-    /// The properties, by entity and name, of which somebody has been told that they hold values of an undeclared type.
+    /// The properties, by entity and name, that were reported because they hold values of an undeclared type.
     let mismatches = Mutex<Set<String>>([])
 
-    /// Whether there are relationships without an inverse.
+    /// Whether any relationship has no inverse.
     let hasOneWayRelationships: Bool
 
-    /// Whether some to-many relationship has no inverse, so that a deleted member cannot tell whose member it was.
+    /// Whether any to-many relationship has no inverse, so that a deleted member does not know its owners.
     let hasOneWayToMany: Bool
 
     init(entities: [NSEntityDescription], _ schema: Schema) {
@@ -57,7 +57,7 @@ package final class FrozenModel: Sendable {
 
     private let copy = OnceReference<CopyForStores>()
 
-    /// The copy of the model that stores keep, made when it is first asked for; `nil` for a model that cannot be written.
+    /// The copy of the model that stores keep, made on first use; `nil` for a model that cannot be written.
     package func copyForStores(of model: NSManagedObjectModel) -> Data? {
         (copy.load() ?? copy.storeIfNil(CopyForStores(data: model.cachedModelData()))).data
     }
@@ -67,28 +67,28 @@ package final class FrozenModel: Sendable {
         init(data: Data?) { self.data = data }
     }
 
-    /// The entity with a number, or `nil` when no entity has it (a number may come from a damaged file).
+    /// The entity with a number; `nil` if no entity has it (a number may come from a damaged file).
     package func entity(numbered number: Int) -> NSEntityDescription? {
         entities.indices.contains(number - 1) ? entities[number - 1] : nil
     }
 }
 
-/// What freezing works out for one entity.
+/// The data that freezing computes for one entity.
 package final class EntityFacts: @unchecked Sendable {
-    // @unchecked Sendable: all constants; the model is not retained but immortal.
+    // @unchecked Sendable: all properties are constants; the model is not retained but immortal.
 
     /// The entity's number, from 1.
     package let number: Int
 
-    /// The numbers of the entity and of all its sub-entities: they are next to each other.
+    /// The numbers of the entity and of all its sub-entities, which are consecutive.
     package let subtree: ClosedRange<Int>
 
-    /// Those of `subtree` that are not abstract.
+    /// The numbers in `subtree` of entities that are not abstract.
     package let concreteNumbers: [Int]
 
     /// The top of the inheritance tree.
     ///
-    /// Unowned, to keep an entity that is its own root from retaining itself twice.
+    /// The reference is unowned, because an entity that is its own root would otherwise retain itself.
     package unowned(unsafe) let root: NSEntityDescription
 
     /// The model.
@@ -135,9 +135,9 @@ package final class EntityFacts: @unchecked Sendable {
         self.versionHash = versionHash
     }
 
-    /// A dictionary by name; of two with one name the later wins.
+    /// A dictionary of elements by name; if two have the same name, then the later one counts.
     ///
-    /// What has no name is left out.
+    /// Elements without a name are omitted.
     static func byName<Element>(_ elements: [Element], _ name: (Element) -> String?) -> [String: Element] {
         var found: [String: Element] = [:]
         for element in elements {
@@ -151,10 +151,8 @@ package final class EntityFacts: @unchecked Sendable {
 package enum EntityNumbering {
     /// The entities depth first: roots by name, each followed by its sub-entities by name.
     ///
-    /// Case does not count.
-    ///
-    /// An entity whose super-entity is not among `entities` counts as a root, so a part of a model (a configuration)
-    /// can be put in order too.
+    /// Upper and lower case are treated as equal. If the super-entity of an entity is not among `entities`, then the
+    /// entity counts as a root, so a part of a model (a configuration) can be ordered too.
     package static func order(_ entities: [NSEntityDescription]) -> [NSEntityDescription] {
         let members = Set(entities.map(ObjectIdentifier.init))
         let isMember = { (entity: NSEntityDescription) in members.contains(ObjectIdentifier(entity)) }

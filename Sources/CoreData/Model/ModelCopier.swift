@@ -1,13 +1,13 @@
 import StrataPredicates
 
-/// Copies entities, and whole models, so that the copies refer to each other and to nothing of the original.
+/// Copies entities, and whole models, so that the copies refer only to each other and not to the original.
 struct ModelCopier {
-    /// What becomes of a relationship whose destination is not among the copied entities.
+    /// The rule for relationships whose destination is not among the copied entities.
     enum UnresolvedDestinations {
-        /// It still points at the original.
+        /// The relationship still points at the original.
         case keep
 
-        /// It points at the copied entity with the same name, if there is one, and at nothing otherwise.
+        /// The relationship points at the copied entity with the same name, or at nothing if there is none.
         case byName
     }
 
@@ -27,11 +27,9 @@ struct ModelCopier {
         return copy
     }
 
-    /// Fills an empty model with copies of all that is in `models`.
+    /// Fills an empty model with copies of the contents of `models`.
     ///
-    /// Of entities with one name the first is copied.
-    ///
-    /// Only entities for which `isKept` says so are copied.
+    /// Only entities that fulfil `isKept` are copied. If several have the same name, then only the first one is copied.
     mutating func copy(
         _ models: [NSManagedObjectModel],
         into target: NSManagedObjectModel,
@@ -85,7 +83,7 @@ struct ModelCopier {
         return copy
     }
 
-    /// Copies the entity with its own properties, all links still missing or pointing at the original.
+    /// Copies the entity with its own properties; links are missing, or still point at the original.
     private mutating func shallowDuplicate(_ entity: NSEntityDescription) -> NSEntityDescription {
         let copy = type(of: entity).init()
         copy.adoptFacts(of: entity)
@@ -101,7 +99,7 @@ struct ModelCopier {
         return copy
     }
 
-    /// Points the links of all copies at copies.
+    /// Changes the links of all copies to point at copies.
     private func link() {
         for entity in copies {
             for property in entity.ownProperties {
@@ -114,7 +112,7 @@ struct ModelCopier {
             entity.indexes = entity.indexes.map { index in
                 index.duplicate { property in
                     if let copy = properties[ObjectIdentifier(property)] { return copy }
-                    // An expression belongs to the index alone.
+                    // An expression belongs only to the index.
                     return property.owner == nil ? property.copy() as? NSPropertyDescription ?? property : property
                 }
             }

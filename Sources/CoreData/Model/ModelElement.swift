@@ -1,25 +1,26 @@
 import StrataLocks
 import StrataPredicates
 
-/// What all parts of a model share: they can be changed until the model is frozen, and never after.
+/// A part of a model, which can be changed until the model is frozen, and never after.
 ///
-/// A model is built on one thread. When a coordinator takes it, it is frozen, and from then on any thread may read it
-/// with no lock, since nothing in it can change.
+/// A model is built on one thread. When a coordinator takes it, it is frozen. After that any thread may read it without
+/// a lock, because no part of it can change.
 protocol ModelElement: AnyObject {
-    /// Whether the model this belongs to is in use by a coordinator.
+    /// Whether the model of this part is in use by a coordinator.
     var isFrozen: Bool { get }
 
-    /// What a message calls this part of the model: `entity "Venue"`.
+    /// The name of this part of the model in messages: `entity "Venue"`.
     var subject: String { get }
 }
 
 extension ModelElement {
-    /// Traps when the model is in use.
+    /// Stops the program if the model is in use.
     ///
     /// Called by every setter before it changes anything.
     func assertMutable(_ member: StaticString = #function) {
         guard !isFrozen else {
-            // `fatalError` and not `preconditionFailure`: the message must show in release builds too.
+            // `fatalError` is used instead of `preconditionFailure`, because the message must also appear in release
+            // builds.
             fatalError(
                 "\(member) of \(subject) was set, but its model is in use by a coordinator and cannot be changed; "
                     + "change a copy (`model.copy()`) before you create the coordinator."
@@ -28,30 +29,30 @@ extension ModelElement {
     }
 }
 
-/// A part of a model that others may link to.
+/// A part of a model to which other parts may link.
 protocol LinkTarget: AnyObject {
-    /// Lives exactly as long as the part itself.
+    /// The anchor, which lives exactly as long as the part itself.
     var anchor: LinkAnchor { get }
 }
 
-/// What weak references to a part of a model point at in its place.
+/// The target of weak references to a part of a model, in place of the part itself.
 ///
-/// A weak reference moves the counts of what it points at to a place where counting is slow, for good; and each object
-/// that is made of an entity counts the entity.
+/// A weak reference permanently moves the reference counts of its target to a place where counting is slow; and each
+/// object of an entity counts a reference to the entity.
 final class LinkAnchor {
-    /// The part whose anchor this is, once somebody has linked to it.
+    /// The part of this anchor, once another part has linked to it.
     unowned(unsafe) fileprivate(set) var part: AnyObject?
 }
 
 /// A link from one part of a model to another part that does not own it.
 ///
-/// Weak while the model is being built, so that a model can be dropped. Strong once it is frozen: frozen models are
-/// immortal, so the cycle costs nothing, and a reader saves the weak reference's bookkeeping.
+/// The link is weak while the model is being built, so that a model can be freed. It is strong once the model is
+/// frozen: frozen models are immortal, so the cycle has no cost, and readers do not pay for a weak reference.
 final class ModelLink<Target: LinkTarget> {
     private weak var loose: LinkAnchor?
     private let fixed = OnceReference<Target>()
 
-    /// What the link points at; `nil` when unset, and when the target is gone before the model was frozen.
+    /// The target of the link; `nil` if it is unset, or the target was freed before the model was frozen.
     var target: Target? {
         get { fixed.load() ?? looseTarget }
         set {
@@ -60,7 +61,7 @@ final class ModelLink<Target: LinkTarget> {
         }
     }
 
-    // The anchor of a `Target` names that alone.
+    // The anchor of a `Target` only refers to that `Target`.
     private var looseTarget: Target? { loose?.part.map { unsafeDowncast($0, to: Target.self) } }
 
     /// Makes the link permanent.

@@ -1,11 +1,11 @@
 import StrataPredicates
 import StrataRows
 
-/// Whether parts of models say the same: what `==` means for them.
+/// Compares parts of models by their contents, for `==`.
 ///
-/// Parts that others own or lead to are compared by name, so that a comparison ends where parts lead to each other, and a
-/// part that was copied out of its model equals the original. The facts of an application's own (`userInfo`) do not count, as
-/// they may change at any time, nor do the names for people.
+/// Parts that a part refers to are compared by name. So a comparison ends even if parts refer to each other, and a part
+/// that was copied out of its model equals the original. The application's facts (`userInfo`) are ignored, because they
+/// may change at any time, and so are the localized names.
 enum ModelEquality {
     static func areEqual(_ left: NSManagedObjectModel, _ right: NSManagedObjectModel) -> Bool {
         let (mine, theirs) = (left.entitiesByName, right.entitiesByName)
@@ -37,14 +37,14 @@ enum ModelEquality {
         return areEqual(left.ownProperties, right.ownProperties) && areEqual(left.indexes, right.indexes)
     }
 
-    /// Whether two lists of properties have the same ones, in whatever order.
+    /// Whether two lists have equal properties, in any order.
     private static func areEqual(_ left: [NSPropertyDescription], _ right: [NSPropertyDescription]) -> Bool {
         let theirs = EntityFacts.byName(right) { $0.name }
         return left.count == right.count
             && left.allSatisfy { property in theirs[property.name].map { areEqual(property, $0) } ?? false }
     }
 
-    /// Whether two lists have the same indexes, in whatever order; several of one name are compared in their order.
+    /// Whether two lists have equal indexes, in any order; indexes of the same name are compared in their order.
     private static func areEqual(_ left: [NSFetchIndexDescription], _ right: [NSFetchIndexDescription]) -> Bool {
         guard left.count == right.count else { return false }
         let theirs = Dictionary(grouping: right) { $0.name }
@@ -75,7 +75,7 @@ enum ModelEquality {
 
     static func areEqual(_ left: NSPropertyDescription, _ right: NSPropertyDescription) -> Bool {
         if left === right { return true }
-        // A copy belongs to no entity yet, and equals the original all the same.
+        // A copy belongs to no entity yet, but still equals the original.
         if let mine = left.owner, let theirs = right.owner, mine.name != theirs.name { return false }
         guard type(of: left) == type(of: right), left.name == right.name, left.isOptional == right.isOptional,
             left.isTransient == right.isTransient, left.isIndexed == right.isIndexed,
@@ -120,7 +120,7 @@ enum ModelEquality {
         }
     }
 
-    // MARK: - What properties have
+    // MARK: - Parts of properties
 
     private static func areEqualValues(_ left: Any?, _ right: Any?) -> Bool {
         guard let left, let right else { return left == nil && right == nil }

@@ -2,14 +2,14 @@ import StrataPredicates
 import StrataRows
 
 extension ModelValidation {
-    /// Checks that a default value is of the attribute's type, and within the range of it.
+    /// Whether a default value has the attribute's type, and is within its range.
     func accepts(_ value: Any, as type: NSAttributeDescription.AttributeType) -> Bool {
         guard type.rawValue.isOfClass(value) else { return false }
         let rows = AttributeType(type.rawValue)
         return rows.slotKind != .int || Self.integer(value).map(rows.hasRoom) == true
     }
 
-    /// Whether a value is a number as far as its type demands one: not so NaN, which databases keep as nil.
+    /// Whether a value is a number if its type requires one; NaN, which databases keep as nil, is none.
     func isNumber(_ value: Any, as type: NSAttributeDescription.AttributeType) -> Bool {
         guard type != .transformable, type != .undefined else { return true }
         return switch value {
@@ -23,11 +23,11 @@ extension ModelValidation {
     private static func integer(_ value: Any) -> Int64? {
         guard let number = value as? NSNumber else { return nil }
         let integer = number.int64Value
-        // Not so for fractions, and for what is too large.
+        // Fractions, and numbers that are too large, have no integer.
         return number.compare(NSNumber(value: integer)) == .orderedSame ? integer : nil
     }
 
-    /// The first step that leads nowhere in the key paths of a derivation, or `nil` when all lead somewhere.
+    /// The first unknown step in the key paths of a derivation; `nil` if all steps are known.
     func missingStep(in derivation: NSExpression, of entity: NSEntityDescription, depth: Int = 0) -> String? {
         guard depth < 50 else { return nil }
         switch derivation.expressionType {
@@ -44,7 +44,8 @@ extension ModelValidation {
     private func missingStep(inPath path: String, of entity: NSEntityDescription) -> String? {
         var current: NSEntityDescription? = entity
         for step in path.split(separator: ".").map(String.init) where !step.hasPrefix("@") {
-            // Behind an attribute come the elements of a composite one, or a mistake that the type shows.
+            // After an attribute follow the elements of a composite attribute; any other step is found by the check of
+            // the type.
             guard let properties = current?.propertiesByName else { return nil }
             guard let property = properties[step] else { return step }
             current = (property as? NSRelationshipDescription)?.destinationEntity

@@ -86,7 +86,7 @@ struct ModelValidation {
         }
     }
 
-    /// Constraints and indexes name properties that exist.
+    /// Checks that constraints and indexes name existing properties.
     private func checkReferences(of entity: NSEntityDescription) throws(ModelError) {
         let properties = entity.propertiesByName
         for (what, groups) in [
@@ -131,7 +131,7 @@ struct ModelValidation {
 
     // MARK: - Properties
 
-    /// Checks an attribute, and reports `property`: the attribute itself, or the composite attribute it is an element of.
+    /// Checks an attribute, and reports errors for `property`: the attribute or the composite attribute around it.
     private func check(
         _ attribute: NSAttributeDescription,
         in property: NSPropertyDescription
@@ -162,7 +162,8 @@ struct ModelValidation {
         default: break
         }
         if let value = attribute.defaultValue {
-            // First, as the description of a date that is no number stops the program (Foundation on Linux).
+            // This check comes first, because the description of a date that is NaN stops the program (Foundation on
+            // Linux).
             guard property.isTransient || isNumber(value, as: attribute.type) else {
                 throw error(property, "its default value is not a number, which no store keeps\(element)")
             }
@@ -179,7 +180,7 @@ struct ModelValidation {
         }
     }
 
-    /// Checks the default value of a composite attribute: a dictionary of what its elements take.
+    /// Checks the default value of a composite attribute: a dictionary of values for its elements.
     private func check(
         _ value: Any,
         asDefaultOf composite: NSCompositeAttributeDescription,

@@ -3,14 +3,14 @@ import StrataRows
 
 /// An attribute: one value of a basic type, or one object that a transformer turns into data.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let price = NSAttributeDescription()
 /// (price.name, price.type, price.isOptional, price.defaultValue) = ("price", .integer64, false, 0)
 /// ```
 open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+    // @unchecked Sendable: like the superclass; every stored property is guarded by `assertMutable`.
 
     /// The kind of value.
     ///
@@ -30,7 +30,7 @@ open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
 
     /// The name of the class that holds the values, such as `NSString`.
     ///
-    /// Follows from ``type`` unless it was set, which makes sense for transformable attributes.
+    /// It is derived from ``type`` unless it was set, which is useful for transformable attributes.
     open var attributeValueClassName: String? {
         get { explicitValueClassName ?? type.valueClassName }
         set {
@@ -41,11 +41,11 @@ open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
 
     private var explicitValueClassName: String?
 
-    /// The value a new object starts with.
+    /// The initial value in a new object.
     ///
-    /// Default `nil`, for none. The value of a transformable attribute goes through its value transformer when the model
-    /// is put to use, so the transformer has to be registered by then: without it, or if it refuses the value, there is no
-    /// default value.
+    /// Default `nil`, for none. The value of a transformable attribute is passed to its value transformer when the
+    /// model is first used, so the transformer has to be registered by then. If it is not registered, or refuses the
+    /// value, then there is no default value.
     ///
     /// ```swift
     /// let price = NSAttributeDescription()
@@ -58,7 +58,7 @@ open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
     /// Default `nil`: the value is archived, as by ``NSSecureUnarchiveFromDataTransformer``.
     open var valueTransformerName: String? { willSet { assertMutable() } }
 
-    /// Whether large data may go to a file beside the store.
+    /// Whether large data may be kept in a file beside the store.
     ///
     /// Default `false`.
     open var allowsExternalBinaryDataStorage: Bool = false { willSet { assertMutable() } }

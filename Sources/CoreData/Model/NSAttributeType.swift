@@ -2,7 +2,7 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// The kind of value an attribute holds.
+/// The kind of an attribute's values.
 ///
 /// The raw values take part in version hashes and are stored in cached models, so they are the same on all platforms.
 /// ``NSAttributeDescription/AttributeType`` has the same kinds under shorter names.
@@ -54,7 +54,7 @@ public enum NSAttributeType: UInt, Sendable, CaseIterable {
     /// Any object that a ``ValueTransformer`` turns into `Data` and back.
     case transformableAttributeType = 1800
 
-    /// The ID of a managed object. Not for stored attributes.
+    /// The ID of a managed object; not for stored attributes.
     case objectIDAttributeType = 2000
 
     /// A dictionary of further attributes, described by an ``NSCompositeAttributeDescription``.
@@ -62,7 +62,7 @@ public enum NSAttributeType: UInt, Sendable, CaseIterable {
 }
 
 extension NSAttributeDescription {
-    /// The kind of value an attribute holds.
+    /// The kind of an attribute's values.
     ///
     /// ```swift
     /// let openedAt = NSAttributeDescription()
@@ -134,7 +134,7 @@ extension NSAttributeDescription {
 }
 
 extension NSAttributeDescription.AttributeType {
-    /// The Objective-C name of the class that holds such values in Apple's framework, for `attributeValueClassName`.
+    /// The Objective-C name of the class of such values in Apple's framework, for `attributeValueClassName`.
     var valueClassName: String? {
         switch rawValue {
         case .undefinedAttributeType, .transformableAttributeType: nil
@@ -153,10 +153,10 @@ extension NSAttributeDescription.AttributeType {
 }
 
 extension NSAttributeType {
-    /// What Xcode's model editor calls the type.
+    /// The name of the type in Xcode's model editor.
     package var described: String { AttributeType(self).described }
 
-    /// The Swift type that stands for the attribute type in accessors written by hand; `nil` where any type may.
+    /// The Swift type of the attribute type in handwritten accessors; `nil` if any type is possible.
     package var swiftType: Any.Type? {
         switch self {
         case .integer16AttributeType: Int16.self
@@ -175,7 +175,7 @@ extension NSAttributeType {
         }
     }
 
-    /// Whether an object is of the class that default values of the type have.
+    /// Whether an object has the class of the type's default values.
     func isOfClass(_ value: Any) -> Bool {
         switch self {
         case .integer16AttributeType, .integer32AttributeType, .integer64AttributeType, .doubleAttributeType,

@@ -2,19 +2,19 @@ import StrataPredicates
 
 /// An attribute made of further attributes.
 ///
-/// Its value is a dictionary with the elements' names as keys. It is nil if no element has a value. Nothing tells that
-/// from an empty dictionary, so such a dictionary reads as nil. If one element of an attribute that is nil is set, by
-/// ``NSManagedObject/setValue(_:forKeyPath:)`` as in `address.street`, then the attribute has a value, and its other
-/// elements stay nil. Predicates can compare the whole with nil, and look at its elements.
+/// Its value is a dictionary with the elements' names as keys. It is nil if no element has a value. A store does not
+/// distinguish nil from an empty dictionary, so such a dictionary reads as nil. If one element of a nil attribute is
+/// set, by ``NSManagedObject/setValue(_:forKeyPath:)`` as in `address.street`, then the attribute has a value, and its
+/// other elements stay nil. Predicates can compare the whole attribute with nil, and use its elements.
 ///
 /// A new object starts with a value if the attribute has a ``NSAttributeDescription/defaultValue`` or is not optional.
-/// The elements that the default value names have what it says (`NSNull` for nil), the others their own default values.
+/// Elements that the default value names have its values (`NSNull` for nil); the others have their own default values.
 /// An optional attribute without a default value starts as nil, whatever default values its elements have.
 ///
-/// An element that is not optional needs a value only where the attribute has one. An attribute that is not optional
-/// may all the same be nil if each of its elements is optional: a save looks at the elements alone.
+/// An element that is not optional needs a value only if the attribute has one. An attribute that is not optional may
+/// still be nil if each of its elements is optional: a save only checks the elements.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let street = NSAttributeDescription()
@@ -25,7 +25,7 @@ import StrataPredicates
 /// address.defaultValue = ["street": "Main Street"]
 /// ```
 open class NSCompositeAttributeDescription: NSAttributeDescription, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+    // @unchecked Sendable: like the superclass; every stored property is guarded by `assertMutable`.
 
     /// Creates a composite attribute without elements.
     public required init() {
@@ -33,7 +33,7 @@ open class NSCompositeAttributeDescription: NSAttributeDescription, @unchecked S
         type = .composite
     }
 
-    /// The attributes it is made of, which may be composite themselves.
+    /// The elements, which may be composite attributes themselves.
     open var elements: [NSAttributeDescription] = [] { willSet { assertMutable() } }
 
     override func adopt(_ other: NSPropertyDescription) {
@@ -51,7 +51,7 @@ open class NSCompositeAttributeDescription: NSAttributeDescription, @unchecked S
 }
 
 extension NSAttributeDescription {
-    /// A mutable copy, typed.
+    /// A mutable copy with its static type.
     fileprivate var duplicate: NSAttributeDescription {
         let copy = Swift.type(of: self).init()
         copy.adopt(self)

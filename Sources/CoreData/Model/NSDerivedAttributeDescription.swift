@@ -3,7 +3,7 @@ import StrataPredicates
 
 /// An attribute whose value the store computes from others whenever an object is saved.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let search = NSDerivedAttributeDescription()
@@ -11,36 +11,36 @@ import StrataPredicates
 /// search.derivationExpression = NSExpression(format: "canonical:(name)")
 /// ```
 open class NSDerivedAttributeDescription: NSAttributeDescription, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+    // @unchecked Sendable: like the superclass; every stored property is guarded by `assertMutable`.
 
-    /// How the value is computed.
+    /// The expression that computes the value.
     ///
-    /// Default `nil`; the model is not valid then.
+    /// Default `nil`, with which the model is not valid.
     ///
-    /// A key path (`owner.name`), a count or sum over a to-many relationship (`pages.@count`, `items.price.@sum`), or a call
-    /// such as `canonical:(title)`, `lowercase:(title)`, `uppercase:(title)` or `now()`.
+    /// It is a key path (`owner.name`), a count or sum over a to-many relationship (`pages.@count`,
+    /// `items.price.@sum`), or a call such as `canonical:(title)`, `lowercase:(title)`, `uppercase:(title)` or `now()`.
     open var derivationExpression: NSExpression? {
         willSet { assertMutable() }
         didSet { source = nil }
     }
 
-    /// The text that the expression was read from.
+    /// The text from which the expression was read.
     private var source: String?
 
     /// Sets the derivation from its text.
     ///
-    /// - Throws: What is wrong with the text.
+    /// - Throws: The problem of the text.
     func setDerivation(_ text: String) throws {
         derivationExpression = try ModelText.expression(text)
         source = text
     }
 
-    /// The derivation as it takes part in the version hash: `chat.serverId`, `count:(pages)`, `now()`.
+    /// The text of the derivation for the version hash: `chat.serverId`, `count:(pages)`, `now()`.
     package var derivationText: String? {
         (source ?? derivationExpression?.description).map(HashFormula.canonicalDerivation)
     }
 
-    /// The derivation as model files have it: `pages.@count` where ``derivationText`` says `count:(pages)`.
+    /// The text of the derivation for model files: `pages.@count` if ``derivationText`` is `count:(pages)`.
     package var writtenDerivation: String? {
         guard let text = derivationText else { return nil }
         guard let open = text.range(of: ":("), text.hasSuffix(")") else { return text }

@@ -3,7 +3,7 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// An entity: what a class is to an object, it is to a managed object.
+/// An entity, which is for a managed object what a class is for an object.
 ///
 /// A description can be changed until a coordinator uses its model. After that every setter stops the program, and
 /// any thread may read it; change a copy of the model instead.
@@ -17,17 +17,18 @@ import Synchronization
 /// tag.uniquenessConstraints = [["name"]]
 /// ```
 open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
-    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+    // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
+    // afterwards.
 
     let anchor = LinkAnchor()
     let modelLink = ModelLink<NSManagedObjectModel>()
     let superentityLink = ModelLink<NSEntityDescription>()
 
-    /// What freezing worked out, and the mark that the entity is frozen.
+    /// The data that freezing computed; it also marks the entity as frozen.
     private let facts = OnceReference<EntityFacts>()
     /// The layout, which is immortal.
     ///
-    /// It is read for every object that is made, so no reference is counted.
+    /// It is read for every new object, so its references are not counted.
     private let layoutAddress = Atomic<UnsafeRawPointer?>(nil)
 
     /// Creates an entity without a name.
@@ -39,7 +40,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// The entity's name: letters, digits and underscores.
     ///
-    /// By custom it starts with a capital.
+    /// By convention it starts with a capital letter.
     ///
     /// ```swift
     /// let venue = NSEntityDescription()
@@ -48,10 +49,10 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// ```
     open var name: String? { willSet { assertMutable() } }
 
-    /// The class of the entity's objects. Default `NSManagedObject`.
+    /// The class of the entity's objects; `NSManagedObject` by default.
     ///
     /// A bare name (`Venue`), a module-qualified one (`Guide.Venue`), or one in the current module (`.Venue`).
-    // Implicitly unwrapped as in Apple's framework, where `nil` resets it.
+    // The type is implicitly unwrapped as in Apple's framework, where `nil` resets it.
     open var managedObjectClassName: String! {
         get { explicitClassName ?? "NSManagedObject" }
         set {
@@ -62,18 +63,18 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     private var explicitClassName: String?
 
-    /// The model the entity belongs to.
+    /// The entity's model.
     ///
-    /// Stops the program when it belongs to none.
+    /// If it belongs to no model, then the program stops.
     open var managedObjectModel: NSManagedObjectModel {
         guard let model else { fatalError("\(subject) belongs to no model yet; add it to a model's `entities` first.") }
         return model
     }
 
-    /// The model the entity belongs to, or `nil`.
+    /// The entity's model, or `nil`.
     package var model: NSManagedObjectModel? { modelLink.target }
 
-    /// The name an earlier version of the model used, for inferred migration.
+    /// The name in an earlier version of the model, for inferred migration.
     ///
     /// Defaults to ``name``.
     open var renamingIdentifier: String? {
@@ -88,15 +89,15 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     // MARK: - Facts
 
-    /// Whether there are no objects of this very entity, only of its sub-entities.
+    /// Whether no object has exactly this entity, but only its sub-entities.
     ///
     /// Default `false`.
     open var isAbstract: Bool = false { willSet { assertMutable() } }
 
-    /// Facts of your own.
+    /// The application's facts about the entity.
     ///
-    /// Empty by default. Not part of the version hash, nor of equality. May be set and read on any thread, also while the
-    /// model is in use.
+    /// Empty by default. They are not part of the version hash, nor of equality. May be set and read on any thread,
+    /// also while the model is in use.
     open var userInfo: [AnyHashable: Any]? {
         get { ownFacts.facts }
         set { ownFacts.facts = newValue }
@@ -104,13 +105,13 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     private let ownFacts = UserInfo()
 
-    /// Text mixed into ``versionHash``, to force a new version when nothing else changed.
+    /// A text in ``versionHash`` that makes a new version even if nothing else changed.
     open var versionHashModifier: String? { willSet { assertMutable() } }
 
-    /// 32 bytes that differ when the entity's persistent shape differs.
+    /// A hash of 32 bytes that changes with the entity's persistent form.
     open var versionHash: Data { facts.load()?.versionHash ?? VersionHash.hash(of: self) }
 
-    /// The combinations of attributes that no two objects may share: names, or attribute descriptions.
+    /// The combinations of attributes, as names or descriptions, that must be unique among all objects.
     ///
     /// Default none.
     ///
@@ -121,7 +122,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// The indexes that the store keeps for fetches of this entity.
     ///
-    /// Default none. Not part of the version hash.
+    /// Default none. They are not part of the version hash.
     ///
     /// ```swift
     /// let price = NSAttributeDescription()
@@ -143,7 +144,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         }
     }
 
-    /// Whether ``indexes`` has all that a compiler would make of the model's source, so that a store makes no others.
+    /// Whether ``indexes`` contains all indexes that a compiler would make, so that a store makes no others.
     var listsAllIndexes = false { willSet { assertMutable() } }
 
     /// Groups of attributes (or of their names) that are indexed together.
@@ -153,7 +154,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     // MARK: - Inheritance
 
-    /// The entity this one inherits from.
+    /// The entity from which this one inherits.
     ///
     /// Set it by adding this entity to the parent's ``subentities``.
     ///
@@ -188,7 +189,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
             child.superentityLink.target = nil
         }
         for child in subentities {
-            // A child has one parent: it leaves the previous one.
+            // A child has only one parent, so it leaves the previous one.
             if let parent = child.superentity, parent !== self {
                 parent.subentities.removeAll { $0 === child }
             }
@@ -198,7 +199,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// The super-entity, its super-entity, and so on.
     ///
-    /// Stops where a cycle closes.
+    /// The list ends if there is a cycle.
     package var ancestors: [NSEntityDescription] {
         var found: [NSEntityDescription] = []
         var seen: Set<ObjectIdentifier> = [ObjectIdentifier(self)]
@@ -212,9 +213,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// Whether this is `entity`, or one of its sub-entities at any depth.
     ///
-    /// - Complexity: O(1) once the model is in use.
     /// - Parameter entity: An entity of the same model.
-    /// - Returns: Whether it is. O(1) for entities of a model that is in use.
+    /// - Returns: Whether it is.
+    /// - Complexity: O(1) once the model is in use.
     open func isKindOf(entity: NSEntityDescription) -> Bool {
         if self === entity { return true }
         if let mine = facts.load(), let theirs = entity.facts.load() {
@@ -225,13 +226,13 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     // MARK: - Properties
 
-    /// The properties that the entity declares itself, without those it inherits, in the order they were given.
+    /// The properties that the entity itself declares, in the order in which they were given.
     package private(set) var ownProperties: [NSPropertyDescription] = []
 
     /// The entity's properties: first the inherited ones, then its own.
     ///
-    /// An inherited property is the very description that the super-entity declares. Setting the list sets the
-    /// entity's own properties; what it inherits is left out of the new list.
+    /// An inherited property is the same object as in the super-entity. Setting the list sets the entity's own
+    /// properties; inherited properties are removed from the new list.
     ///
     /// ```swift
     /// let name = NSAttributeDescription()
@@ -266,12 +267,12 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         }
     }
 
-    /// The properties by name, with the inherited ones.
+    /// The properties by name, including the inherited ones.
     open var propertiesByName: [String: NSPropertyDescription] {
         facts.load()?.propertiesByName ?? EntityFacts.byName(properties) { $0.name }
     }
 
-    /// The attributes by name, with the inherited ones.
+    /// The attributes by name, including the inherited ones.
     ///
     /// ```swift
     /// print(entity.attributesByName["price"]?.defaultValue ?? "none")
@@ -281,7 +282,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
             ?? EntityFacts.byName(properties.compactMap { $0 as? NSAttributeDescription }) { $0.name }
     }
 
-    /// The relationships by name, with the inherited ones.
+    /// The relationships by name, including the inherited ones.
     ///
     /// ```swift
     /// print(entity.relationshipsByName["city"]?.destinationEntity?.name ?? "")
@@ -291,7 +292,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
             ?? EntityFacts.byName(properties.compactMap { $0 as? NSRelationshipDescription }) { $0.name }
     }
 
-    /// The relationships, inherited ones included, whose destination is `entity`.
+    /// The relationships, including the inherited ones, whose destination is `entity`.
     ///
     /// - Parameter entity: The destination, compared by identity: its sub-entities and super-entities do not count.
     /// - Returns: The relationships, in the order of the entity's properties.
@@ -316,9 +317,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     // MARK: - Comparing
 
-    /// Whether `object` is an entity with the same name, facts and properties, of whichever model.
+    /// Whether `object` is an entity with the same name, facts and properties, in any model.
     ///
-    /// ``userInfo`` does not count.
+    /// ``userInfo`` is ignored.
     ///
     /// - Complexity: O(number of properties), unless it is this very entity.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -326,15 +327,18 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         return other === self || ModelEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has it.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the name, which should not change while a set contains the entity.
     open override var hash: Int { name.hashValue }
 
     // MARK: - Copying
 
     /// Returns a copy that can be changed and belongs to no model.
     ///
-    /// Its own properties, indexes and sub-entities are copied with it. Inherited properties stay with the super-entity,
-    /// and relationships to other entities still point at those; copy the whole model to get a consistent copy.
+    /// Its own properties, indexes and sub-entities are copied with it. Inherited properties stay with the
+    /// super-entity, and relationships still point at the original entities. To get a consistent copy, copy the whole
+    /// model.
     ///
     /// - Parameter zone: Ignored.
     /// - Returns: An `NSEntityDescription`.
@@ -344,7 +348,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         return copier.copy(self)
     }
 
-    /// Takes over the plain facts of `other`; the properties, indexes and links are the copier's.
+    /// Copies the plain facts of `other`; the copier copies the properties, indexes and links.
     func adoptFacts(of other: NSEntityDescription) {
         name = other.name
         explicitClassName = other.explicitClassName
@@ -363,7 +367,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     var subject: String { "entity \"\(name ?? "")\"" }
 
-    /// What freezing worked out: numbers, and the properties in dictionaries.
+    /// The data that freezing computed: numbers, and dictionaries of the properties.
     ///
     /// The model must be frozen.
     package var frozen: EntityFacts {
@@ -373,7 +377,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         return facts
     }
 
-    /// Where the entity's objects keep their properties.
+    /// The layout of the properties in the entity's objects.
     ///
     /// The model must be frozen.
     package var layout: EntityLayout {
@@ -387,7 +391,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     @inline(__always)
     var layoutIfInUse: EntityLayout? { unmanagedLayout?.takeUnretainedValue() }
 
-    /// The layout, if the model is frozen, for code that shall not count it.
+    /// The layout, if the model is frozen, without a counted reference.
     @inline(__always)
     var unmanagedLayout: Unmanaged<EntityLayout>? {
         guard let address = layoutAddress.load(ordering: .acquiring) else { return nil }
@@ -397,10 +401,10 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The class of the entity's objects.
     final let objectClass = ObjectClassCache()
 
-    /// The class of which an object of the entity was last inserted, as a number.
+    /// The class of the last inserted object of the entity, as a number.
     final let lastObjectType = Atomic<UInt>(0)
 
-    /// Takes the layout, as the last step of freezing, and makes it immortal.
+    /// Sets the layout, as the last step of freezing, and makes it immortal.
     func adopt(_ layout: EntityLayout) {
         layoutAddress.store(UnsafeRawPointer(Unmanaged.passRetained(layout).toOpaque()), ordering: .releasing)
     }
@@ -428,12 +432,12 @@ extension NSEntityDescription {
     /// The model must be frozen.
     package var entityNumber: Int { frozen.number }
 
-    /// The entity at the top of the inheritance tree: this one, when it inherits from none.
+    /// The entity at the top of the inheritance tree; this entity if it has no super-entity.
     ///
     /// The model must be frozen.
     package var rootEntity: NSEntityDescription { frozen.root }
 
-    /// The numbers of this entity and of all that inherit from it, but for the abstract ones.
+    /// The numbers of this entity and of all its sub-entities, except the abstract ones.
     ///
     /// The model must be frozen.
     package var concreteNumbers: [Int] { frozen.concreteNumbers }

@@ -3,7 +3,7 @@ import StrataRows
 
 /// A computed column of a dictionary fetch, or of a fetch index.
 ///
-/// It belongs to whoever made it, until a coordinator uses its model; then any thread may read it.
+/// It is not thread-safe until a coordinator uses its model; then any thread may read it.
 ///
 /// ```swift
 /// let sum = NSExpressionDescription()
@@ -15,14 +15,14 @@ import StrataRows
 /// print(try context.fetch(totals))
 /// ```
 open class NSExpressionDescription: NSPropertyDescription, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+    // @unchecked Sendable: like the superclass; every stored property is guarded by `assertMutable`.
 
-    /// What is computed.
+    /// The expression that computes the column.
     ///
     /// Default `nil`.
     open var expression: NSExpression? { willSet { assertMutable() } }
 
-    /// The kind of value the expression gives.
+    /// The kind of the expression's value.
     ///
     /// Default ``NSAttributeDescription/AttributeType/undefined``.
     open var resultType: NSAttributeDescription.AttributeType = .undefined { willSet { assertMutable() } }

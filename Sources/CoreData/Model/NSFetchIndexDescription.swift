@@ -13,13 +13,13 @@ public enum NSFetchIndexElementType: UInt, Sendable {
     /// An ordinary B-tree.
     case binary = 0
 
-    /// An R-tree over numbers. All elements of an index must be of this kind then.
+    /// An R-tree over numbers, which requires that all elements of the index are of this kind.
     case rTree = 1
 }
 
 /// An index that the store keeps to speed up fetches of one entity.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let name = NSAttributeDescription()
@@ -31,7 +31,8 @@ public enum NSFetchIndexElementType: UInt, Sendable {
 /// ]
 /// ```
 open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
-    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+    // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
+    // afterwards.
 
     private let frozen = Atomic<Bool>(false)
     let anchor = LinkAnchor()
@@ -41,7 +42,7 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
     ///
     /// - Parameters:
     ///   - name: The index's name.
-    ///   - elements: What is indexed, in the order of the columns.
+    ///   - elements: The columns of the index, in order.
     public required init(name: String, elements: [NSFetchIndexElementDescription]?) {
         self.name = name
         super.init()
@@ -51,22 +52,22 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
 
     /// The index's name.
     ///
-    /// An entity should have one index of a name. If it has several, as models of Xcode may, then a store adds numbers to the names
-    /// of all but the first.
+    /// The indexes of an entity should have different names. If several have the same name, as Xcode's models may, then
+    /// a store appends numbers to all but the first.
     open var name: String { willSet { assertMutable() } }
 
-    /// What is indexed, in the order of the columns.
+    /// The columns of the index, in order.
     ///
-    /// All of one kind.
+    /// All have the same kind.
     open var elements: [NSFetchIndexElementDescription] = [] {
         willSet { assertMutable() }
         didSet { attachElements() }
     }
 
-    /// The entity the index belongs to, or `nil` before it has been added to one.
+    /// The entity of the index, or `nil` before it has been added to one.
     open var entity: NSEntityDescription? { entityLink.target }
 
-    /// Which rows are indexed.
+    /// The predicate for the rows in the index.
     ///
     /// Default `nil`, for all.
     open var partialIndexPredicate: NSPredicate? { willSet { assertMutable() } }
@@ -79,7 +80,7 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
         duplicate { $0 }
     }
 
-    /// Returns a copy whose elements are on the properties that `substitute` gives.
+    /// Returns a copy whose elements refer to the properties that `substitute` returns.
     func duplicate(
         replacing substitute: (NSPropertyDescription) -> NSPropertyDescription
     ) -> NSFetchIndexDescription {
@@ -88,13 +89,15 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
         return copy
     }
 
-    /// Whether `object` is an index of the same name over the same, whichever entity it belongs to.
+    /// Whether `object` is an index with the same name and contents, in any entity.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? NSFetchIndexDescription else { return false }
         return other === self || ModelEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has it.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the name, which should not change while a set contains the index.
     open override var hash: Int { name.hashValue }
 
     private func attachElements() {
@@ -120,7 +123,7 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
 
 /// One column of a fetch index.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let price = NSAttributeDescription()
@@ -129,7 +132,8 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
 /// element.isAscending = false
 /// ```
 open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
-    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+    // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
+    // afterwards.
 
     private let frozen = Atomic<Bool>(false)
     let indexLink = ModelLink<NSFetchIndexDescription>()
@@ -145,7 +149,7 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
         super.init()
     }
 
-    /// What is indexed.
+    /// The property in the index.
     open private(set) var property: NSPropertyDescription?
 
     /// The name of ``property``; `nil` for an expression without a name.
@@ -159,12 +163,12 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
     /// Default ``NSFetchIndexElementType/binary``.
     open var collationType: NSFetchIndexElementType { willSet { assertMutable() } }
 
-    /// Whether the column is sorted upwards.
+    /// Whether the column is sorted in ascending order.
     ///
     /// Default `true`.
     open var isAscending: Bool = true { willSet { assertMutable() } }
 
-    /// The index this is part of.
+    /// The index that contains this element.
     open var indexDescription: NSFetchIndexDescription? { indexLink.target }
 
     /// Returns a copy that can be changed and belongs to no index.
@@ -178,20 +182,22 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
     func duplicate(
         replacing substitute: (NSPropertyDescription) -> NSPropertyDescription
     ) -> NSFetchIndexElementDescription {
-        // The initialiser takes a property, so there always is one.
+        // The initialiser takes a property, so a property always exists.
         let property = property.map(substitute) ?? NSPropertyDescription()
         let copy = type(of: self).init(property: property, collationType: collationType)
         copy.isAscending = isAscending
         return copy
     }
 
-    /// Whether `object` is an element over the same, of the same kind and direction.
+    /// Whether `object` is an element with the same property, kind and direction.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? NSFetchIndexElementDescription else { return false }
         return other === self || ModelEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the property's name, which should not change while a set has it.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the property's name, which should not change while a set contains the element.
     open override var hash: Int { propertyName.hashValue }
 
     // MARK: - Freezing
@@ -202,7 +208,7 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
 
     func freeze() {
         indexLink.freeze()
-        // An expression belongs to the index alone; attributes and relationships are frozen with their entity.
+        // An expression belongs only to the index; attributes and relationships are frozen with their entity.
         if property?.owner == nil { property?.freeze() }
         frozen.store(true, ordering: .releasing)
     }

@@ -4,7 +4,7 @@ import StrataPredicates
 ///
 /// Its value is an array, fetched when it is first read.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let neighbours = NSFetchedPropertyDescription()
@@ -14,7 +14,7 @@ import StrataPredicates
 /// neighbours.fetchRequest = request
 /// ```
 open class NSFetchedPropertyDescription: NSPropertyDescription, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; the request is frozen together with the property.
+    // @unchecked Sendable: like the superclass; the request is frozen together with the property.
 
     /// The query.
     ///

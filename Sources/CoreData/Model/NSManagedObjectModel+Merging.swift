@@ -4,8 +4,8 @@ import StrataPredicates
 extension NSManagedObjectModel {
     /// Creates a model with copies of all entities, configurations and templates of several models.
     ///
-    /// Entities with the same name and the same version hash count as one. A relationship to an entity of another of the
-    /// models is found by name. `nil` comes back when two entities have the same name but differ.
+    /// Entities with the same name and the same version hash count as one. A relationship to an entity of another model
+    /// is resolved by name. The result is `nil` if two entities have the same name but differ.
     ///
     /// - Parameter models: The models. With `nil`, those that ``mergedModel(from:)`` finds in the main bundle.
     public convenience init?(byMerging models: [NSManagedObjectModel]?) {
@@ -20,12 +20,13 @@ extension NSManagedObjectModel {
         copier.copy(models, into: self)
     }
 
-    /// Creates a model with those entities of several models that a store was written with.
+    /// Creates a model with the entities of several models with which a store was written.
     ///
-    /// If one of the models has all of them, then all are that model's, for what takes no part in hashes may differ: the
-    /// transformers, the classes, the user info. If there are several such models, then the first without further
-    /// entities is taken, else the first one. Otherwise each entity is that of the first model that has it. `nil` comes
-    /// back when the models do not have every entity of the store in the store's version.
+    /// If one of the models has all of them, then all come from that model, because the parts that are in no hash may
+    /// differ: the transformers, the classes, the user info. If several models have all of them, then the first one
+    /// without further entities is used, or else the first one. If no model has all of them, then each entity comes
+    /// from the first model that has it. The result is `nil` if any entity of the store is missing in the store's
+    /// version.
     ///
     /// - Parameters:
     ///   - models: The models; several versions of one model may be among them.
@@ -45,17 +46,17 @@ extension NSManagedObjectModel {
         self.init()
         let kept = Set(found.values.map(ObjectIdentifier.init))
         var copier = ModelCopier(unresolvedDestinations: .byName)
-        // Only models that give an entity give identifiers, configurations and templates.
+        // Only models that contribute an entity also contribute identifiers, configurations and templates.
         let sources = models.filter { $0.entities.contains { kept.contains(ObjectIdentifier($0)) } }
         copier.copy(sources, into: self) { kept.contains(ObjectIdentifier($0)) }
     }
 
-    /// The model among several that a store was written with as a whole, or with a part of it.
+    /// The model among several that has all entities of a store.
     ///
     /// - Parameters:
     ///   - models: The models.
     ///   - stored: The version hashes of the store's entities, by name.
-    /// - Returns: The first with just these entities, else the first that has them all; `nil` if there is none.
+    /// - Returns: The first with exactly these entities, or else the first that has them all; `nil` if there is none.
     static func whole(in models: [NSManagedObjectModel], for stored: [String: Data]) -> NSManagedObjectModel? {
         guard !stored.isEmpty else { return nil }
         var larger: NSManagedObjectModel?
@@ -72,16 +73,16 @@ extension NSManagedObjectModel {
     ///
     /// ```swift
     /// let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: oldURL)
-    /// print(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))  // false: it has to be migrated
+    /// print(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))  // false: a migration is needed
     /// ```
     ///
     /// - Parameters:
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.
-    /// - Returns: Whether the store has the very entities of the configuration, and the sub-entities of these, with
-    ///   equal version hashes. Hashes that this framework gave composite attributes formerly count as equal. `false`
-    ///   when there is no such configuration, and when the metadata has no hashes.
-    /// - Complexity: O(number of properties): the hashes are made each time.
+    /// - Returns: Whether the store has exactly the entities of the configuration and their sub-entities, with equal
+    ///   version hashes. Hashes that earlier versions of this framework computed for composite attributes count as
+    ///   equal. `false` if there is no such configuration, or the metadata has no hashes.
+    /// - Complexity: O(number of properties): the hashes are computed each time.
     public func isConfiguration(
         withName configuration: String?,
         compatibleWithStoreMetadata metadata: [String: Any]
@@ -90,9 +91,10 @@ extension NSManagedObjectModel {
         return versionHashes(forConfigurationName: configuration) == current(stored)
     }
 
-    /// The version hashes of a store as this model has them.
+    /// The version hashes of a store, converted to this model's rule.
     ///
-    /// A hash that the former rule gave an entity with composite attributes counts as that of today.
+    /// A hash that the former rule gave an entity with composite attributes is replaced by the hash of the present
+    /// rule.
     ///
     /// - Complexity: O(number of properties).
     func current(_ stored: [String: Data]) -> [String: Data] {
@@ -106,7 +108,7 @@ extension NSManagedObjectModel {
         return result
     }
 
-    /// Whether a checksum is that of the model, by the rule of today or by the former one.
+    /// Whether a checksum is that of the model, by the present rule or by the former one.
     func hasChecksum(_ checksum: String) -> Bool {
         checksum == versionChecksum || checksum == formerVersionChecksum
     }
@@ -118,14 +120,14 @@ extension NSManagedObjectModel {
         return SchemaHashes.checksum(of: entityVersionHashesByName.merging(former) { $1 })
     }
 
-    /// The version hashes of the entities in a store of a configuration, or `nil` when there is no such configuration.
+    /// The version hashes of the entities in a store of a configuration; `nil` if there is no such configuration.
     package func versionHashes(forConfigurationName configuration: String?) -> [String: Data]? {
         guard let members = storedEntities(forConfigurationName: configuration) else { return nil }
         var hashes = VersionHash.Entities()
         return EntityFacts.byName(members) { $0.name }.mapValues { hashes.hash(of: $0) }
     }
 
-    /// The configuration that a store was made with: `nil` for all entities, and also if none fits.
+    /// The configuration with which a store was made: `nil` for all entities, and also if none fits.
     package func configuration(ofStoreMetadata metadata: [String: Any]) -> String? {
         let fitting = configurations.first { isConfiguration(withName: $0, compatibleWithStoreMetadata: metadata) }
         return fitting == Self.defaultConfigurationName ? nil : fitting
@@ -149,7 +151,7 @@ extension NSManagedObjectModel {
 }
 
 extension NSEntityDescription {
-    /// Whether a version hash is the entity's, by the rule of today or by the former one.
+    /// Whether a version hash is the entity's, by the present rule or by the former one.
     fileprivate func isOfVersion(_ hash: Data) -> Bool {
         hash == versionHash || hash == VersionHash.formerHash(of: self)
     }

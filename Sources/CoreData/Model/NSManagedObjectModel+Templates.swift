@@ -1,7 +1,7 @@
 import StrataPredicates
 
 extension NSManagedObjectModel {
-    /// A request like the named query, with values in place of its variables.
+    /// A copy of the named query, with values in place of its variables.
     ///
     /// ```swift
     /// let model = NSManagedObjectModel()
@@ -16,9 +16,9 @@ extension NSManagedObjectModel {
     ///
     /// - Parameters:
     ///   - name: The name of the query.
-    ///   - variables: A value for each variable of the predicate, by name without the dollar sign; `NSNull` stands for nil.
-    ///     A variable that is missing here is a programmer's error and stops the program.
-    /// - Returns: A request that can be changed, or `nil` when there is no query with that name.
+    ///   - variables: A value for each variable of the predicate, by name without the dollar sign; `NSNull` stands for
+    ///     nil. If a variable has no value, then the program stops.
+    /// - Returns: A request that can be changed, or `nil` if there is no query with that name.
     public func fetchRequestFromTemplate(
         withName name: String,
         substitutionVariables variables: [String: Any]
@@ -29,19 +29,20 @@ extension NSManagedObjectModel {
         return request
     }
 
-    /// The named query as a request for results of a type; ours.
+    /// The named query as a request for results of a type; an addition to Apple's API.
     ///
     /// ```swift
-    /// let venues = model.fetchRequestTemplate(forName: "venuesInLund", of: Venue.self)  // nil: the model has none of this name
+    /// let venues = model.fetchRequestTemplate(forName: "venuesInLund", of: Venue.self)  // nil: the model has no such query
     /// ```
     ///
-    /// What Apple's platforms write as `fetchRequestTemplate(forName: "venueFR") as? NSFetchRequest<Venue>`: instances of
-    /// generic classes are of their own type only on Linux, so that such a cast gives `nil`.
+    /// It replaces `fetchRequestTemplate(forName: "venueFR") as? NSFetchRequest<Venue>` on Apple's platforms. On Linux
+    /// an instance of a generic class has only its own type, so that such a cast gives `nil`.
     ///
     /// - Parameters:
     ///   - name: The name of the query.
-    ///   - type: What the fetch gives: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or `NSNumber`.
-    /// - Returns: A copy that can be changed, or `nil` when there is no query with that name.
+    ///   - type: The type of the results: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or
+    ///     `NSNumber`.
+    /// - Returns: A copy that can be changed, or `nil` if there is no query with that name.
     public func fetchRequestTemplate<ResultType>(
         forName name: String,
         of type: ResultType.Type
@@ -52,13 +53,14 @@ extension NSManagedObjectModel {
         return request
     }
 
-    /// A request like the named query, for results of a type, with values in place of its variables; ours.
+    /// A copy of the named query for results of a type, with values for its variables; an addition to Apple's API.
     ///
     /// - Parameters:
     ///   - name: The name of the query.
-    ///   - variables: As in ``fetchRequestFromTemplate(withName:substitutionVariables:)``.
-    ///   - type: What the fetch gives: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or `NSNumber`.
-    /// - Returns: A request that can be changed, or `nil` when there is no query with that name.
+    ///   - variables: See ``fetchRequestFromTemplate(withName:substitutionVariables:)``.
+    ///   - type: The type of the results: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or
+    ///     `NSNumber`.
+    /// - Returns: A request that can be changed, or `nil` if there is no query with that name.
     public func fetchRequestFromTemplate<ResultType>(
         withName name: String,
         substitutionVariables variables: [String: Any],

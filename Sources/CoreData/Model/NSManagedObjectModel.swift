@@ -4,11 +4,11 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// A description of all that a store can hold: entities, their properties, and named queries.
+/// A description of the possible contents of a store: entities, their properties, and named queries.
 ///
-/// Build one in code, or read the one that Xcode edits with ``init(contentsOf:)``. A model can be changed until the
+/// Build one in code, or read one that Xcode has edited with ``init(contentsOf:)``. A model can be changed until the
 /// first coordinator takes it. Then it is checked and frozen: every setter stops the program, any thread may read it,
-/// and it stays in memory for the life of the process. `copy()` gives a copy that can be changed.
+/// and it stays in memory until the process ends. `copy()` returns a copy that can be changed.
 ///
 /// See <doc:Models>.
 ///
@@ -17,13 +17,14 @@ import Synchronization
 /// print(model.entitiesByName.keys.sorted())
 /// ```
 open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
-    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+    // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
+    // afterwards.
 
     /// The name of the configuration that holds all entities.
     package static let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
 
     let anchor = LinkAnchor()
-    /// What freezing worked out, and the mark that the model is frozen.
+    /// The data that freezing computed; it also marks the model as frozen.
     private let frozenModel = OnceReference<FrozenModel>()
 
     /// Creates an empty model, to be filled in code.
@@ -33,9 +34,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     // MARK: - Entities
 
-    /// All entities, sub-entities included.
+    /// All entities, including sub-entities.
     ///
-    /// The sub-entities of an entity that is set here come along with it.
+    /// If an entity is set here, then its sub-entities are added too.
     ///
     /// ```swift
     /// let venue = NSEntityDescription()
@@ -96,7 +97,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     private(set) var membersByConfiguration: [String: [NSEntityDescription]] = [:]
 
-    /// The names of the configurations: the default one, which holds all entities, and then the others by name.
+    /// The names of the configurations: first the default one, which holds all entities, then the others by name.
     open var configurations: [String] {
         [Self.defaultConfigurationName] + membersByConfiguration.keys.sorted()
     }
@@ -104,8 +105,8 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// The entities of a configuration.
     ///
     /// - Parameter configuration: A name, or `nil` for the default configuration with all entities.
-    /// - Returns: The entities that it lists, or `nil` when there is no configuration with that name. A store of the
-    ///   configuration holds their sub-entities as well.
+    /// - Returns: The entities that it lists, or `nil` if there is no configuration with that name. A store of the
+    ///   configuration also holds their sub-entities.
     open func entities(forConfigurationName configuration: String?) -> [NSEntityDescription]? {
         guard let configuration, configuration != Self.defaultConfigurationName else { return allEntities }
         return membersByConfiguration[configuration]
@@ -114,7 +115,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// The entities that a store of a configuration holds: those that it lists, and all their sub-entities.
     ///
     /// - Parameter configuration: A name, or `nil` for the default configuration with all entities.
-    /// - Returns: The entities, each once, or `nil` when there is no configuration with that name.
+    /// - Returns: The entities, each once, or `nil` if there is no configuration with that name.
     package func storedEntities(forConfigurationName configuration: String?) -> [NSEntityDescription]? {
         guard let listed = entities(forConfigurationName: configuration) else { return nil }
         guard let configuration, configuration != Self.defaultConfigurationName,
@@ -130,17 +131,17 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
         return all
     }
 
-    /// The name of a configuration that lists the very entities that a store has, and takes in no others.
+    /// The name of a configuration that lists exactly the entities of a store, and excludes other sub-entities.
     static let exactConfigurationName = "Strata.StoreEntities"
 
     /// Makes or replaces a configuration.
     ///
-    /// A store of the configuration holds the sub-entities of its members as well, listed or not.
+    /// A store of the configuration also holds the sub-entities of its members, whether these are listed or not.
     ///
-    /// Stops the program when an entity is not in the model.
+    /// If an entity is not in the model, then the program stops.
     ///
     /// - Parameters:
-    ///   - entities: The members; the configuration has no others afterwards.
+    ///   - entities: The members, which replace the former ones.
     ///   - configuration: The name of the configuration.
     open func setEntities(_ entities: [NSEntityDescription], forConfigurationName configuration: String) {
         assertMutable()
@@ -163,8 +164,8 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     ///
     /// Copy it before you change it.
     ///
-    /// - Parameter name: The name that the model has it under.
-    /// - Returns: The query itself, which may not be changed once the model is in use: copy it, or take
+    /// - Parameter name: The name of the query in the model.
+    /// - Returns: The query itself, which may not be changed once the model is in use. Copy it, or use
     ///   ``fetchRequestFromTemplate(withName:substitutionVariables:)``.
     open func fetchRequestTemplate(forName name: String) -> NSFetchRequest<NSFetchRequestResult>? {
         templates[name]
@@ -196,12 +197,12 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     /// Labels for this version of the model.
     ///
-    /// They are kept in a store's metadata and take no part in the hashes.
+    /// They are kept in a store's metadata and are not part of the hashes.
     open var versionIdentifiers: Set<AnyHashable> = [] { willSet { assertMutable() } }
 
     /// The 32-byte version hash of each entity.
     ///
-    /// A store opens with a model whose hashes equal those in its metadata.
+    /// A store can be opened with a model whose hashes equal those in its metadata.
     ///
     /// - Complexity: O(1) once the model is in use, O(number of properties) before.
     open var entityVersionHashesByName: [String: Data] {
@@ -212,11 +213,11 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     /// One text for all version hashes: 32 bytes in Base64.
     ///
-    /// - Complexity: Made each time: O(number of entities), and O(number of properties) as long as the model is not in
+    /// - Complexity: O(number of entities) for each read, and O(number of properties) as long as the model is not in
     ///   use.
     open var versionChecksum: String { SchemaHashes.checksum(of: entityVersionHashesByName) }
 
-    /// Names for people, under keys such as `Entity/Venue` and `Property/name/Entity/Venue`.
+    /// Localized names, under keys such as `Entity/Venue` and `Property/name/Entity/Venue`.
     open var localizationDictionary: [String: String]? { willSet { assertMutable() } }
 
     // MARK: - Freezing
@@ -225,9 +226,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     var subject: String { "the model" }
 
-    /// Numbers and dictionaries of a model in use.
+    /// The numbers and dictionaries of a model in use.
     ///
-    /// Stops the program when no coordinator has taken it yet.
+    /// If no coordinator has taken the model yet, then the program stops.
     package var frozen: FrozenModel {
         guard let frozen = frozenModel.load() else {
             fatalError("The model is not in use yet; a coordinator must take it before its entities have numbers.")
@@ -237,9 +238,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     /// Checks the model and makes it immutable and immortal.
     ///
-    /// Does nothing when it is frozen already.
+    /// It does nothing if the model is frozen already.
     ///
-    /// Stops the program when the model is not valid; see ``tryFreeze()`` for the form that throws.
+    /// If the model is not valid, then the program stops; see ``tryFreeze()`` for the form that throws.
     package func freeze() {
         do {
             try tryFreeze()
@@ -250,11 +251,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     /// Checks the model and makes it immutable and immortal.
     ///
-    /// Does nothing when it is frozen already.
+    /// It does nothing if the model is frozen already. Any thread may call it; if several do at once, then one does the
+    /// work and the others wait.
     ///
-    /// Any thread may call it; of several at once, one does the work and the others wait.
-    ///
-    /// - Throws: What ``validate()`` throws; the model can still be changed then.
+    /// - Throws: The errors of ``validate()``; the model can still be changed in that case.
     package func tryFreeze() throws {
         guard !isFrozen else { return }
         try immortalModels.withLock { models in
@@ -268,14 +268,15 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     private func freezeEntities() -> FrozenModel {
         let ordered = EntityNumbering.order(allEntities)
         let numbers = Dictionary(uniqueKeysWithValues: zip(ordered.map(ObjectIdentifier.init), 1...))
-        // From the last to the first, so that the sub-entities' ranges are known; they are numbered after their parent.
+        // The entities are visited from last to first, so that the ranges of sub-entities are known; these have numbers
+        // after their parent.
         var subtrees: [ObjectIdentifier: ClosedRange<Int>] = [:]
         for entity in ordered.reversed() {
             let own = numbers[ObjectIdentifier(entity)] ?? 0
             let last = entity.subentities.compactMap { subtrees[ObjectIdentifier($0)]?.upperBound }.max() ?? own
             subtrees[ObjectIdentifier(entity)] = own...last
         }
-        // All facts are worked out before anything is frozen, each super-entity before its sub-entities.
+        // All data is computed before anything is frozen, for each super-entity before its sub-entities.
         var hashes = VersionHash.Entities()
         let facts = zip(ordered, 1...).map { entity, number in
             let subtree = subtrees[ObjectIdentifier(entity)] ?? number...number
@@ -305,7 +306,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 
     /// Whether `object` is a model with equal entities, configurations, fetch request templates and version identifiers.
     ///
-    /// So two loads of one file are equal, and so is a copy.
+    /// So two models read from one file are equal, and so is a copy.
     ///
     /// - Complexity: O(size of the model), unless it is this very model.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -313,12 +314,14 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
         return other === self || ModelEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the names of the entities, which should not change while a set has it.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the names of the entities, which should not change while a set contains the model.
     open override var hash: Int { Set(entities.map(\.name)).hashValue }
 
     // MARK: - Copying
 
-    /// Returns an independent copy of the model and everything in it, which can be changed.
+    /// Returns an independent copy of the model with all its parts, which can be changed.
     ///
     /// - Parameter zone: Ignored.
     /// - Returns: A model of the same class.
@@ -330,7 +333,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
         return copy
     }
 
-    /// Takes over the configurations and templates that a copier made.
+    /// Sets the configurations and templates that a copier made.
     func adopt(
         configurations: [String: [NSEntityDescription]],
         templates: [String: NSFetchRequest<NSFetchRequestResult>]
@@ -340,5 +343,5 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     }
 }
 
-/// Keeps every frozen model alive, since rows and objects refer to its parts without counting references.
+/// All frozen models, which are kept alive because rows and objects refer to their parts without counting references.
 let immortalModels = Mutex<[NSManagedObjectModel]>([])

@@ -5,7 +5,7 @@ extension NSPropertyDescription: KeyValueCoding {
     ///
     /// - Parameter key: `name`, `entity`, `userInfo`, `isOptional`, `isTransient`, `versionHashModifier` or
     ///   `renamingIdentifier`.
-    /// - Returns: `nil` for any other key.
+    /// - Returns: The fact; `nil` for any other key.
     public final func value(forKey key: String) -> Any? {
         switch key {
         case "name": name

@@ -1,7 +1,7 @@
 import StrataPredicates
 import Synchronization
 
-/// What attributes, relationships, fetched properties and computed columns have in common.
+/// The common superclass of attributes, relationships, fetched properties and computed columns.
 ///
 /// A description can be changed until a coordinator uses its model. After that every setter stops the program, and
 /// any thread may read it; change a copy of the model instead.
@@ -11,7 +11,8 @@ import Synchronization
 /// print(properties["name"]?.isOptional ?? true)
 /// ```
 open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
-    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+    // @unchecked Sendable: it is mutable only until `isFrozen`, while one thread builds the model, and immutable
+    // afterwards.
 
     private let frozen = Atomic<Bool>(false)
     let entityLink = ModelLink<NSEntityDescription>()
@@ -27,7 +28,7 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     ///
     /// An inherited property keeps the entity that declares it.
     ///
-    /// Stops the program when the property has not been added to an entity.
+    /// If the property has not been added to an entity, then the program stops.
     open var entity: NSEntityDescription {
         guard let owner else {
             fatalError("\(subject) belongs to no entity yet; add it to an entity's `properties` first.")
@@ -35,10 +36,10 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
         return owner
     }
 
-    /// The entity that declares this property, or `nil` when there is none.
+    /// The entity that declares this property, or `nil` if there is none.
     package var owner: NSEntityDescription? { entityLink.target }
 
-    /// The property's name: letters, digits and underscores, and none of the names that managed objects use themselves.
+    /// The property's name: letters, digits and underscores; names that managed objects use are not allowed.
     ///
     /// ```swift
     /// let name = NSAttributeDescription()
@@ -46,7 +47,7 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     /// ```
     open var name: String = "" { willSet { assertMutable() } }
 
-    /// The name an earlier version of the model used, for inferred migration.
+    /// The name in an earlier version of the model, for inferred migration.
     ///
     /// Defaults to ``name``.
     open var renamingIdentifier: String? {
@@ -63,7 +64,7 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
 
     /// Whether an object may be saved without a value.
     ///
-    /// Default `true`. Checked by validation, on saving.
+    /// Default `true`. Validation checks it during a save.
     ///
     /// ```swift
     /// let name = NSAttributeDescription()
@@ -71,20 +72,20 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     /// ```
     open var isOptional: Bool = true { willSet { assertMutable() } }
 
-    /// Whether the value lives in memory only and never reaches a store.
+    /// Whether the value is kept in memory only and never written to a store.
     ///
     /// Default `false`.
     open var isTransient: Bool = false { willSet { assertMutable() } }
 
-    /// Whether the store keeps an index on this property alone.
+    /// Whether the store keeps an index on only this property.
     ///
     /// Default `false`. Prefer ``NSEntityDescription/indexes``.
     open var isIndexed: Bool = false { willSet { assertMutable() } }
 
-    /// Facts of your own.
+    /// The application's facts about the property.
     ///
-    /// Empty by default. Not part of the version hash, nor of equality. May be set and read on any thread, also while the
-    /// model is in use.
+    /// Empty by default. They are not part of the version hash, nor of equality. May be set and read on any thread,
+    /// also while the model is in use.
     open var userInfo: [AnyHashable: Any]? {
         get { ownFacts.facts }
         set { ownFacts.facts = newValue }
@@ -92,10 +93,10 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
 
     private let ownFacts = UserInfo()
 
-    /// Text mixed into ``versionHash``, to force a new version when nothing else changed.
+    /// A text in ``versionHash`` that makes a new version even if nothing else changed.
     open var versionHashModifier: String? { willSet { assertMutable() } }
 
-    /// 32 bytes that differ when the property's persistent shape differs.
+    /// A hash of 32 bytes that changes with the property's persistent form.
     open var versionHash: Data { VersionHash.hash(of: self) }
 
     // MARK: - Validation
@@ -105,10 +106,10 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     /// `SELF` is the value.
     open private(set) var validationPredicates: [NSPredicate] = []
 
-    /// What to report when the predicate at the same index fails: an error code (`Int`) or a message (`String`).
+    /// The reports for predicates that fail, at the same indexes: an error code (`Int`) or a message (`String`) each.
     open private(set) var validationWarnings: [Any] = []
 
-    /// Replaces the validation predicates and what to report when one fails.
+    /// Replaces the validation predicates and their reports.
     ///
     /// ```swift
     /// let price = NSAttributeDescription()
@@ -136,15 +137,17 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
 
     // MARK: - Comparing
 
-    /// Whether `object` is a property of the same kind, name and facts.
+    /// Whether `object` is a property of the same kind, with the same name and facts.
     ///
-    /// Properties of entities of different names are never equal. ``userInfo`` does not count.
+    /// Properties of entities with different names are never equal. ``userInfo`` is ignored.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? NSPropertyDescription else { return false }
         return other === self || ModelEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has it.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the name, which should not change while a set contains the property.
     open override var hash: Int { name.hashValue }
 
     // MARK: - Copying
@@ -159,7 +162,7 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
         return copy
     }
 
-    /// Takes over all that describes `other`, but for the entity it belongs to.
+    /// Copies all facts of `other`, except its entity.
     func adopt(_ other: NSPropertyDescription) {
         name = other.name
         explicitRenamingIdentifier = other.explicitRenamingIdentifier
@@ -188,7 +191,7 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
         frozen.store(true, ordering: .releasing)
     }
 
-    /// The property's name and, when it has one, its entity's.
+    /// The property's name and, if it has one, its entity's.
     open override var description: String { "\(type(of: self)) \(owner.map { "\($0.name ?? "")." } ?? "")\(name)" }
 }
 

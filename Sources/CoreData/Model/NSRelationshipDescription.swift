@@ -1,13 +1,13 @@
 import StrataPredicates
 import StrataRows
 
-/// What happens to the objects at the other end of a relationship when an object is deleted.
+/// The action on the objects at the other end of a relationship when an object is deleted.
 ///
 /// ```swift
 /// entity.managedObjectModel.entitiesByName["City"]?.relationshipsByName["venues"]?.deleteRule == .cascadeDeleteRule
 /// ```
 public enum NSDeleteRule: UInt, Sendable, CaseIterable {
-    /// Leaves the other side as it is, even when it then points at nothing.
+    /// Leaves the other side as it is, even if it then points at nothing.
     case noActionDeleteRule = 0
 
     /// Clears the inverse relationship of the objects at the other end.
@@ -16,13 +16,13 @@ public enum NSDeleteRule: UInt, Sendable, CaseIterable {
     /// Deletes the objects at the other end too.
     case cascadeDeleteRule = 2
 
-    /// Refuses the delete, with error 1600, while the relationship is not empty.
+    /// Refuses the deletion, with error 1600, while the relationship is not empty.
     case denyDeleteRule = 3
 }
 
 /// A relationship from objects of one entity to objects of another, or of the same.
 ///
-/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+/// Any thread may read it once a coordinator uses its model; before that it is not thread-safe.
 ///
 /// ```swift
 /// let (venue, city) = (NSEntityDescription(), NSEntityDescription())
@@ -33,8 +33,8 @@ public enum NSDeleteRule: UInt, Sendable, CaseIterable {
 /// (venues.inverseRelationship, home.inverseRelationship) = (home, venues)
 /// ```
 open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`, and the two links
-    // are safe to read from any thread.
+    // @unchecked Sendable: like the superclass; every stored property is guarded by `assertMutable`, and any thread may
+    // safely read the two links.
 
     let anchor = LinkAnchor()
     private let destination = ModelLink<NSEntityDescription>()
@@ -42,7 +42,7 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
 
     /// The entity of the objects at the other end.
     ///
-    /// Not owned: the model keeps it alive.
+    /// The reference does not own the entity: the model keeps it alive.
     ///
     /// ```swift
     /// print(entity.relationshipsByName["city"]?.destinationEntity?.name ?? "")
@@ -55,9 +55,9 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
         }
     }
 
-    /// The relationship that leads back.
+    /// The inverse relationship.
     ///
-    /// Set both sides. Not owned: the model keeps it alive.
+    /// Set both sides. The reference does not own the inverse: the model keeps it alive.
     ///
     /// ```swift
     /// print(entity.relationshipsByName["city"]?.inverseRelationship?.name ?? "")
@@ -70,7 +70,7 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
         }
     }
 
-    /// The most objects at the other end: 1 makes a to-one relationship, 0 a to-many without limit.
+    /// The maximum number of objects at the other end: 1 makes a to-one relationship, 0 a to-many without limit.
     ///
     /// Default 0.
     ///
@@ -81,12 +81,12 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
     /// ```
     open var maxCount: Int = 0 { willSet { assertMutable() } }
 
-    /// The fewest objects at the other end, checked by validation when the relationship is not empty.
+    /// The minimum number of objects at the other end; validation checks it if the relationship is not empty.
     ///
     /// Default 0.
     open var minCount: Int = 0 { willSet { assertMutable() } }
 
-    /// What happens to the objects at the other end when an object is deleted.
+    /// The action on the objects at the other end when an object is deleted.
     ///
     /// Default: their inverse is cleared.
     ///

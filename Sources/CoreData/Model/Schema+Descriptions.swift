@@ -1,10 +1,10 @@
 import StrataPredicates
 import StrataRows
 
-// The way back from a schema to the descriptions that it was made of. The frozen model keeps all of them alive.
+// Access from a schema to the descriptions from which it was made. The frozen model keeps all of them alive.
 
 extension Schema {
-    /// The model that the schema was made of.
+    /// The model from which the schema was made.
     var model: NSManagedObjectModel? { entities.first?.entity.managedObjectModel }
 }
 
@@ -15,7 +15,7 @@ extension EntityLayout {
     @inline(__always)
     package var entity: NSEntityDescription { unsafeDowncast(companion, to: NSEntityDescription.self) }
 
-    /// The entity, for a call that shall not count it.
+    /// The entity, without a counted reference.
     @inline(__always)
     var unmanagedEntity: Unmanaged<NSEntityDescription> { Unmanaged.passUnretained(entity) }
 
@@ -25,10 +25,10 @@ extension EntityLayout {
 }
 
 extension Slot {
-    /// The property whose value the slot holds; of the leaf of a composite attribute, that element.
+    /// The property of the slot; for the leaf of a composite attribute, the element.
     var property: NSPropertyDescription { unsafeDowncast(description, to: NSPropertyDescription.self) }
 
-    /// The attribute, for slots that hold one.
+    /// The attribute, if the slot holds one.
     var attribute: NSAttributeDescription? {
         kind == .reference ? nil : unsafeDowncast(description, to: NSAttributeDescription.self)
     }
@@ -47,14 +47,14 @@ extension CompositeSlot {
 }
 
 extension Relationship {
-    /// The relationship as the model describes it.
+    /// The relationship in the model.
     var property: NSRelationshipDescription { unsafeDowncast(description, to: NSRelationshipDescription.self) }
 }
 
 extension NSEntityDescription: PredicateEntityReference {
     package final var predicateEntityName: String { name ?? "" }
 
-    /// Whether the entity or its class has this name; that of the class may lack its module.
+    /// Whether the entity or its class has this name; the class name may lack its module.
     final func isNamed(_ name: String) -> Bool {
         if self.name == name { return true }
         guard let className = managedObjectClassName else { return false }

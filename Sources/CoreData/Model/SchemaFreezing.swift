@@ -1,7 +1,7 @@
 import StrataPredicates
 import StrataRows
 
-// A model becomes a schema, which is all that rows, plans and stores know of it.
+// Makes a schema from a model. Rows, plans and stores use only the schema.
 
 extension Schema {
     /// The schema of a model that is being frozen.
@@ -30,7 +30,7 @@ extension EntityDefinition {
         userInfo = Self.texts(of: entity.userInfo)
     }
 
-    /// The texts of a user info, which databases may look at.
+    /// The texts in a user info, which databases may read.
     fileprivate static func texts(of userInfo: [AnyHashable: Any]?) -> [String: String] {
         guard let userInfo, !userInfo.isEmpty else { return [:] }
         var texts: [String: String] = [:]
@@ -40,10 +40,10 @@ extension EntityDefinition {
         return texts
     }
 
-    /// The indexes that the entity asks for: of single attributes first, then compound ones, then those with names.
+    /// The indexes of the entity: first those of single attributes, then compound ones, then those with names.
     ///
-    /// As in stores of Apple's framework, a fetch index of one attribute has a twin with the name of the attribute. A compiled
-    /// model lists that as well.
+    /// As in stores of Apple's framework, a fetch index of one attribute also has a twin, an index with the name of the
+    /// attribute. A compiled model lists the twin as well.
     private static func indexes(of entity: NSEntityDescription) -> [IndexDefinition] {
         let named = entity.indexes.map { index in
             IndexDefinition(
@@ -104,9 +104,9 @@ extension PropertyDefinition.Kind {
         }
     }
 
-    /// A composite attribute.
+    /// Makes the kind of a composite attribute.
     ///
-    /// `values`: The values that its elements start with, beside their own default values; `nil` if it starts without a
+    /// `values`: The initial values of its elements, which override their default values; `nil` if it starts without a
     /// value.
     private init(_ composite: NSCompositeAttributeDescription, startingWith values: [String: Any]?) {
         let elements = composite.elements.map { element in
@@ -129,8 +129,9 @@ extension PropertyDefinition.Kind {
 }
 
 extension NSCompositeAttributeDescription {
-    /// The values that the elements start with, beside their own default values; `nil` if new objects start without a
-    /// value.
+    /// The initial values of the elements, which override their default values.
+    ///
+    /// `nil` if new objects start without a value.
     fileprivate var startingValues: [String: Any]? {
         if let values = defaultValue as? [String: Any] { return values }
         return isOptional ? nil : [:]
@@ -149,9 +150,10 @@ extension AttributeDefinition {
         derivation = derived.derivationText
     }
 
-    /// Settles what an element of a composite attribute starts with.
+    /// Sets the initial value of an element of a composite attribute.
     ///
-    /// `value`: Its value in the default value of the whole. `isPresent`: Whether the whole starts with a value.
+    /// `value`: The element's value in the default value of the composite attribute. `isPresent`: Whether the composite
+    /// attribute starts with a value.
     fileprivate mutating func start(with value: Any?, _ attribute: NSAttributeDescription, isPresent: Bool) {
         startsWithDefault = isPresent
         guard isPresent, let value else { return }
@@ -162,7 +164,7 @@ extension AttributeDefinition {
         }
     }
 
-    /// A default value as a row has it, which holds the archives of transformable values.
+    /// The default value in the form for rows, which contain the archives of transformable values.
     private static func kept(_ value: Any?, _ attribute: NSAttributeDescription) -> Any? {
         attribute.type == .transformable ? value.flatMap { attribute.archived($0) } : value
     }
@@ -183,7 +185,7 @@ extension RelationshipDefinition {
 }
 
 extension AttributeType {
-    /// The same kind of value, as rows know it.
+    /// The same kind of value, in the type for rows.
     init(_ type: NSAttributeType) {
         // The raw values are the same.
         self = AttributeType(rawValue: type.rawValue) ?? .undefined
@@ -191,9 +193,9 @@ extension AttributeType {
 }
 
 extension NSAttributeType {
-    /// The same kind of value, as the public API names it.
+    /// The same kind of value, in the type of the public API.
     init(_ type: AttributeType) {
-        // As above.
+        // The raw values are the same here too.
         self = NSAttributeType(rawValue: type.rawValue) ?? .undefinedAttributeType
     }
 }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The facts of an application's own about a part of a model.
+/// The application's facts about a part of a model.
 ///
-/// They may be set while the model is in use, unlike all else in it, so they are behind a lock.
+/// Unlike all other parts of a model, they may be set while the model is in use, so a lock protects them.
 final class UserInfo: Sendable {
     private let state = Mutex(UncheckedBox<[AnyHashable: Any]?>([:]))
 
-    /// The facts; what is in the dictionary is up to the application, on whatever thread reads it.
+    /// The facts; the application is responsible for the thread-safety of the dictionary's contents.
     var facts: [AnyHashable: Any]? {
         get { state.withLock { $0 }.value }
         set {

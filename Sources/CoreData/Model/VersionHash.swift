@@ -1,19 +1,19 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// The version hashes of descriptions; ``HashFormula`` says what they are made over.
+/// The version hashes of descriptions; ``HashFormula`` describes the input of the hashes.
 enum VersionHash {
-    /// How composite attributes are hashed.
+    /// The rule for hashing composite attributes.
     enum Rule {
-        /// As Apple's framework does.
+        /// The rule of Apple's framework.
         case apple
-        /// As this framework did before that was known.
+        /// The rule of earlier versions of this framework, before Apple's rule was known.
         case former
     }
 
     // MARK: - Properties
 
-    /// The hash of a property, over its name, whether it is optional, its modifier, and what its kind adds.
+    /// The hash of a property, from its name, whether it is optional, its modifier, and the facts of its kind.
     static func hash(of property: NSPropertyDescription, _ rule: Rule = .apple) -> Data {
         if let derived = property as? NSDerivedAttributeDescription {
             return HashFormula.derived(derived.derivationText ?? "")
@@ -56,15 +56,15 @@ enum VersionHash {
 
     // MARK: - Entities
 
-    /// The hash of an entity, over its name, its parent's hash, its persistent properties, and its constraints.
+    /// The hash of an entity, from its name, its parent's hash, its persistent properties, and its constraints.
     static func hash(of entity: NSEntityDescription) -> Data {
         var hashes = Entities()
         return hashes.hash(of: entity)
     }
 
-    /// The hash that an entity with composite attributes had by the former rule; `nil` for one without any.
+    /// The hash of an entity with composite attributes by the former rule; `nil` for an entity without any.
     ///
-    /// Stores that were made then have it in their metadata, and are opened all the same.
+    /// Stores that were made under the former rule have this hash in their metadata, and can still be opened.
     static func formerHash(of entity: NSEntityDescription) -> Data? {
         guard entity.properties.contains(where: { $0 is NSCompositeAttributeDescription && $0.isPersistent }) else {
             return nil
@@ -73,7 +73,7 @@ enum VersionHash {
         return hashes.hash(of: entity)
     }
 
-    /// The hashes of several entities: what they inherit is hashed once.
+    /// The hashes of several entities; inherited parts are hashed once.
     struct Entities {
         private let rule: Rule
         private var entities: [ObjectIdentifier: Data] = [:]
@@ -83,7 +83,8 @@ enum VersionHash {
 
         mutating func hash(of entity: NSEntityDescription) -> Data {
             if let known = entities[ObjectIdentifier(entity)] { return known }
-            // From the root down, so that an inheritance cycle, which validation reports, does not recurse for ever.
+            // It goes from the root down, so that an inheritance cycle, which validation reports, does not recurse for
+            // ever.
             var parent: Data?
             for ancestor in entity.ancestors.reversed() {
                 parent = entities[ObjectIdentifier(ancestor)] ?? hash(of: ancestor, parent: parent)

@@ -94,7 +94,7 @@ struct AttributeMaker {
 
     // MARK: - Values
 
-    /// A default value as a model from a file has it: numbers are `NSNumber` of the attribute's width.
+    /// A default value in the same form as in a model from a file: numbers are `NSNumber` of the attribute's width.
     private func defaultValue(_ value: Any) throws(ModelError) -> Any? {
         guard let value = flattenOptional(value) else { return nil }
         if type == .transformable { return value }
@@ -106,7 +106,7 @@ struct AttributeMaker {
         return raw(representable.rawValue)
     }
 
-    /// A number in the form of the attribute's type; `nil` for what is no number.
+    /// A number in the form of the attribute's type; `nil` for a value that is no number.
     private func number(_ value: Any) throws(ModelError) -> NSNumber? {
         if let decimal = value as? Decimal { return NSDecimalNumber(decimal: decimal) }
         guard let number = Self.number(value) else { return nil }
@@ -139,7 +139,7 @@ struct AttributeMaker {
         return value
     }
 
-    /// A limit of numbers or of dates.
+    /// A limit for numbers or for dates.
     private func limit(_ value: Any, _ trait: PropertyTrait) throws(ModelError) -> (value: Any, isDate: Bool) {
         guard let value = flattenOptional(value) else { throw misfit(trait) }
         switch type {

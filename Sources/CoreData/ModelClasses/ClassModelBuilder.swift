@@ -1,9 +1,10 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// Makes a model of classes that `@ManagedObject` stands on.
+/// Makes a model from classes that are marked with `@ManagedObject`.
 ///
-/// First the entities with their attributes, then what refers to other entities, as reading a file does.
+/// It first makes the entities with their attributes, and then all parts that refer to other entities, like the reader
+/// of files.
 struct ClassModelBuilder {
     /// A class with its entity.
     private struct Described {
@@ -37,7 +38,7 @@ struct ClassModelBuilder {
 
     // MARK: - Entities
 
-    /// Adds a class, after the superclass that it inherits properties from.
+    /// Adds a class, after the superclass from which it inherits properties.
     private mutating func add(_ type: NSManagedObject.Type) throws(ModelError) {
         guard places[ObjectIdentifier(type)] == nil else { return }
         guard let info = type.managedEntity, info.type == type else {
@@ -65,7 +66,7 @@ struct ClassModelBuilder {
         return nil
     }
 
-    /// What a class declares itself; a property that overrides one of a superclass is that one.
+    /// The properties that a class declares itself, without those that override a superclass's property.
     private static func ownProperties(of type: NSManagedObject.Type) -> [ManagedPropertyInfo] {
         let inherited = (_getSuperclass(type) as? NSManagedObject.Type)?.managedProperties ?? []
         let names = Set(inherited.map(\.name))
@@ -240,7 +241,7 @@ struct ClassModelBuilder {
         for (name, entities) in members { model.setEntities(entities, forConfigurationName: name) }
     }
 
-    /// A fault of the finished model, with the class in place of its entity.
+    /// An error of the finished model, with the class instead of its entity.
     private func named(_ error: ModelError) -> ModelError {
         guard let place = described.first(where: { $0.entity.name == error.entity }) else { return error }
         return ModelError.class(place.type, error.property, error.reason)
@@ -248,7 +249,7 @@ struct ClassModelBuilder {
 }
 
 extension ModelError {
-    /// A fault of a class, which the message names with its module.
+    /// An error of a class; the message contains the name with its module.
     static func `class`(_ type: NSManagedObject.Type, _ property: String?, _ reason: String) -> ModelError {
         let place = String(reflecting: type) + (property.map { ".\($0)" } ?? "")
         return ModelError(.invalid, class: place, entity: ManagedClasses.bareName(of: type), property: property, reason)

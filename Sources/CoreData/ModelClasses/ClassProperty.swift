@@ -2,11 +2,11 @@ import Foundation
 import StrataModelFiles
 import StrataPredicates
 
-/// A property of a managed object's class with the description that its type and traits make.
+/// A property of a managed object's class, with the description made from its type and traits.
 struct ClassProperty {
     let name: String
     let property: NSPropertyDescription
-    /// The class that a relationship or a fetched property leads to.
+    /// The class of the objects of a relationship or a fetched property.
     let destination: NSManagedObject.Type?
 
     private let owner: NSManagedObject.Type
@@ -14,7 +14,8 @@ struct ClassProperty {
 
     /// Describes a property.
     ///
-    /// - Throws: An error that names class and property, for a type that says nothing and traits that do not fit it.
+    /// - Throws: An error that names class and property, for a type that has no counterpart in a model, and for traits
+    ///   that do not fit the type.
     init(_ info: ManagedPropertyInfo, of owner: NSManagedObject.Type) throws(ModelError) {
         name = info.name
         self.owner = owner
@@ -54,13 +55,13 @@ struct ClassProperty {
         }
     }
 
-    /// Whether no two objects have the same value.
+    /// Whether the values must be unique.
     var isUnique: Bool { traits.contains { if case .unique = $0 { true } else { false } } }
 
-    /// Whether the class says that nothing leads back.
+    /// Whether the class declares that there is no inverse.
     var hasNoInverse: Bool { traits.contains { if case .noInverse = $0 { true } else { false } } }
 
-    /// The name of the inverse that the class names, if it does.
+    /// The name of the inverse, if the class gives it.
     func inverseName(in type: NSManagedObject.Type) throws(ModelError) -> String? {
         for trait in traits {
             if case .inverseName(let name) = trait { return name }
@@ -102,7 +103,7 @@ struct ClassProperty {
                     throw ModelError.class(owner, info.name, "it cannot have \(least) to \(most ?? 0) objects")
                 }
                 relationship.minCount = least
-                // A to-many relationship of one object at most would be a to-one relationship.
+                // A to-many relationship with at most one object would be a to-one relationship.
                 guard most != 1 else {
                     throw ModelError.class(
                         owner,
@@ -142,7 +143,7 @@ struct ClassProperty {
 }
 
 extension PropertyTrait {
-    /// What the trait is called in source.
+    /// The name of the trait in source code.
     var name: String {
         switch self {
         case .unique: "unique"

@@ -2,7 +2,7 @@ import Foundation
 import StrataModelFiles
 import StrataPredicates
 
-/// What the declared type of a property is in a model.
+/// The model's counterpart of a property's declared type.
 struct ClassPropertyType {
     enum Kind {
         case attribute(NSAttributeDescription.AttributeType)
@@ -12,7 +12,7 @@ struct ClassPropertyType {
     }
 
     let kind: Kind
-    /// Whether an object may be saved without a value, unless a trait says otherwise.
+    /// Whether an object may be saved without a value, unless a trait overrides it.
     let isOptional: Bool
 
     init(_ info: ManagedPropertyInfo, _ owner: NSManagedObject.Type) throws(ModelError) {
@@ -96,7 +96,7 @@ struct ClassPropertyType {
 
     // MARK: - Attributes
 
-    /// The attribute's type that a type stands for unless a trait says otherwise.
+    /// The attribute type for a Swift type, unless a trait overrides it.
     static func attributeType(of type: Any.Type) -> NSAttributeDescription.AttributeType? {
         let plain = unwrapped(type)
         if let value = plain as? any ManagedPropertyValue.Type, case .attribute(let types) = value.managedKind {

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Keeps `Codable` values as JSON: what the trait `codable` of ``ManagedTrait`` uses.
+/// Keeps `Codable` values as JSON, for the trait `codable` of ``ManagedTrait``.
 ///
-/// Making a model of classes registers it. For a model from a file, set the attribute's transformer to ``name`` and call
-/// ``register()`` before the first store is added.
+/// Making a model from classes registers it. For a model from a file, set the attribute's transformer to ``name`` and
+/// call ``register()`` before the first store is added.
 ///
 /// ```swift
 /// struct Opening: Codable {
@@ -19,23 +19,23 @@ public final class ManagedCodableTransformer<Value: Codable>: ValueTransformer {
         NSValueTransformerName("Codable.\(String(reflecting: Value.self))")
     }
 
-    /// Registers the transformer; does no harm if it is registered already.
+    /// Registers the transformer; it may be registered already.
     public static func register() {
         ValueTransformer.setValueTransformer(ManagedCodableTransformer(), forName: name)
     }
 
-    /// The JSON of a value; `nil` for what cannot be encoded.
+    /// The JSON of a value; `nil` if it cannot be encoded.
     ///
     /// - Returns: `Data` with JSON, or `nil`.
     public override func transformedValue(_ value: Any?) -> Any? {
         guard let value = value as? Value else { return nil }
         let encoder = JSONEncoder()
-        // Equal values are equal data.
+        // Equal values must become equal data.
         encoder.outputFormatting = .sortedKeys
         return try? encoder.encode(value)
     }
 
-    /// The value of JSON; `nil` for what cannot be decoded.
+    /// The value of JSON; `nil` if it cannot be decoded.
     ///
     /// - Returns: A value of the transformer's type, or `nil`.
     public override func reverseTransformedValue(_ value: Any?) -> Any? {
@@ -44,9 +44,9 @@ public final class ManagedCodableTransformer<Value: Codable>: ValueTransformer {
     }
 }
 
-/// Registers the transformers of types that are known when the program runs.
+/// Registers the transformers of types that are known only when the program runs.
 enum CodableTransformers {
-    /// Registers the transformer for a type, or for what it is an optional of.
+    /// Registers the transformer for a type, or for the type that an optional wraps.
     ///
     /// - Returns: The transformer's name.
     static func register(_ type: any Codable.Type) -> String {
@@ -63,9 +63,10 @@ enum CodableTransformers {
 extension NSManagedObject {
     /// Reads a property with the trait `codable` of ``ManagedTrait``.
     ///
-    /// The macro calls this. Stops the program if there is no value: give the property a default value, or declare it optional.
+    /// The macro calls this. If there is no value, then the program stops. Give the property a default value, or
+    /// declare it optional.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property, as the macro passes it.
     /// - Returns: The value.
     public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value>) -> Value {
         if let value = objectValue(property.untyped, as: Value.self) { return value }
@@ -76,7 +77,7 @@ extension NSManagedObject {
 
     /// Reads an optional property with the trait `codable` of ``ManagedTrait``.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property, as the macro passes it.
     /// - Returns: The value, or `nil`.
     public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: Value.self)
@@ -86,7 +87,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The value.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property, as the macro passes it.
     public final func setManagedCodableValue<Value: Codable>(
         _ value: Value,
         _ property: borrowing ManagedProperty<Value>
@@ -98,7 +99,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The value; `nil` removes it.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property, as the macro passes it.
     public final func setManagedCodableValue<Value: Codable>(
         _ value: Value?,
         _ property: borrowing ManagedProperty<Value?>
@@ -106,12 +107,12 @@ extension NSManagedObject {
         setObjectValue(value, property.untyped)
     }
 
-    /// Reads a fetched property; fetched when it is first read.
+    /// Reads a fetched property, which is fetched on the first read.
     ///
     /// The macro calls this.
     ///
-    /// - Parameter property: The property, as the macro has it.
-    /// - Returns: The objects; empty if one is of another class than the array's.
+    /// - Parameter property: The property, as the macro passes it.
+    /// - Returns: The objects; empty if any object is not of the array's class.
     public final func managedFetchedValue<Element: NSManagedObject>(
         _ property: borrowing ManagedProperty<[Element]>
     ) -> [Element] {

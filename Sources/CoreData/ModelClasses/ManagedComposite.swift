@@ -10,9 +10,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The macro makes a structure conform. Its stored properties are the elements: attributes of the types that ``Managed()`` takes, and
-/// other composites. An initial value is the element's default value, and what a missing element reads as. Predicates reach the
-/// elements by key path: `address.street == "Main"`.
+/// The macro makes a structure conform. Its stored properties are the elements: attributes of the types that
+/// ``Managed()`` takes, and other composites. An initial value is the element's default value, and the value of a
+/// missing element. Predicates can use the elements by key path: `address.street == "Main"`.
 public protocol ManagedComposite {
     /// The elements, in their order.
     static var managedElements: [ManagedElement] { get }
@@ -52,31 +52,32 @@ public struct ManagedElement {
     /// - Parameters:
     ///   - name: The element's name.
     ///   - type: Its type in Swift, which may be an optional.
-    ///   - value: What the element starts with, and what a missing one reads as; `nil` for no value.
+    ///   - value: The element's initial value, and the value of a missing element; `nil` for no value.
     public init<Value>(_ name: String, _ type: Value.Type, default value: Value) {
         self.name = name
         self.type = type
         defaultValue = flattenOptional(value)
     }
 
-    /// What a composite attribute holds for an element.
+    /// The value of an element in the dictionary of a composite attribute.
     ///
-    /// - Parameter value: The element's value: an enumeration by its case, another composite as its structure.
-    /// - Returns: The raw value of an enumeration, the dictionary of a composite, any other value as it is, and `nil`
+    /// - Parameter value: The element's value: a case of an enumeration, or the structure of another composite.
+    /// - Returns: The raw value of an enumeration, the dictionary of a composite, or any other value unchanged. `nil`
     ///   for no value.
     public static func stored(_ value: Any) -> Any? { ElementValue.stored(value) }
 }
 
 extension ManagedComposite {
-    /// An element's value from a composite attribute's.
+    /// An element's value from the value of a composite attribute.
     ///
-    /// The macro's initialisers call this. Without a value, an optional element is nil, and another one its initial value, or zero or
-    /// what is empty. Stops the program for a type without such a value, such as an enumeration: give the element an initial value.
+    /// The macro's initialisers call this. If there is no value, then an optional element is nil, and another element
+    /// has its initial value, or else zero or an empty value. If its type has no such value, as enumerations do not,
+    /// then the program stops. Give such an element an initial value.
     ///
     /// - Parameters:
     ///   - name: The element's name.
     ///   - values: The composite attribute's value.
-    /// - Returns: The value as the element's type.
+    /// - Returns: The value in the element's type.
     public static func managedElement<Value>(_ name: String, in values: [String: Any]) -> Value {
         if let value = flattenOptional(values[name]), !(value is NSNull),
             let typed = ElementValue.typed(value, as: Value.self) as? Value
@@ -103,11 +104,11 @@ extension ManagedComposite {
     }
 }
 
-/// The elements of composites between Swift's types and those that the attribute's dictionary has.
+/// Converts elements of composites between Swift's types and the types in the attribute's dictionary.
 enum ElementValue {
     static func absent<Value: WordValue>(_ type: Value.Type) -> Any { Value.absent }
 
-    /// A value of the dictionary as a type: numbers come as `NSNumber`, enumerations by raw value, composites as dictionaries.
+    /// Converts a value of the dictionary, such as an `NSNumber`, a raw value or a dictionary, to a type.
     static func typed(_ value: Any, as type: Any.Type) -> Any? {
         let plain = unwrapped(type)
         if let composite = plain as? any ManagedComposite.Type {
@@ -134,7 +135,7 @@ enum ElementValue {
         (typed(value, as: Value.RawValue.self) as? Value.RawValue).flatMap { Value(rawValue: $0) }
     }
 
-    /// A value as the dictionary has it; `nil` for no value.
+    /// A value in the form for the dictionary; `nil` for no value.
     static func stored(_ value: Any) -> Any? {
         guard let value = flattenOptional(value) else { return nil }
         if let composite = value as? any ManagedComposite { return composite.managedElementValues }
@@ -144,9 +145,9 @@ enum ElementValue {
 }
 
 extension NSManagedObject {
-    /// Reads a composite attribute as a structure; one without elements if there is no value.
+    /// Reads a composite attribute as a structure; if there is no value, then the structure has no elements.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property, as the macro passes it.
     /// - Returns: The structure.
     public final func managedValue<Value: ManagedComposite>(_ property: borrowing ManagedProperty<Value>) -> Value {
         Value(managedElementValues: objectValue(property.untyped, as: [String: Any].self) ?? [:])
@@ -156,7 +157,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The structure.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property, as the macro passes it.
     public final func setManagedValue<Value: ManagedComposite>(
         _ value: Value,
         _ property: borrowing ManagedProperty<Value>
@@ -166,7 +167,7 @@ extension NSManagedObject {
 
     /// Reads a composite attribute as a structure, or nil.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property, as the macro passes it.
     /// - Returns: The structure, or `nil` if the attribute has no value.
     public final func managedValue<Value: ManagedComposite>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: [String: Any].self).map { Value(managedElementValues: $0) }
@@ -176,7 +177,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The structure; `nil` removes the value.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property, as the macro passes it.
     public final func setManagedValue<Value: ManagedComposite>(
         _ value: Value?,
         _ property: borrowing ManagedProperty<Value?>

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the entity of a managed object's class is in the model, beside its properties.
+/// A fact about the entity of a managed object's class, besides its properties.
 ///
 /// See <doc:Models>.
 ///
@@ -13,7 +13,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// Properties are named as in the model; the macro checks the names of a class that inherits none.
+/// Properties have the same names as in the model; the macro checks the names in classes that inherit no properties.
 public struct ManagedEntityTrait {
     let part: Part
 
@@ -29,16 +29,16 @@ public struct ManagedEntityTrait {
         case userInfo([String: String])
     }
 
-    /// The name of the entity, if it is not that of the class.
+    /// The name of the entity, if it differs from the name of the class.
     ///
     /// - Parameter name: The name in the model.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
     public static func name(_ name: String) -> ManagedEntityTrait { ManagedEntityTrait(part: .name(name)) }
 
-    /// There are no objects of this very class, only of its subclasses.
+    /// No object has exactly this class; all have one of its subclasses.
     public static var abstract: ManagedEntityTrait { ManagedEntityTrait(part: .abstract) }
 
-    /// No two objects have the same values of these properties.
+    /// The combination of these properties' values is unique.
     ///
     /// - Parameter properties: The names of attributes or to-one relationships.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
@@ -48,14 +48,14 @@ public struct ManagedEntityTrait {
 
     /// A fetch index.
     ///
-    /// If two indexes of an entity have one name, then stores add a number to the second.
+    /// If two indexes of an entity have the same name, then stores append a number to the second.
     ///
-    /// The elements are names of properties, for rising order, or such as `.descending("price")`. With a predicate, only the objects for
-    /// which it holds are indexed.
+    /// The elements are names of properties, for ascending order, or others such as `.descending("price")`. If there is
+    /// a predicate, then only the objects that fulfil it are indexed.
     ///
     /// - Parameters:
     ///   - name: The name of the index.
-    ///   - elements: What is indexed, the most important first.
+    ///   - elements: The columns of the index, the most important first.
     ///   - predicate: A condition in the predicate language; `nil` to index all objects.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
     public static func index(
@@ -66,7 +66,7 @@ public struct ManagedEntityTrait {
         ManagedEntityTrait(part: .index(name, elements, predicate))
     }
 
-    /// An index over several properties without a name, as Xcode made them before fetch indexes.
+    /// An index on several properties without a name, as Xcode made them before fetch indexes existed.
     ///
     /// - Parameter properties: The names of the properties, the most important first.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
@@ -80,15 +80,15 @@ public struct ManagedEntityTrait {
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
     public static func renamed(from name: String) -> ManagedEntityTrait { ManagedEntityTrait(part: .formerName(name)) }
 
-    /// Text that makes the version another one though nothing else has changed.
+    /// A text that makes a new version of the entity even if nothing else has changed.
     ///
-    /// - Parameter text: Any text; another one makes another version.
+    /// - Parameter text: Any text; a different text makes a different version.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
     public static func hashModifier(_ text: String) -> ManagedEntityTrait {
         ManagedEntityTrait(part: .hashModifier(text))
     }
 
-    /// The configurations that the entity is in, beside the one with all entities.
+    /// The configurations that contain the entity, besides the one with all entities.
     ///
     /// - Parameter names: The names of the configurations.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
@@ -96,16 +96,16 @@ public struct ManagedEntityTrait {
         ManagedEntityTrait(part: .configurations(names))
     }
 
-    /// Facts of your own.
+    /// The application's facts about the entity.
     ///
-    /// - Parameter facts: What ``NSEntityDescription/userInfo`` has.
+    /// - Parameter facts: The contents of ``NSEntityDescription/userInfo``.
     /// - Returns: A trait for ``ManagedObject(_:_:)``.
     public static func userInfo(_ facts: [String: String]) -> ManagedEntityTrait {
         ManagedEntityTrait(part: .userInfo(facts))
     }
 }
 
-/// What a fetch index has in one column.
+/// The contents of one column of a fetch index.
 ///
 /// ```swift
 /// @ManagedObject(.index("byPrice", on: .descending("price"), "name"))
@@ -130,18 +130,18 @@ public struct ManagedIndexElement: ExpressibleByStringLiteral {
         self.type = type
     }
 
-    /// A property in rising order.
+    /// A property in ascending order.
     ///
     /// - Parameter name: The name of the property.
     public init(stringLiteral name: String) { self.init(.property(name)) }
 
-    /// A property in rising order.
+    /// A property in ascending order.
     ///
     /// - Parameter name: The name of the property.
     /// - Returns: An element for ``ManagedEntityTrait/index(_:on:where:)``.
     public static func ascending(_ name: String) -> ManagedIndexElement { ManagedIndexElement(.property(name)) }
 
-    /// A property in falling order.
+    /// A property in descending order.
     ///
     /// - Parameter name: The name of the property.
     /// - Returns: An element for ``ManagedEntityTrait/index(_:on:where:)``.
@@ -149,7 +149,7 @@ public struct ManagedIndexElement: ExpressibleByStringLiteral {
         ManagedIndexElement(.property(name), isAscending: false)
     }
 
-    /// A number in an R-tree; all elements of an index are such, or none.
+    /// A number in an R-tree; either all elements of an index are in R-trees, or none.
     ///
     /// - Parameter name: The name of the property.
     /// - Returns: An element for ``ManagedEntityTrait/index(_:on:where:)``.
@@ -157,7 +157,7 @@ public struct ManagedIndexElement: ExpressibleByStringLiteral {
         ManagedIndexElement(.property(name), type: .rTree)
     }
 
-    /// The value of an expression in the predicate language, which is of a type.
+    /// The value of an expression in the predicate language, with the type of the value.
     ///
     /// - Parameters:
     ///   - text: The expression.
@@ -173,7 +173,7 @@ public struct ManagedIndexElement: ExpressibleByStringLiteral {
     }
 }
 
-/// A class that `@ManagedObject` stands on, with what the macro was given.
+/// A class that is marked with `@ManagedObject`, and the arguments of the macro.
 ///
 /// ```swift
 /// print(Venue.managedEntity?.type == Venue.self)
@@ -189,7 +189,7 @@ public struct ManagedEntityInfo {
     ///
     /// - Parameters:
     ///   - type: The class.
-    ///   - traits: What the arguments of the macro say of the entity.
+    ///   - traits: The traits of the entity in the arguments of the macro.
     public init(_ type: NSManagedObject.Type, traits: [ManagedEntityTrait]) {
         self.type = type
         self.traits = traits

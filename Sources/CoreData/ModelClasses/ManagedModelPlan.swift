@@ -15,9 +15,9 @@ import StrataPredicates
 /// let model = try NSManagedObjectModel(version: GuideV1.self)
 /// ```
 ///
-/// What the program works with is mostly given a shorter name: `typealias Venue = GuideV2.Venue`.
+/// A shorter name for the version that the program uses is common: `typealias Venue = GuideV2.Venue`.
 public protocol ManagedModelVersion {
-    /// The label of the version, which takes no part in the hashes.
+    /// The label of the version, which is not part of the hashes.
     ///
     /// Default: the name of the type.
     static var versionIdentifier: String { get }
@@ -31,7 +31,7 @@ extension ManagedModelVersion {
     public static var versionIdentifier: String { String(describing: self) }
 }
 
-/// The versions of a model, and how stores get from each to the next.
+/// The versions of a model, and the migration of stores from each one to the next.
 ///
 /// See <doc:Models>.
 ///
@@ -60,31 +60,31 @@ extension ManagedModelVersion {
 /// description.setOption(try NSStagedMigrationManager(for: GuidePlan.self), forKey: NSPersistentStoreStagedMigrationManagerOptionKey)
 /// ```
 ///
-/// Without stages of its own, all steps are inferred.
+/// If the plan declares no stages, then all steps are inferred.
 public protocol ManagedModelPlan {
-    /// The versions, from the oldest to the one that the program works with.
+    /// The versions, from the oldest to the one that the program uses.
     static var versions: [any ManagedModelVersion.Type] { get }
 
     /// The stages, in order.
     ///
-    /// Default: one in which all steps are inferred.
+    /// Default: one stage, in which all steps are inferred.
     ///
     /// - Returns: The stages, from the oldest version to the newest.
-    /// - Throws: What the stages' initialisers throw; ``NSStagedMigrationManager/init(for:)`` throws it on.
+    /// - Throws: The errors of the stages' initialisers, which ``NSStagedMigrationManager/init(for:)`` rethrows.
     static func stages() throws -> [NSMigrationStage]
 }
 
 extension ManagedModelPlan {
-    /// One stage through all versions, inferred.
+    /// One stage through all versions, in which all steps are inferred.
     ///
     /// - Returns: One ``NSLightweightMigrationStage``.
-    /// - Throws: As ``NSManagedObjectModel/init(version:)``.
+    /// - Throws: The errors of ``NSManagedObjectModel/init(version:)``.
     public static func stages() throws -> [NSMigrationStage] { [try NSLightweightMigrationStage(through: versions)] }
 
     /// The model of the last version.
     ///
-    /// - Returns: A model made anew: keep it, since each coordinator freezes the one it is given.
-    /// - Throws: As ``NSManagedObjectModel/init(version:)``; 134060 if there is no version.
+    /// - Returns: A new model: keep it, because each coordinator freezes its model.
+    /// - Throws: The errors of ``NSManagedObjectModel/init(version:)``; 134060 if there is no version.
     public static func currentModel() throws -> NSManagedObjectModel {
         guard let newest = versions.last else {
             throw ModelError(.invalid, "the plan \(String(describing: self)) has no versions").cocoaError
@@ -94,10 +94,10 @@ extension ManagedModelPlan {
 }
 
 extension NSManagedObjectModelReference {
-    /// A reference to a version in Swift.
+    /// Makes a reference to a version in Swift.
     ///
     /// - Parameter version: The version.
-    /// - Throws: As ``NSManagedObjectModel/init(version:)``.
+    /// - Throws: The errors of ``NSManagedObjectModel/init(version:)``.
     public convenience init(version: any ManagedModelVersion.Type) throws {
         let model = try NSManagedObjectModel(version: version)
         self.init(model: model, versionChecksum: model.versionChecksum)
@@ -105,10 +105,10 @@ extension NSManagedObjectModelReference {
 }
 
 extension NSLightweightMigrationStage {
-    /// A stage through versions in Swift, each step inferred.
+    /// Makes a stage through versions in Swift, in which each step is inferred.
     ///
     /// - Parameter versions: The versions, in order.
-    /// - Throws: As ``NSManagedObjectModel/init(version:)``.
+    /// - Throws: The errors of ``NSManagedObjectModel/init(version:)``.
     public convenience init(through versions: [any ManagedModelVersion.Type]) throws {
         self.init(references: try versions.map { try NSManagedObjectModelReference(version: $0) })
         label = versions.map { $0.versionIdentifier }.joined(separator: ", ")
@@ -116,14 +116,14 @@ extension NSLightweightMigrationStage {
 }
 
 extension NSCustomMigrationStage {
-    /// A step between versions in Swift, with code before and after it.
+    /// Makes a step between versions in Swift, with code before and after it.
     ///
     /// - Parameters:
     ///   - source: The version before the step, whose classes the objects in `willMigrate` have.
     ///   - destination: The version after the step, whose classes the objects in `didMigrate` have.
     ///   - willMigrate: See ``willMigrateHandler``.
     ///   - didMigrate: See ``didMigrateHandler``.
-    /// - Throws: As ``NSManagedObjectModel/init(version:)``.
+    /// - Throws: The errors of ``NSManagedObjectModel/init(version:)``.
     public convenience init(
         from source: any ManagedModelVersion.Type,
         to destination: any ManagedModelVersion.Type,
@@ -141,10 +141,10 @@ extension NSCustomMigrationStage {
 }
 
 extension NSStagedMigrationManager {
-    /// A manager of the stages of a plan.
+    /// Makes a manager for the stages of a plan.
     ///
     /// - Parameter plan: The plan.
-    /// - Throws: As ``NSManagedObjectModel/init(version:)``.
+    /// - Throws: The errors of ``NSManagedObjectModel/init(version:)``.
     public convenience init(for plan: any ManagedModelPlan.Type) throws {
         self.init(try plan.stages())
     }

@@ -1,63 +1,63 @@
 import Foundation
 
 extension ManagedTrait {
-    /// The relationship that leads back, by its name in the model.
+    /// The inverse relationship, by its name in the model.
     ///
-    /// For a relationship that is its own inverse, and where both sides shall name each other; a key path on one side is checked
-    /// by the compiler.
+    /// Use it for a relationship that is its own inverse, or if both sides shall name each other. The compiler checks
+    /// only a key path, which one side may have.
     ///
     /// - Parameter name: The name of a relationship of the class at the other end.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse(_ name: String) -> ManagedTrait { ManagedTrait(part: .inverseName(name)) }
 
-    /// Nothing leads back.
+    /// The relationship has no inverse.
     ///
-    /// Such a relationship is not told of deletions at the other end.
+    /// Such a relationship does not notice deletions at the other end.
     public static var noInverse: ManagedTrait { ManagedTrait(part: .noInverse) }
 
-    /// What happens to the objects at the other end when an object is deleted.
+    /// The action on the objects at the other end when an object is deleted.
     ///
     /// Without this trait, their inverse is cleared.
     ///
-    /// - Parameter rule: What to do.
+    /// - Parameter rule: The action.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func deleteRule(_ rule: ManagedDeleteRule) -> ManagedTrait {
         ManagedTrait(part: .deleteRule(rule.rule))
     }
 
-    /// The objects of a to-many relationship keep an order; so they do for a property whose type is an array.
+    /// The objects of a to-many relationship keep an order; this is the default for a property whose type is an array.
     public static var ordered: ManagedTrait { ManagedTrait(part: .ordered(true)) }
 
-    /// The objects of a to-many relationship have no order, though the property's type is an array.
+    /// The objects of a to-many relationship have no order, even if the property's type is an array.
     public static var unordered: ManagedTrait { ManagedTrait(part: .ordered(false)) }
 
-    /// How many objects a to-many relationship has, if it has any.
+    /// The allowed number of objects in a to-many relationship that is not empty.
     ///
-    /// - Parameter range: The least and the greatest number; both are allowed.
+    /// - Parameter range: The minimum and the maximum.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func count(_ range: ClosedRange<Int>) -> ManagedTrait {
         ManagedTrait(part: .count(least: range.lowerBound, most: range.upperBound))
     }
 
-    /// How many objects a to-many relationship has at least, if it has any.
+    /// The minimum number of objects in a to-many relationship that is not empty.
     ///
-    /// - Parameter range: The least number.
+    /// - Parameter range: The minimum.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func count(_ range: PartialRangeFrom<Int>) -> ManagedTrait {
         ManagedTrait(part: .count(least: range.lowerBound, most: nil))
     }
 
-    /// How many objects a to-many relationship has, as the counts of a model file; -1 is an old way to say that there is no limit.
+    /// The allowed number of objects in a to-many relationship, with the counts of a model file.
     ///
     /// - Parameters:
-    ///   - least: The least number, 0 or more.
-    ///   - most: The greatest number; -1 for no limit.
+    ///   - least: The minimum, 0 or more.
+    ///   - most: The maximum; -1, an old form, for no limit.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func count(least: Int, most: Int) -> ManagedTrait {
         ManagedTrait(part: .count(least: least, most: most))
     }
 
-    /// The class at the other end, where the property's type does not tell: an `NSSet` or an `NSOrderedSet`.
+    /// The class at the other end, if the property's type does not contain it: an `NSSet` or an `NSOrderedSet`.
     ///
     /// - Parameter type: The class of the objects at the other end.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -65,7 +65,7 @@ extension ManagedTrait {
         ManagedTrait(part: .destination(type))
     }
 
-    /// A fetched property: the objects of the array's class for which a predicate holds, read once.
+    /// A fetched property: the objects of the array's class that fulfil a predicate, read once.
     ///
     /// In the predicate, `$FETCH_SOURCE` is the object.
     ///
@@ -74,7 +74,7 @@ extension ManagedTrait {
     public static func fetched(where format: String) -> ManagedTrait { ManagedTrait(part: .fetched(format)) }
 }
 
-/// What happens to the objects at the other end of a relationship when an object is deleted.
+/// The action on the objects at the other end of a relationship when an object is deleted.
 ///
 /// ```swift
 /// @ManagedObject
@@ -88,13 +88,13 @@ extension ManagedTrait {
 /// }
 /// ```
 public enum ManagedDeleteRule: Sendable {
-    /// Nothing, even if they then point at an object that is gone.
+    /// No action, even if the objects then point at a deleted object.
     case noAction
     /// Their inverse is cleared.
     case nullify
     /// They are deleted as well.
     case cascade
-    /// The deletion is refused with error 1600 while there are any.
+    /// The deletion is refused with error 1600 while such objects exist.
     case deny
 
     var rule: NSDeleteRule {
@@ -109,10 +109,10 @@ public enum ManagedDeleteRule: Sendable {
 
 // MARK: - Inverse by key path
 
-// One for each form of a property, so that a key path of another class than the property leads to does not compile.
+// There is one method for each form of a property, so that the compiler refuses a key path of a wrong class.
 
 extension ManagedTrait where Value == Any {
-    /// The relationship that leads back.
+    /// The inverse relationship.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -122,9 +122,9 @@ extension ManagedTrait where Value == Any {
 }
 
 extension ManagedTrait {
-    /// The relationship that leads back, of the class that the property leads to.
+    /// The inverse relationship, in the class of the property's objects.
     ///
-    /// One side of a pair names it; that both sides do, the compiler refuses as circular.
+    /// Only one side of a pair names the other: the compiler refuses two such key paths as circular.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -132,7 +132,7 @@ extension ManagedTrait {
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == Destination? { ManagedTrait(part: .inverse(keyPath)) }
 
-    /// The relationship that leads back, of the class that the property leads to.
+    /// The inverse relationship, in the class of the property's objects.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -140,7 +140,7 @@ extension ManagedTrait {
         ManagedTrait(part: .inverse(keyPath))
     }
 
-    /// The relationship that leads back, of the class that the property leads to.
+    /// The inverse relationship, in the class of the property's objects.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -148,7 +148,7 @@ extension ManagedTrait {
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == Set<Destination> { ManagedTrait(part: .inverse(keyPath)) }
 
-    /// The relationship that leads back, of the class that the property leads to.
+    /// The inverse relationship, in the class of the property's objects.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -156,7 +156,7 @@ extension ManagedTrait {
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == Set<Destination>? { ManagedTrait(part: .inverse(keyPath)) }
 
-    /// The relationship that leads back, of the class that the property leads to.
+    /// The inverse relationship, in the class of the property's objects.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -164,7 +164,7 @@ extension ManagedTrait {
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == [Destination] { ManagedTrait(part: .inverse(keyPath)) }
 
-    /// The relationship that leads back, of the class that the property leads to.
+    /// The inverse relationship, in the class of the property's objects.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -172,7 +172,7 @@ extension ManagedTrait {
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == [Destination]? { ManagedTrait(part: .inverse(keyPath)) }
 
-    /// The relationship that leads back, of the class that ``destination(_:)`` names.
+    /// The inverse relationship, in the class that ``destination(_:)`` names.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -180,7 +180,7 @@ extension ManagedTrait {
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == NSSet? { ManagedTrait(part: .inverse(keyPath)) }
 
-    /// The relationship that leads back, of the class that ``destination(_:)`` names.
+    /// The inverse relationship, in the class that ``destination(_:)`` names.
     ///
     /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
     /// - Returns: A trait for ``Managed(_:_:)``.

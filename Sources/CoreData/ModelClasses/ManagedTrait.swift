@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a property of a managed object's class is in the model, beside its name and type.
+/// A fact about a property of a managed object's class in the model, besides its name and type.
 ///
 /// See <doc:Models>.
 ///
@@ -13,14 +13,14 @@ import Foundation
 /// let model = try NSManagedObjectModel(for: Hotel.self)
 /// ```
 ///
-/// Traits describe the model that `NSManagedObjectModel(for:)` makes of classes. A
-/// class that is used with a model from a file needs none. `Value` is the declared type of the property, so that a default value
-/// of another type does not compile.
+/// Traits describe the model that `NSManagedObjectModel(for:)` makes from classes. A class that is used with a model
+/// from a file needs none. `Value` is the declared type of the property, so that a default value of another type does
+/// not compile.
 public struct ManagedTrait<Value> {
     let part: PropertyTrait
 }
 
-/// What a trait says, whatever the property's type.
+/// The contents of a trait, for a property of any type.
 enum PropertyTrait {
     case unique
     case indexed
@@ -55,15 +55,15 @@ enum PropertyTrait {
 // MARK: - Attributes
 
 extension ManagedTrait {
-    /// No two objects have the same value: a uniqueness constraint on this property alone.
+    /// The values are unique: a uniqueness constraint on only this property.
     public static var unique: ManagedTrait { ManagedTrait(part: .unique) }
 
-    /// The store keeps an index on this property alone.
+    /// The store keeps an index on only this property.
     ///
-    /// ``ManagedEntityTrait/index(_:on:where:)`` makes indexes with names, over several properties.
+    /// ``ManagedEntityTrait/index(_:on:where:)`` makes indexes with names, on several properties.
     public static var indexed: ManagedTrait { ManagedTrait(part: .indexed) }
 
-    /// Large data may go to a file beside the store.
+    /// Large data may be kept in a file beside the store.
     public static var externalStorage: ManagedTrait { ManagedTrait(part: .externalStorage) }
 
     /// The persistent history keeps the value of a deleted object.
@@ -72,13 +72,13 @@ extension ManagedTrait {
     /// The value is an object that is archived, as by ``NSSecureUnarchiveFromDataTransformer``.
     public static var transformable: ManagedTrait { ManagedTrait(part: .transformable(nil)) }
 
-    /// The value is an object that a transformer turns into data, by the name under which the transformer is registered.
+    /// The value is an object that a transformer turns into data, by the registered name of the transformer.
     ///
-    /// - Parameter name: The name, as ``ValueTransformer/setValueTransformer(_:forName:)`` got it.
+    /// - Parameter name: The name that was passed to ``ValueTransformer/setValueTransformer(_:forName:)``.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func transformable(by name: String) -> ManagedTrait { ManagedTrait(part: .transformable(name)) }
 
-    /// The value is an object that a transformer of a class turns into data; the name of the class is that in the model.
+    /// The value is an object that a transformer of a class turns into data; the model has the name of the class.
     ///
     /// - Parameter transformer: The class of the transformer.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -90,17 +90,17 @@ extension ManagedTrait {
     ///
     /// The text is a key path (`city.name`), a count or sum (`pages.@count`), or a call such as `canonical:(title)`.
     ///
-    /// - Parameter expression: What the store computes.
+    /// - Parameter expression: The expression that the store computes.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func derived(from expression: String) -> ManagedTrait { ManagedTrait(part: .derived(expression)) }
 
-    /// The value lives in memory only.
+    /// The value is kept in memory only.
     public static var transient: ManagedTrait { ManagedTrait(part: .transient) }
 
-    /// An object may be saved without a value, although the property's type is not optional.
+    /// An object may be saved without a value, even if the property's type is not optional.
     public static var optional: ManagedTrait { ManagedTrait(part: .optional(true)) }
 
-    /// An object cannot be saved without a value, although the property's type is optional, or is a collection.
+    /// An object cannot be saved without a value, even if the property's type is optional or a collection.
     public static var required: ManagedTrait { ManagedTrait(part: .optional(false)) }
 
     /// The name of the property in an earlier version, for inferred migration.
@@ -109,13 +109,13 @@ extension ManagedTrait {
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func renamed(from name: String) -> ManagedTrait { ManagedTrait(part: .formerName(name)) }
 
-    /// Text that makes the version another one though nothing else has changed.
+    /// A text that makes a new version of the property even if nothing else has changed.
     ///
-    /// - Parameter text: Any text; another one makes another version.
+    /// - Parameter text: Any text; a different text makes a different version.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func hashModifier(_ text: String) -> ManagedTrait { ManagedTrait(part: .hashModifier(text)) }
 
-    /// The type of the attribute, where the property's type leaves a choice: an `Int` of 16 bits, an `NSNumber`.
+    /// The type of the attribute, if the property's type allows several: an `Int` of 16 bits, an `NSNumber`.
     ///
     /// - Parameter type: The type in the model.
     /// - Returns: A trait for ``Managed(_:_:)``.
@@ -123,67 +123,69 @@ extension ManagedTrait {
         ManagedTrait(part: .type(type))
     }
 
-    /// The value that a new object starts with.
+    /// The initial value in a new object.
     ///
     /// - Parameter value: The value, of the property's type.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func `default`(_ value: Value) -> ManagedTrait { ManagedTrait(part: .defaultValue(value)) }
 
-    /// The least number or the first date that may be saved.
+    /// The smallest number, or the earliest date, that may be saved.
     ///
-    /// - Parameter value: The least value that is valid.
+    /// - Parameter value: The smallest valid value.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func minimum(_ value: Value) -> ManagedTrait { ManagedTrait(part: .minimum(value)) }
 
-    /// The greatest number or the last date that may be saved.
+    /// The largest number, or the latest date, that may be saved.
     ///
-    /// - Parameter value: The greatest value that is valid.
+    /// - Parameter value: The largest valid value.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func maximum(_ value: Value) -> ManagedTrait { ManagedTrait(part: .maximum(value)) }
 
-    /// How many characters a text may have.
+    /// The allowed number of characters in a text.
     ///
-    /// - Parameter range: The least and the greatest number; both are valid.
+    /// - Parameter range: The minimum and the maximum.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func length(_ range: ClosedRange<Int>) -> ManagedTrait {
         ManagedTrait(part: .length(least: range.lowerBound, most: range.upperBound))
     }
 
-    /// How many characters a text must have at least.
+    /// The minimum number of characters in a text.
     ///
-    /// - Parameter range: The least number that is valid.
+    /// - Parameter range: The minimum.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func length(_ range: PartialRangeFrom<Int>) -> ManagedTrait {
         ManagedTrait(part: .length(least: range.lowerBound, most: nil))
     }
 
-    /// How many characters a text may have at most.
+    /// The maximum number of characters in a text.
     ///
-    /// - Parameter range: The greatest number that is valid.
+    /// - Parameter range: The maximum.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func length(_ range: PartialRangeThrough<Int>) -> ManagedTrait {
         ManagedTrait(part: .length(least: nil, most: range.upperBound))
     }
 
-    /// The regular expression that a whole text must match.
+    /// The regular expression that the complete text must match.
     ///
-    /// - Parameter pattern: The pattern, as `MATCHES` of the predicate language takes it.
+    /// - Parameter pattern: The pattern, in the form for `MATCHES` in the predicate language.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func matches(_ pattern: String) -> ManagedTrait { ManagedTrait(part: .pattern(pattern)) }
 
-    /// A condition on the value, which is `SELF` in the predicate; the message is what the error says if it does not hold.
+    /// A condition on the value, and the message of the error if the value does not fulfil it.
+    ///
+    /// The value is `SELF` in the predicate.
     ///
     /// - Parameters:
     ///   - format: The condition, in the predicate language.
-    ///   - message: What the error says.
+    ///   - message: The message of the error.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func validated(_ format: String, message: String) -> ManagedTrait {
         ManagedTrait(part: .validation(format: format, message: message))
     }
 
-    /// Facts of your own.
+    /// The application's facts about the property.
     ///
-    /// - Parameter facts: What ``NSPropertyDescription/userInfo`` has.
+    /// - Parameter facts: The contents of ``NSPropertyDescription/userInfo``.
     /// - Returns: A trait for ``Managed(_:_:)``.
     public static func userInfo(_ facts: [String: String]) -> ManagedTrait { ManagedTrait(part: .userInfo(facts)) }
 }
@@ -191,7 +193,7 @@ extension ManagedTrait {
 extension ManagedTrait where Value: Codable {
     /// The value is kept as JSON in a transformable attribute.
     ///
-    /// Predicates cannot look into it; a ``ManagedComposite()`` structure can be looked into.
+    /// Predicates cannot use its parts; they can use the elements of a ``ManagedComposite()`` structure.
     public static var codable: ManagedTrait {
         ManagedTrait(part: .codable { CodableTransformers.register(Value.self) })
     }

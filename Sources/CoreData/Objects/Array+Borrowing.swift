@@ -1,7 +1,9 @@
 extension Array where Element: AnyObject {
-    /// Calls `body` with each element, for which no reference is counted: the array holds them all as long as this runs.
+    /// Calls `body` with each element and counts no reference to it, since the array holds all elements during the
+    /// call.
     ///
-    /// A save goes through its objects a dozen times. Counting them each time was one in twenty of its instructions.
+    /// A save goes through its objects about twelve times. Counting references each time was one in twenty of its
+    /// instructions.
     @inline(__always)
     func forEachBorrowed(_ body: (Element) throws -> Void) rethrows {
         try withUnsafeBufferPointer { elements in

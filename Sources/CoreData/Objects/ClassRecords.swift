@@ -2,17 +2,18 @@ import Synchronization
 
 /// The classes that the compiler has recorded in the program: those of the main program, of libraries and of test bundles.
 ///
-/// Linux has no Objective-C runtime that knows classes by name. But each Swift image has a record of each type that it declares,
-/// private ones included, and the Swift runtime lists these images. The records are read once for each image, in about a
-/// millisecond for a program; a library that is loaded later is read when somebody looks for a class. Generic classes are
-/// left out, as an entity has one class. Any thread may call any member.
+/// Linux has no Objective-C runtime that knows classes by name. But each Swift image has a record of each type that
+/// it declares, including private ones, and the Swift runtime lists these images. The records of an image are read
+/// once, which takes about a millisecond for a program. If a library is loaded later, then its records are read by
+/// the next search for a class. Generic classes are left out, because an entity has exactly one class. Any thread may
+/// call any member.
 enum ClassRecords {
-    /// What the compiler has recorded of a class: a type context descriptor of Swift's binary interface.
+    /// The compiler's record of a class: a type context descriptor of Swift's binary interface.
     private struct Descriptor: @unchecked Sendable {
-        // @unchecked Sendable: part of an image, which is constant and never unloaded.
+        // @unchecked Sendable: this is part of an image, which is constant and never unloaded.
         let address: UnsafeRawPointer
 
-        /// The class's own name; `nil` for types that are no classes, have no superclass, or are generic.
+        /// The class's own name; `nil` for a type that is not a class, has no superclass, or is generic.
         var className: String? {
             let flags = address.load(as: UInt32.self)
             let (kindMask, kindClass, isGeneric): (UInt32, UInt32, UInt32) = (0x1F, 16, 0x80)
@@ -20,15 +21,15 @@ enum ClassRecords {
             return reference(at: 8).map { String(cString: $0.assumingMemoryBound(to: CChar.self)) }
         }
 
-        /// The class itself, which the runtime completes if nobody has used it yet.
+        /// The class itself; the runtime completes it if it has not been used yet.
         var metadata: Any.Type? {
-            // The function is one of Swift's calling convention. With one word in, and what counts in the first word out, C's is the
-            // same on the processors of Linux that Swift supports.
+            // The function uses Swift's calling convention. It takes one word, and the first word of its result is
+            // the class. C's convention is the same in that case on the Linux processors that Swift supports.
             typealias Access = @convention(c) (UInt) -> UnsafeRawPointer
             return reference(at: 12).map { unsafeBitCast(unsafeBitCast($0, to: Access.self)(0), to: Any.Type.self) }
         }
 
-        /// What a field refers to by its distance.
+        /// The address that a field refers to by its distance.
         private func reference(at offset: Int) -> UnsafeRawPointer? {
             let field = address + offset
             let distance = field.load(as: Int32.self)
@@ -45,14 +46,14 @@ enum ClassRecords {
 
     private static let images = Atomic<Int>(0)
 
-    /// The number of images whose records were read.
+    /// The number of images whose records have been read.
     static var imageCount: Int { images.load(ordering: .acquiring) }
 
-    /// The classes with a name of their own, wherever they are declared.
+    /// The classes with a name, whatever type or module they are declared in.
     static func classes(named name: String) -> [Any.Type] {
         readNewImages()
         let found = state.withLock { $0.byName[name] ?? [] }
-        // Not under the lock: the runtime takes its own to complete a class.
+        // The lock is not held here, since the runtime takes its own lock to complete a class.
         return found.compactMap(\.metadata)
     }
 
@@ -81,7 +82,7 @@ private struct TypeSection {
         return stride(from: 0, to: length & ~3, by: 4).compactMap { offset in
             let record = start + offset
             let reference = record.load(as: Int32.self)
-            // The two lowest bits tell how to read the others.
+            // The two lowest bits say how to read the others.
             let address = record + Int(reference & ~3)
             switch reference & 3 {
             case 0: return reference == 0 ? nil : address
@@ -92,18 +93,18 @@ private struct TypeSection {
     }
 
     #if canImport(Darwin) || os(Windows)
-    /// There, the classes are asked for by name.
+    /// On these platforms, classes are looked up by name.
     static var all: [TypeSection] { [] }
     #else
-    /// Those of all images.
+    /// The sections of all images.
     static var all: [TypeSection] {
         var found: [TypeSection] = []
         withUnsafeMutablePointer(to: &found) { found in
             enumerateImages(
                 { sections, found in
                     guard let sections, let found else { return true }
-                    // Behind a version, an address and two unused words lie pairs of address and length: protocols, conformances,
-                    // types.
+                    // A version, an address and two unused words come first. Then come pairs of address and length:
+                    // protocols, conformances, types.
                     let words = sections.assumingMemoryBound(to: UInt.self)
                     if words[8] != 0, words[9] != 0 {
                         let section = TypeSection(start: words[8], length: Int(words[9]))
@@ -117,9 +118,9 @@ private struct TypeSection {
         return found
     }
 
-    /// Calls a function with the sections of each image that has Swift code, until it answers false.
+    /// Calls a function with the sections of each image that has Swift code, until the function returns false.
     ///
-    /// A function of the Swift runtime, which Swift Testing finds tests by.
+    /// This is a function of the Swift runtime. Swift Testing finds tests by it.
     @_silgen_name("swift_enumerateAllMetadataSections")
     private static func enumerateImages(
         _ body: @convention(c) (UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Bool,

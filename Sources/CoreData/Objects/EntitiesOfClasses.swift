@@ -2,11 +2,11 @@ import Foundation
 import StrataRows
 import Synchronization
 
-// The way from a class to its entity.
+// How the entity of a class is found.
 
 /// The models in use, for code that names a class but no context.
 enum FrozenModels {
-    /// The entity of a class, in the model that was put to use last among those that have one; `nil` if none has.
+    /// The entity of a class, in the most recently used model that has one; `nil` if no model has one.
     static func entity(for type: NSManagedObject.Type) -> NSEntityDescription? {
         let models = immortalModels.withLock { $0 }
         for model in models.reversed() {
@@ -17,9 +17,10 @@ enum FrozenModels {
 }
 
 extension FrozenModel {
-    /// The entity whose objects are of class `type`: of several, the one that is named like it, else the topmost.
+    /// The entity whose objects are of class `type`; of several, the one with the name of the class, else the
+    /// topmost.
     func entity(for type: NSManagedObject.Type) -> NSEntityDescription? {
-        // Class names are compared as text, which takes microseconds: each class is looked for once.
+        // Class names are compared as text, which takes microseconds, so each class is looked up only once.
         if let known = entitiesByClass.withLock({ $0[ObjectIdentifier(type)] }) { return known }
         guard let found = findEntity(for: type) else { return nil }
         entitiesByClass.withLock { $0[ObjectIdentifier(type)] = found }
@@ -38,9 +39,9 @@ extension FrozenModel {
         return matching.first
     }
 
-    /// The entity that a class means: by the class names of the model, else the one that the class's `entity()` names.
+    /// The entity that a class means: by the class names of the model, else by the class's `entity()`.
     ///
-    /// Runs code of the user, for a class that overrides `entity()`.
+    /// If a class overrides `entity()`, then this runs code of the program.
     func entity(meantBy type: NSManagedObject.Type) -> NSEntityDescription? {
         if let entity = entity(for: type) { return entity }
         let own = type.entity()
@@ -50,9 +51,10 @@ extension FrozenModel {
 }
 
 extension NSManagedObjectContext {
-    /// Refuses to make objects of a class that the program has twice, unless a use says which one it means.
+    /// Refuses to make objects of a class that the program has twice, unless an earlier use determines which one is
+    /// meant.
     ///
-    /// A plain object in place of one of the class would stop the program, where it is cast.
+    /// If plain objects were made instead, then casts to the class would stop the program.
     final func requireClasses(for plan: FetchPlan) throws {
         let layouts = plan.layout.schema.entities
         for number in plan.entityNumbers {
@@ -61,10 +63,10 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Notes the class that a request promises, which settles what the entity's objects are if several classes have the
-    /// name that the model gives.
+    /// Notes the class that a request promises; if several classes have the name that the model gives, then this
+    /// decides.
     ///
-    /// On any thread.
+    /// Any thread may call it.
     final func noteClass(_ type: Any.Type, of specification: FetchSpecification) {
         guard let type = type as? NSManagedObject.Type, ManagedClasses.register(type),
             let model = persistentStoreCoordinator?.frozenModel,
@@ -75,7 +77,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Tells, once for each model, which entities name a class that the program lacks or has twice.
+    /// Reports, once for each model, the entities whose class is missing in the program or exists twice.
     ///
     /// Their objects are of the class of the super-entity, or plain ones.
     func reportMissingClasses() {
@@ -97,9 +99,9 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension NSEntityDescription {
-    /// The layout for making an object with or without a context; stops the program for a model that is not in use.
+    /// The layout for making an object with or without a context; a model that is not in use stops the program.
     ///
-    /// Layouts in use are immortal, so nothing is counted for an object that is made.
+    /// Layouts in use are immortal, so making an object counts no reference to its layout.
     @inline(__always)
     func layoutInUse(_ context: NSManagedObjectContext?) -> Unmanaged<EntityLayout> {
         if let layout = unmanagedLayout, !layout._withUnsafeGuaranteedRef({ $0.isAbstract }) { return layout }
@@ -111,7 +113,7 @@ extension NSEntityDescription {
         guard !isAbstract else {
             fatalError("CoreData: entity \(name ?? "") is abstract; make an object of one of its sub-entities.")
         }
-        // A model of which only objects without a context are made is put to use here.
+        // A model that is used only for objects without a context is put to use here.
         managedObjectModel.freeze()
         return layout
     }

@@ -2,10 +2,10 @@ import Foundation
 
 /// Finds classes by the names that Foundation knows.
 enum FoundationClasses {
-    /// The class with a name; `nil` without one.
+    /// The class with a name; `nil` if there is none.
     ///
-    /// Away from Apple's platforms, `NSClassFromString` cannot look up mangled names and those of classes inside other
-    /// types. It writes a line to the standard error for each, so it is not asked for these.
+    /// On platforms other than Apple's, `NSClassFromString` cannot look up mangled names or classes inside other
+    /// types. It writes a line to the standard error for each such name, so it is not called for these.
     static func named(_ name: String) -> AnyClass? {
         #if !canImport(Darwin)
         if name.hasPrefix("_Tt") || name.count(where: { $0 == "." }) > 1 { return nil }

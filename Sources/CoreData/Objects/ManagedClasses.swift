@@ -2,31 +2,32 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// Finds the classes that the text of a model means.
+/// Finds the classes that are named in a model.
 ///
-/// A class is known whether or not the program has used it: see ``ClassRecords``. If several classes have the name, a use of one
-/// (`Venue(context:)`, `NSFetchRequest<Venue>`) tells which is meant. Any thread may call any member.
+/// A class is known whether or not the program has used it: see ``ClassRecords``. If several classes have the name,
+/// then a use of one (`Venue(context:)`, `NSFetchRequest<Venue>`) determines which is meant. Any thread may call any
+/// member.
 enum ManagedClasses {
-    /// What the name of a class means.
+    /// The meaning of a class name.
     enum Meaning {
         case found(NSManagedObject.Type)
-        /// Several classes have the name, and nothing tells which is meant.
+        /// Several classes have the name, and no use determines which is meant.
         case ambiguous([NSManagedObject.Type])
         case missing
     }
 
     private struct State {
-        /// The classes that the program has used, and whether another one has the same bare name.
+        /// The classes that the program has used, and whether another class has the same bare name.
         var used: [ObjectIdentifier: Bool] = [:]
         /// The used classes that the compiler has not recorded, by their bare names.
         var unrecorded: [String: [NSManagedObject.Type]] = [:]
     }
 
     private static let state = Mutex(State())
-    /// The number of uses that may change what a name means.
+    /// The number of uses that may have changed the meaning of a name.
     private static let uses = Atomic<Int>(0)
 
-    /// A number that grows when names may mean more than before: found classes are looked up anew then.
+    /// A number that grows when names may have new meanings; classes that were found before are then looked up again.
     static var generation: Int { uses.load(ordering: .acquiring) &+ ClassRecords.imageCount }
 
     /// Notes that the program uses a class.
@@ -48,7 +49,7 @@ enum ManagedClasses {
         }
     }
 
-    /// The class that a model's text names; of several, the only one that the program has used.
+    /// The class that a model names; if there are several, the only one that the program has used.
     static func find(_ className: String) -> Meaning {
         let found = candidates(for: className)
         guard found.count > 1 else { return found.first.map(Meaning.found) ?? .missing }
@@ -56,7 +57,7 @@ enum ManagedClasses {
         return used.count == 1 ? .found(used[0]) : .ambiguous(found)
     }
 
-    /// The classes that a model's text may mean; more than one if several modules have a class of that name.
+    /// The classes that a name in a model may mean; more than one if several modules have a class of that name.
     static func candidates(for className: String) -> [NSManagedObject.Type] {
         if className.isEmpty || className == "NSManagedObject" { return [NSManagedObject.self] }
         let name = withoutDot(className)
@@ -65,14 +66,15 @@ enum ManagedClasses {
         let all = recordedClasses(named: bare) + unrecorded
         var found = all.filter { String(reflecting: $0) == name }
         if found.isEmpty { found = all.filter { matches(name, $0) } }
-        // A name of another module, as of the app that the model was made for, means a class of the main program.
+        // If the name has another module, such as the app that the model was made for, then it means a class of the
+        // main program.
         if found.isEmpty { found = all.filter { String(reflecting: $0) == mainModule + "." + bare } }
         guard found.isEmpty else {
-            // A class that is not inside of something else has the name more than one that is.
+            // A class that is not inside another type is preferred to one that is.
             let outer = found.filter(isOuter)
             return outer.isEmpty ? found : outer
         }
-        // What is not recorded may be known to the runtime by name, as on Apple's platforms.
+        // The runtime may know classes by name that are not recorded, as on Apple's platforms.
         for name in [name, mainModule + "." + bare] where name.contains(".") {
             if let found = FoundationClasses.named(name) as? NSManagedObject.Type { return [found] }
         }
@@ -81,7 +83,7 @@ enum ManagedClasses {
 
     /// Whether classes of several modules have the name, so that a guess may be wrong.
     ///
-    /// Classes inside of other types do not count: a bare name is not theirs.
+    /// Classes inside other types do not count, since a bare name does not mean them.
     static func isOfSeveralModules(_ className: String) -> Bool {
         let found = candidates(for: className)
         return found.count > 1 && found.allSatisfy(isOuter)
@@ -95,20 +97,22 @@ enum ManagedClasses {
         ClassRecords.classes(named: name).compactMap { $0 as? NSManagedObject.Type }
     }
 
-    /// Whether `className`, as a model spells it, can mean `type`: with its module, without, or as a part of the whole name.
+    /// Whether `className`, as a model spells it, can mean `type`: with its module, without it, or as a part of the
+    /// full name.
     static func matches(_ className: String, _ type: NSManagedObject.Type) -> Bool {
         guard className.hasSuffix(bareName(of: type)) else { return false }
-        // Not `NSStringFromClass`, which stops the program for a class that is private or inside another type.
+        // `NSStringFromClass` is not used, because it stops the program for a class that is private or inside another
+        // type.
         let full = String(reflecting: type)
         return className == full || full.hasSuffix("." + withoutDot(className))
     }
 
     static func bareName(of type: NSManagedObject.Type) -> String {
-        // A nested class is `Outer.Inner` in full; a model mostly says the last part.
+        // The full name of a nested class is `Outer.Inner`; a model usually has only the last part.
         String(describing: type)
     }
 
-    /// A dot in front stands for the module of the model, as Xcode writes it.
+    /// Removes a leading dot, which stands for the module of the model, as Xcode writes it.
     private static func withoutDot(_ className: String) -> String {
         className.hasPrefix(".") ? String(className.dropFirst()) : className
     }

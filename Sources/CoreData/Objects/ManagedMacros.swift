@@ -1,4 +1,4 @@
-/// Declares a property whose value is kept by its managed object.
+/// Declares a property whose value is stored by its managed object.
 ///
 /// The property's name is the name of an attribute or relationship of the object's entity:
 ///
@@ -10,20 +10,26 @@
 /// }
 /// ```
 ///
-/// The macro writes a getter and a setter that go straight to the property's place in the object's row, without
-/// looking up its name. The type may be what the model's attribute holds (`String`, `Int16`, `Date`, …), optional or not,
-/// a `RawRepresentable` type over it, a managed object's class for a to-one relationship, or a collection of one for a
-/// to-many relationship; also a class of Foundation (`NSNumber`, `NSDate`, …), and the class, array or dictionary that a
-/// transformable attribute holds. A `primitiveName` beside an attribute `name` is its primitive value. A property that the entity lacks, or keeps as another type, stops the program at its first
-/// use with both names.
+/// The macro writes a getter and a setter that access the property's place in the object's row directly, without
+/// looking up its name.
 ///
-/// The property must be a `var` of a class or of an extension of a class, with a type and without an initial value:
+/// The type may be one of these, optional or not:
+/// - the type of the model's attribute (`String`, `Int16`, `Date`, …), or a `RawRepresentable` type with such a raw
+///   value
+/// - a managed object's class for a to-one relationship, or a collection of one for a to-many relationship
+/// - a class of Foundation (`NSNumber`, `NSDate`, …)
+/// - the class, array or dictionary that a transformable attribute holds
+///
+/// If there is an attribute `name`, then a property `primitiveName` is its primitive value. If the entity lacks the
+/// property, or stores it as another type, then the first use stops the program with a message that has both names.
+///
+/// The property must be a `var` of a class or of an extension of a class. It must have a type and no initial value:
 /// default values belong to the model.
 @attached(accessor)
 @attached(peer, names: prefixed(_managed_))
 public macro Managed() = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 
-/// Declares a property whose value is kept by its managed object, under another name in the model.
+/// Declares a property whose value is stored by its managed object, under another name in the model.
 ///
 /// ```swift
 /// @ManagedObject
@@ -34,12 +40,13 @@ public macro Managed() = #externalMacro(module: "StrataMacros", type: "ManagedMa
 ///
 /// - Parameter name: The name of the attribute or relationship in the model: a plain string literal.
 ///
-/// See ``Managed()`` for what the property may be.
+/// See ``Managed()`` for the possible properties.
 @attached(accessor)
 @attached(peer, names: prefixed(_managed_))
 public macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 
-/// Declares a property whose value is kept by its managed object, and says what it is in the model that is made of its class.
+/// Declares a property whose value is stored by its managed object, with traits for the model that is made from its
+/// class.
 ///
 /// ```swift
 /// @ManagedObject
@@ -49,17 +56,17 @@ public macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", ty
 /// ```
 ///
 /// - Parameters:
-///   - trait: What the property is in the model.
-///   - more: What else it is.
+///   - trait: A trait of the property in the model.
+///   - more: Further traits.
 ///
-/// See ``Managed()`` for what the property may be, and `NSManagedObjectModel(for:)` for
-/// the model. A property with ``ManagedTrait/derived(from:)`` or ``ManagedTrait/fetched(where:)`` can only be read.
+/// See ``Managed()`` for the possible properties, and `NSManagedObjectModel(for:)` for the model. A property with
+/// ``ManagedTrait/derived(from:)`` or ``ManagedTrait/fetched(where:)`` can only be read.
 @attached(accessor)
 @attached(peer, names: prefixed(_managed_))
 public macro Managed(_ trait: ManagedTrait<Any>, _ more: ManagedTrait<Any>...) =
     #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 
-/// Declares a property with another name in the model, and says what it is in the model that is made of its class.
+/// Declares a property with another name in the model, and with traits for the model that is made from its class.
 ///
 /// ```swift
 /// @ManagedObject
@@ -70,8 +77,8 @@ public macro Managed(_ trait: ManagedTrait<Any>, _ more: ManagedTrait<Any>...) =
 ///
 /// - Parameters:
 ///   - name: The name of the attribute or relationship in the model: a plain string literal.
-///   - trait: What the property is in the model.
-///   - more: What else it is.
+///   - trait: A trait of the property in the model.
+///   - more: Further traits.
 @attached(accessor)
 @attached(peer, names: prefixed(_managed_))
 public macro Managed(_ name: String, _ trait: ManagedTrait<Any>, _ more: ManagedTrait<Any>...) =
@@ -79,9 +86,10 @@ public macro Managed(_ name: String, _ trait: ManagedTrait<Any>, _ more: Managed
 
 /// Lists the ``Managed()`` properties of a class, so that Swift key paths can be turned into names of the model.
 ///
-/// The macro overrides `managedProperties` with the names, key paths and types of the `@Managed` properties of the
-/// class's own body, after those that the superclass lists. With it, `\Venue.city` works in sort descriptors and in
-/// `#Predicate` without creating an object to ask. Properties that an extension declares are not listed.
+/// The macro overrides `managedProperties` with the names, key paths and types of the `@Managed` properties in the
+/// class's own body, after those that the superclass lists. So `\Venue.city` works in sort descriptors and in
+/// `#Predicate`, and no object has to be made to find the names. Properties that an extension declares are not
+/// listed.
 ///
 /// The class can be an entity of a model in Swift: see `NSManagedObjectModel(for:)`.
 ///
@@ -95,7 +103,8 @@ public macro Managed(_ name: String, _ trait: ManagedTrait<Any>, _ more: Managed
 @attached(member, names: named(managedProperties), named(managedEntity))
 public macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
 
-/// Lists the ``Managed()`` properties of a class, and says what its entity is in the model that is made of it.
+/// Lists the ``Managed()`` properties of a class, and gives traits to its entity in the model that is made from the
+/// class.
 ///
 /// ```swift
 /// @ManagedObject(.abstract, .unique("name"))
@@ -105,13 +114,13 @@ public macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "Man
 /// ```
 ///
 /// - Parameters:
-///   - trait: What the entity is in the model.
-///   - more: What else it is.
+///   - trait: A trait of the entity in the model.
+///   - more: Further traits.
 @attached(member, names: named(managedProperties), named(managedEntity))
 public macro ManagedObject(_ trait: ManagedEntityTrait, _ more: ManagedEntityTrait...) =
     #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
 
-/// Makes a structure the value of composite attributes.
+/// Makes a structure usable as the value of composite attributes.
 ///
 /// See ``CoreData/ManagedComposite-protocol``.
 ///
@@ -131,7 +140,7 @@ public macro ManagedObject(_ trait: ManagedEntityTrait, _ more: ManagedEntityTra
 @attached(extension, conformances: ManagedComposite, names: named(init), named(managedElementValues))
 public macro ManagedComposite() = #externalMacro(module: "StrataMacros", type: "ManagedCompositeMacro")
 
-/// Writes a method that changes a to-many relationship, as Xcode generates them.
+/// Writes a method that changes a to-many relationship, like the methods that Xcode generates.
 ///
 /// ```swift
 /// @ManagedObject
@@ -148,10 +157,10 @@ public macro ManagedComposite() = #externalMacro(module: "StrataMacros", type: "
 /// }
 /// ```
 ///
-/// In place of `@NSManaged` before such a method. The names are those of Xcode: `addToPages(_:)` and `removeFromPages(_:)` with an
-/// object, a set, an ordered set or an array; for ordered relationships also `insertIntoPages(_:at:)`, `removeFromPages(at:)` and
-/// `replacePages(at:with:)` with one position or an `NSIndexSet`. The relationship's name is what follows the verb, with a small
-/// first letter.
+/// The macro replaces `@NSManaged` before such a method. The method names are those of Xcode: `addToPages(_:)` and
+/// `removeFromPages(_:)` with an object, a set, an ordered set or an array. Ordered relationships also have
+/// `insertIntoPages(_:at:)`, `removeFromPages(at:)` and `replacePages(at:with:)` with one position or an
+/// `NSIndexSet`. The relationship's name is the text after the verb, beginning with a small letter.
 @attached(body)
 public macro ManagedAccessor() = #externalMacro(module: "StrataMacros", type: "ManagedAccessorMacro")
 

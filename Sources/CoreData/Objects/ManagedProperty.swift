@@ -2,40 +2,40 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// One property of a managed-object class, declared with `@Managed`: where a typed access finds its slot.
+/// One property of a managed-object class, declared with `@Managed`, by which typed accesses find its slot.
 ///
-/// The macro makes one for each property. It remembers where the last entities that it met keep the property, so an
-/// access costs a comparison instead of a look-up by name. Any thread may use it.
+/// The macro makes one for each property. It remembers the place of the property in the entities that it met last, so
+/// an access costs a comparison instead of a look-up by name. Any thread may use it.
 ///
 /// ```swift
 /// let name = ManagedProperty<String>("name")
 /// print(venue.managedValue(name))
 /// ```
 public struct ManagedProperty<Value>: ~Copyable, Sendable {
-    /// The property, whatever its type.
+    /// The property without its type.
     public let untyped: AnyManagedProperty
 
-    /// A property by its name in the model.
+    /// Makes a property from its name in the model.
     ///
-    /// With a literal the compiler lays the whole property out itself when it optimises, so that a static one needs no
-    /// initialiser, which each access would have to ask for.
+    /// If the name is a literal, then the optimising compiler lays out the whole property itself. A static property
+    /// then needs no initialiser, which each access would have to check.
     ///
     /// - Parameter name: The name in the model.
     @inlinable
     public init(_ name: String) { untyped = AnyManagedProperty(name) { Value.self } }
 }
 
-/// What a ``ManagedProperty`` is whatever its type.
+/// The part of a ``ManagedProperty`` that does not depend on its type.
 ///
 /// ```swift
 /// print(ManagedProperty<String>("name").untyped.name)
 /// ```
 public struct AnyManagedProperty: ~Copyable, Sendable {
-    /// A scope of entities and the place there, packed: 0 while nothing is known.
+    /// A scope of entities and the place of the property there, packed; 0 while nothing is known.
     @usableFromInline let known: Atomic<UInt64>
     /// The property's name in the model.
     public let name: String
-    /// The declared type; a function, as the compiler cannot lay out a type of the runtime's.
+    /// The declared type, as a function, because the compiler cannot lay out a type that only the runtime makes.
     @usableFromInline let valueType: @Sendable () -> Any.Type
 
     @inlinable
@@ -45,7 +45,7 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
         self.valueType = valueType
     }
 
-    /// Where objects of `layout` keep the property, if that has been looked up for entities like theirs.
+    /// The place of the property in objects of `layout`, if it has been looked up for entities like theirs.
     @inline(__always)
     borrowing func knownSlot(in layout: Unmanaged<EntityLayout>) -> UnsafeSlot? {
         let packed = known.load(ordering: .relaxed)
@@ -54,8 +54,9 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
         return UnsafeSlot(packed: UInt32(truncatingIfNeeded: packed))
     }
 
-    /// Where objects of `layout` keep the property, if it is a slot or a to-many relationship; checked when it was last
-    /// looked up.
+    /// The place of the property in objects of `layout`, if it is a slot or a to-many relationship.
+    ///
+    /// The type was checked when the place was last looked up.
     @inline(__always)
     borrowing func slot(
         in layout: Unmanaged<EntityLayout>,
@@ -91,7 +92,8 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
             kind.require(place: place, name: name, layout: layout, as: type)
             return .elsewhere
         }
-        // What is known is written as any property is, but primitive values leave no mark.
+        // A known place is written to as for any property, but primitive values do not mark the object as changed. So
+        // they are not remembered.
         if found != .elsewhere, base == nil {
             known.store(UInt64(layout.scope(ofProperty: name)) << 32 | UInt64(found.packed), ordering: .relaxed)
         }
@@ -99,18 +101,19 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
     }
 }
 
-/// A slot's position and word in 32 bits; of a to-many relationship its position among those.
+/// The position and word of a slot in 32 bits; for a to-many relationship, its position among those.
 struct UnsafeSlot: Equatable {
     let packed: UInt32
 
     init(packed: UInt32) { self.packed = packed }
 
     init(index: Int, word: Int) {
-        // An entity with more slots or words than fit goes the slow road.
+        // An entity with more slots or words than fit uses the slow path.
         packed = index < 0xFFFF && word < 0xFFFF ? UInt32(index) << 16 | UInt32(word) : .max
     }
 
-    /// Neither a slot of the row nor a to-many relationship: a transient or a composite property.
+    /// The place of a property that is neither a slot of the row nor a to-many relationship: a transient or a
+    /// composite one.
     static let elsewhere = UnsafeSlot(packed: .max)
 
     var index: Int {
@@ -154,7 +157,7 @@ public struct ManagedPropertyInfo {
     ///   - name: The name in the model.
     ///   - keyPath: The property of the class.
     ///   - type: Its type in Swift.
-    ///   - traits: What the arguments of the macro say of it.
+    ///   - traits: The traits that the macro's arguments give to it.
     public init<Value>(name: String, keyPath: AnyKeyPath, type: Value.Type, traits: [ManagedTrait<Value>]) {
         self.name = name
         self.keyPath = keyPath
@@ -163,7 +166,7 @@ public struct ManagedPropertyInfo {
     }
 }
 
-/// What kind of property a Swift type can stand for.
+/// The kind of property that a Swift type can stand for.
 ///
 /// ```swift
 /// if case .attribute(let types) = Int64.managedKind { print(types) }
@@ -190,7 +193,7 @@ extension ManagedValueKind {
         }
     }
 
-    /// Stops the program if a property that is no slot cannot hold values of `type`.
+    /// Stops the program if a property that is not a slot cannot hold values of `type`.
     func require(place: PropertyPlace, name: String, layout: EntityLayout, as type: Any.Type) {
         switch (self, place) {
         case (.toMany(let wantsOrder), .toMany(let index)):
@@ -243,7 +246,7 @@ extension ManagedValueKind {
 }
 
 extension Slot {
-    /// What the slot holds, in words.
+    /// A description of the slot's contents.
     var typeName: String {
         if kind == .reference { return "a to-one relationship" }
         return "an attribute of type \(type.described)"

@@ -1,7 +1,8 @@
 import Foundation
 import StrataRows
 
-// The numbers. The macro writes the functions that typed accessors call, the same for each type; here is what differs.
+// The numbers. The macro writes the functions that typed accessors call, the same for each type; this file has the
+// parts that differ.
 
 // MARK: - Int16
 
@@ -81,7 +82,7 @@ extension Int: WordValue {
 
     @inline(__always)
     static func store(_ value: Int, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
-        // What fits into the narrowest attribute needs no look at the model.
+        // A value that fits into the narrowest attribute needs no look at the model.
         if Int16(exactly: value) == nil { object.layout.slots[place.index].requireWidth(for: value) }
         row.storeWord(UInt64(bitPattern: Int64(value)), place)
     }

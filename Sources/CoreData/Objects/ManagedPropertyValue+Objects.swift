@@ -1,38 +1,39 @@
 import Foundation
 import StrataRows
 
-// Properties of types that have no slot of their own: what transformable, composite and transient attributes hold, and the
+// Properties of types that no slot can hold: the values of transformable, composite and transient attributes, and the
 // classes of Foundation that stand for a scalar.
 
 extension NSManagedObject {
-    /// Reads a transformable, composite or transient property of a type that has no slot of its own.
+    /// Reads a transformable, composite or transient property whose type no slot can hold.
     ///
-    /// A value of another type reads as nil; the coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told so,
-    /// once for each property.
+    /// A value of another type reads as nil. This is reported to the coordinator's
+    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler``, once for each property.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The value, or `nil`.
     @_disfavoredOverload
     public final func managedValue<Value>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: Value.self)
     }
 
-    /// Writes a transformable, composite or transient property of a type that has no slot of its own.
+    /// Writes a transformable, composite or transient property whose type no slot can hold.
     ///
     /// - Parameters:
     ///   - value: The value; `nil` removes it.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @_disfavoredOverload
     public final func setManagedValue<Value>(_ value: Value?, _ property: borrowing ManagedProperty<Value?>) {
         setObjectValue(value, property.untyped)
     }
 
-    /// Reads an attribute as an object of a class: what a transformable one holds, or an `NSNumber`, `NSDate` and so on.
+    /// Reads an attribute as an object of a class: the value of a transformable attribute, or an `NSNumber`, `NSDate`
+    /// and so on.
     ///
-    /// No value reads as zero or as an empty object, for the classes of Foundation. For any other class it stops the program:
-    /// declare the property optional.
+    /// If there is no value, then a property of a Foundation class reads as zero or as an empty object. For any other
+    /// class the program stops; declare such a property optional.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The object.
     @_disfavoredOverload
     public final func managedValue<Value: AnyObject>(_ property: borrowing ManagedProperty<Value>) -> Value {
@@ -48,7 +49,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The object.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @_disfavoredOverload
     public final func setManagedValue<Value: AnyObject>(_ value: Value, _ property: borrowing ManagedProperty<Value>) {
         setObjectValue(value, property.untyped)
@@ -56,7 +57,7 @@ extension NSManagedObject {
 
     /// Reads a transformable attribute that holds an array; empty if there is none.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The array.
     @_disfavoredOverload
     public final func managedValue<Element>(_ property: borrowing ManagedProperty<[Element]>) -> [Element] {
@@ -67,7 +68,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The array.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @_disfavoredOverload
     public final func setManagedValue<Element>(_ value: [Element], _ property: borrowing ManagedProperty<[Element]>) {
         setObjectValue(value, property.untyped)
@@ -75,7 +76,7 @@ extension NSManagedObject {
 
     /// Reads a transformable attribute that holds a set; empty if there is none.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The set.
     @_disfavoredOverload
     public final func managedValue<Element>(_ property: borrowing ManagedProperty<Set<Element>>) -> Set<Element> {
@@ -86,7 +87,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The set.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @_disfavoredOverload
     public final func setManagedValue<Element>(
         _ value: Set<Element>,
@@ -97,7 +98,7 @@ extension NSManagedObject {
 
     /// Reads a transformable or composite attribute that holds a dictionary; empty if there is none.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The dictionary.
     @_disfavoredOverload
     public final func managedValue<Key, Value>(
@@ -110,7 +111,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The dictionary.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @_disfavoredOverload
     public final func setManagedValue<Key, Value>(
         _ value: [Key: Value],
@@ -135,7 +136,7 @@ extension NSManagedObject {
         setAnyValue(value, forKey: property.name)
     }
 
-    /// Whether a property is an attribute that holds objects, and so no relationship.
+    /// Whether a property is an attribute that holds objects, and so not a relationship.
     final func holdsObjects(_ name: String) -> Bool {
         switch layout.places[layout.primitiveBase(of: name) ?? name] {
         case .slot(let index)?: layout.slots[index].type == .transformable && layout.slots[index].kind != .reference
@@ -146,7 +147,7 @@ extension NSManagedObject {
     }
 
     private func reportMismatch(_ name: String, _ value: Any, _ type: Any.Type) {
-        // A recorded key path reads samples.
+        // While a key path is recorded, reads return sample values.
         guard KeyPathRecording.current == nil, let coordinator = managedObjectContext?.persistentStoreCoordinator else {
             return
         }
@@ -163,7 +164,7 @@ extension NSManagedObject {
     }
 }
 
-/// What properties of Foundation's classes read as where there is no value.
+/// The objects that properties of Foundation's classes return if there is no value.
 private enum EmptyObjects {
     static func object<Value>(of type: Value.Type) -> Value? {
         let object: Any? =

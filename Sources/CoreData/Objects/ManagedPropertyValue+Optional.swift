@@ -1,9 +1,9 @@
 import Foundation
 
-/// A type whose optional can tell a null attribute from zero.
+/// A type whose optional distinguishes a null attribute from zero.
 ///
 /// ```swift
-/// let openedAt = ManagedProperty<Date?>("openedAt")  // Date is a scalar, so its optional tells nil
+/// let openedAt = ManagedProperty<Date?>("openedAt")  // Date is a scalar, so its optional can be nil
 /// print(venue.managedValue(openedAt) ?? .distantPast)
 /// ```
 public protocol ManagedScalar: ManagedPropertyValue {
@@ -28,10 +28,10 @@ public protocol ManagedScalar: ManagedPropertyValue {
 }
 
 extension Optional: ManagedPropertyValue where Wrapped: ManagedScalar {
-    /// That of the wrapped type.
+    /// The kind of the wrapped type.
     public static var managedKind: ManagedValueKind { Wrapped.managedKind }
 
-    /// The value, or nil.
+    /// Reads the value; nil if there is none.
     ///
     /// - Parameters:
     ///   - object: The object, inside its context's scope.
@@ -63,9 +63,9 @@ extension Optional: ManagedPropertyValue where Wrapped: ManagedScalar {
 extension NSManagedObject {
     /// Reads an enumeration; no value reads as the raw value zero.
     ///
-    /// A raw value that is no case stops the program, since the property cannot be nil.
+    /// A raw value that is not a case stops the program, since the property cannot be nil.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The case.
     @inlinable
     public final func managedValue<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value>) -> Value
@@ -74,7 +74,7 @@ extension NSManagedObject {
         return Value(rawValue: raw) ?? placeholder(raw, property)
     }
 
-    /// What stands for a raw value that is no case, while a key path is being recorded.
+    /// The value for a raw value that is not a case, while a key path is being recorded.
     @usableFromInline
     final func placeholder<Value: RawRepresentable>(
         _ raw: Value.RawValue,
@@ -90,7 +90,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The case.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @inlinable
     public final func setManagedValue<Value: RawRepresentable>(
         _ value: Value,
@@ -99,9 +99,9 @@ extension NSManagedObject {
         Value.RawValue.managedWriteOptional(value.rawValue, self, property.untyped)
     }
 
-    /// Reads an optional enumeration: nil for no value, and for a stored value that is no case.
+    /// Reads an optional enumeration; nil if there is no value, or if the stored value is not a case.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The case, or `nil`.
     @inlinable
     public final func managedValue<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value?>) -> Value?
@@ -114,7 +114,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The case; `nil` removes the value.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @inlinable
     public final func setManagedValue<Value: RawRepresentable>(
         _ value: Value?,

@@ -8,9 +8,9 @@ extension NSManagedObject: ManagedScalar {
     /// A to-one relationship.
     public static var managedKind: ManagedValueKind { .toOne }
 
-    /// The destination.
+    /// Reads the destination.
     ///
-    /// Stops the program if there is none: declare the property optional.
+    /// The program stops if there is none; then declare the property optional.
     ///
     /// - Parameters:
     ///   - object: The object, inside its context's scope.
@@ -39,7 +39,7 @@ extension NSManagedObject: ManagedScalar {
         setDestination(value, object, property)
     }
 
-    /// The destination, or nil.
+    /// Reads the destination; nil if there is none.
     ///
     /// - Parameters:
     ///   - object: The object, inside its context's scope.
@@ -72,7 +72,7 @@ extension NSManagedObject: ManagedScalar {
             let context = object.unmanagedContext,
             let found = context._withUnsafeGuaranteedRef({ $0.object(for: reference, near: object) })
         else { return nil }
-        // Mostly it is of this very class, which costs one comparison to see.
+        // Usually it is of exactly this class, which one comparison shows.
         if Swift.type(of: found) == Self.self { return unsafeDowncast(found, to: Self.self) }
         guard let value = found as? Self else {
             fatalError(
@@ -141,7 +141,7 @@ extension Set: ManagedPropertyValue where Element: NSManagedObject {
     /// A to-many relationship that is not ordered.
     public static var managedKind: ManagedValueKind { .toMany(isOrdered: false) }
 
-    /// The members.
+    /// Reads the members.
     ///
     /// - Parameters:
     ///   - object: The object, inside its context's scope.
@@ -173,7 +173,7 @@ extension Array: ManagedPropertyValue where Element: NSManagedObject {
     /// A to-many relationship; in its order if it is ordered.
     public static var managedKind: ManagedValueKind { .toMany(isOrdered: nil) }
 
-    /// The members.
+    /// Reads the members.
     ///
     /// - Parameters:
     ///   - object: The object, inside its context's scope.
@@ -202,8 +202,9 @@ extension Array: ManagedCollection where Element: NSManagedObject {
 }
 
 extension Relationship {
-    /// Notes the class that a property is declared with, which tells what the destinations are if several classes have the name
-    /// that the model gives.
+    /// Notes the class that a property is declared with.
+    ///
+    /// If several classes have the name that the model gives, then this decides which one the destinations are of.
     func noteClass(of type: Any.Type) {
         let plain = unwrapped(type)
         guard let destination,
@@ -220,27 +221,27 @@ extension ManagedCollection {
 // MARK: - To-many, in other types
 
 extension NSManagedObject {
-    /// Reads an unordered to-many relationship as Objective-C code knows it.
+    /// Reads an unordered to-many relationship in the type of Objective-C code.
     ///
-    /// - Parameter property: The property, as the macro has it.
-    /// - Returns: The members as an `NSSet`; empty if there are none. `nil` only where the property is a transformable
-    ///   attribute without a value.
+    /// - Parameter property: The property that the macro has made.
+    /// - Returns: The members as an `NSSet`; empty if there are none. The result is `nil` only if the property is a
+    ///   transformable attribute without a value.
     public final func managedValue(_ property: borrowing ManagedProperty<NSSet?>) -> NSSet? {
         foundationCollection(property.untyped, isOrdered: false, as: NSSet.self)
     }
 
-    /// Replaces the members of an unordered to-many relationship; nil for none.
+    /// Replaces the members of an unordered to-many relationship; nil removes all.
     ///
     /// - Parameters:
     ///   - value: The new members; `nil` for none.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     public final func setManagedValue(_ value: NSSet?, _ property: borrowing ManagedProperty<NSSet?>) {
         setFoundationCollection(value, property.untyped)
     }
 
-    /// Reads an unordered to-many relationship as Objective-C code knows it.
+    /// Reads an unordered to-many relationship in the type of Objective-C code.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The members as an `NSSet`; empty if there are none.
     public final func managedValue(_ property: borrowing ManagedProperty<NSSet>) -> NSSet {
         foundationCollection(property.untyped, isOrdered: false, as: NSSet.self) ?? NSSet()
@@ -250,32 +251,32 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The new members.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     public final func setManagedValue(_ value: NSSet, _ property: borrowing ManagedProperty<NSSet>) {
         setFoundationCollection(value, property.untyped)
     }
 
-    /// Reads an ordered to-many relationship as Objective-C code knows it.
+    /// Reads an ordered to-many relationship in the type of Objective-C code.
     ///
-    /// - Parameter property: The property, as the macro has it.
-    /// - Returns: The members as an `NSOrderedSet`; empty if there are none. `nil` only where the property is a
-    ///   transformable attribute without a value.
+    /// - Parameter property: The property that the macro has made.
+    /// - Returns: The members as an `NSOrderedSet`; empty if there are none. The result is `nil` only if the property
+    ///   is a transformable attribute without a value.
     public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet?>) -> NSOrderedSet? {
         foundationCollection(property.untyped, isOrdered: true, as: NSOrderedSet.self)
     }
 
-    /// Replaces the members of an ordered to-many relationship; nil for none.
+    /// Replaces the members of an ordered to-many relationship; nil removes all.
     ///
     /// - Parameters:
     ///   - value: The new members; `nil` for none.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     public final func setManagedValue(_ value: NSOrderedSet?, _ property: borrowing ManagedProperty<NSOrderedSet?>) {
         setFoundationCollection(value, property.untyped)
     }
 
-    /// Reads an ordered to-many relationship as Objective-C code knows it.
+    /// Reads an ordered to-many relationship in the type of Objective-C code.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The members as an `NSOrderedSet`; empty if there are none.
     public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet>) -> NSOrderedSet {
         foundationCollection(property.untyped, isOrdered: true, as: NSOrderedSet.self) ?? NSOrderedSet()
@@ -285,7 +286,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The new members.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     public final func setManagedValue(_ value: NSOrderedSet, _ property: borrowing ManagedProperty<NSOrderedSet>) {
         setFoundationCollection(value, property.untyped)
     }
@@ -308,7 +309,7 @@ extension NSManagedObject {
 
     /// Reads an optional typed set; never nil.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The members, in no order.
     public final func managedValue<Element: NSManagedObject>(
         _ property: borrowing ManagedProperty<Set<Element>?>
@@ -316,11 +317,11 @@ extension NSManagedObject {
         Set<Element>.managedRead(self, property.untyped)
     }
 
-    /// Replaces the members of an unordered to-many relationship; nil for none.
+    /// Replaces the members of an unordered to-many relationship; nil removes all.
     ///
     /// - Parameters:
     ///   - value: The new members; `nil` for none.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     public final func setManagedValue<Element: NSManagedObject>(
         _ value: Set<Element>?,
         _ property: borrowing ManagedProperty<Set<Element>?>
@@ -330,7 +331,7 @@ extension NSManagedObject {
 
     /// Reads an optional array of a to-many relationship; never nil.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The members, in the order of an ordered relationship.
     public final func managedValue<Element: NSManagedObject>(
         _ property: borrowing ManagedProperty<[Element]?>
@@ -338,11 +339,11 @@ extension NSManagedObject {
         [Element].managedRead(self, property.untyped)
     }
 
-    /// Replaces the members of a to-many relationship; nil for none.
+    /// Replaces the members of a to-many relationship; nil removes all.
     ///
     /// - Parameters:
     ///   - value: The new members; `nil` for none.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     public final func setManagedValue<Element: NSManagedObject>(
         _ value: [Element]?,
         _ property: borrowing ManagedProperty<[Element]?>

@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-// The types that are not numbers, in the shape of ManagedPropertyValue+Numbers.swift.
+// The types that are not numbers; the file is built like ManagedPropertyValue+Numbers.swift.
 
 // MARK: - String
 

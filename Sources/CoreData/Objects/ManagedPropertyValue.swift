@@ -2,16 +2,16 @@ import Foundation
 
 /// A Swift type that a property declared with `@Managed` may have.
 ///
-/// The types are those listed below; enumerations with such raw values, and optionals of those, work too. Reading a
-/// property that holds no value gives zero, an empty string or collection, or nil, never a trap: a missing value in the
-/// data is not a programmer's mistake.
+/// The types are those listed below. Enumerations with such raw values, and optionals of all these types, work too.
+/// If a property has no value, then reading it returns zero, an empty string or collection, or nil. It does not stop
+/// the program, because a missing value in the data is not a programming error.
 ///
 /// ```swift
 /// func kind<Value: ManagedPropertyValue>(_ type: Value.Type) -> ManagedValueKind { type.managedKind }
 /// print(kind(String.self))
 /// ```
 public protocol ManagedPropertyValue {
-    /// What kind of property the type can stand for.
+    /// The kind of property that the type can stand for.
     static var managedKind: ManagedValueKind { get }
     /// Reads the property.
     ///
@@ -38,7 +38,7 @@ extension NSManagedObject {
     ///
     /// The macro calls this.
     ///
-    /// - Parameter property: The property, as the macro has it.
+    /// - Parameter property: The property that the macro has made.
     /// - Returns: The value.
     @inlinable
     public final func managedValue<Value: ManagedPropertyValue>(_ property: borrowing ManagedProperty<Value>) -> Value {
@@ -51,7 +51,7 @@ extension NSManagedObject {
     ///
     /// - Parameters:
     ///   - value: The value.
-    ///   - property: The property, as the macro has it.
+    ///   - property: The property that the macro has made.
     @inlinable
     public final func setManagedValue<Value: ManagedPropertyValue>(
         _ value: consuming Value,

@@ -1,12 +1,13 @@
 import StrataRows
 
-/// Members that were added to a relationship, or taken out of it, since it was last stored.
+/// Members that were added to a relationship, or removed from it, since it was last stored.
 ///
-/// Mostly that is one, when many rows are made that lead to many owners. So the first needs neither memory of its own nor a hash.
+/// Often this is one member, for example when many new rows lead to many owners. So the first member needs neither
+/// separate memory nor a hash.
 struct MemberSet: Sequence, ExpressibleByArrayLiteral {
-    /// One of the members; `nil` if there is none.
+    /// The first member; `nil` if there is none.
     private var first: ObjectReference?
-    /// The members but for the first.
+    /// The members except the first.
     private var others: Set<ObjectReference> = []
 
     init(arrayLiteral members: ObjectReference...) { for member in members { insert(member) } }
@@ -25,9 +26,9 @@ struct MemberSet: Sequence, ExpressibleByArrayLiteral {
         if first != member { others.insert(member) }
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     ///
-    /// - Returns: Whether it was there.
+    /// - Returns: Whether it was a member.
     mutating func remove(_ member: ObjectReference) -> Bool {
         guard first == member else { return !others.isEmpty && others.remove(member) != nil }
         first = others.popFirst()

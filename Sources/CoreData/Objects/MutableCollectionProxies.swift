@@ -2,16 +2,17 @@ import Foundation
 import StrataRows
 
 extension NSManagedObject {
-    /// A set that shows an unordered to-many relationship, and changes it when it is changed itself.
+    /// A set that shows an unordered to-many relationship; changes of the set change the relationship.
     ///
-    /// Valid as long as the object is. Stops the program for a key that is no unordered to-many relationship.
+    /// The set is valid as long as the object is. A key that is not an unordered to-many relationship stops the
+    /// program.
     ///
     /// ```swift
     /// city.mutableSetValue(forKey: "venues").add(Venue(context: context))
     /// ```
     ///
     /// - Parameter key: The name of an unordered to-many relationship.
-    /// - Returns: A proxy, to be used where the object may be.
+    /// - Returns: A proxy, which may be used wherever the object may be used.
     public final func mutableSetValue(forKey key: String) -> NSMutableSet {
         guard let slot = layout.toMany(named: key), !slot.isOrdered else {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is no unordered to-many relationship.")
@@ -19,12 +20,13 @@ extension NSManagedObject {
         return RelationshipSet(object: self, slot: slot)
     }
 
-    /// As ``mutableSetValue(forKey:)``, at the end of a path of to-one relationships.
+    /// The same as ``mutableSetValue(forKey:)``, at the end of a path of to-one relationships.
     ///
-    /// If one on the way is nil the set is empty, and adding to it stops the program.
+    /// If a relationship along the path is nil, then the set is empty, and adding to it stops the program.
     ///
-    /// - Parameter keyPath: The names of to-one relationships and of an unordered to-many one, with dots between.
-    /// - Returns: As ``mutableSetValue(forKey:)``.
+    /// - Parameter keyPath: The names of to-one relationships and then of an unordered to-many relationship,
+    ///   separated by dots.
+    /// - Returns: A proxy, as for ``mutableSetValue(forKey:)``.
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         switch end(of: keyPath) {
         case .owner(let object, let key): object.mutableSetValue(forKey: key)
@@ -32,9 +34,10 @@ extension NSManagedObject {
         }
     }
 
-    /// An ordered set that shows an ordered to-many relationship, and changes it when it is changed itself.
+    /// An ordered set that shows an ordered to-many relationship; changes of the set change the relationship.
     ///
-    /// Valid as long as the object is. Stops the program for a key that is no ordered to-many relationship.
+    /// The set is valid as long as the object is. A key that is not an ordered to-many relationship stops the
+    /// program.
     ///
     /// ```swift
     /// final class Playlist: NSManagedObject {
@@ -47,7 +50,7 @@ extension NSManagedObject {
     /// ```
     ///
     /// - Parameter key: The name of an ordered relationship.
-    /// - Returns: A proxy, to be used where the object may be.
+    /// - Returns: A proxy, which may be used wherever the object may be used.
     public final func mutableOrderedSetValue(forKey key: String) -> NSMutableOrderedSet {
         guard let slot = layout.toMany(named: key), slot.isOrdered else {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is no ordered to-many relationship.")
@@ -55,12 +58,12 @@ extension NSManagedObject {
         return orderedSet(slot)
     }
 
-    /// As ``mutableOrderedSetValue(forKey:)``, at the end of a path of to-one relationships.
+    /// The same as ``mutableOrderedSetValue(forKey:)``, at the end of a path of to-one relationships.
     ///
-    /// If one on the way is nil the set is empty, and adding to it stops the program.
+    /// If a relationship along the path is nil, then the set is empty, and adding to it stops the program.
     ///
-    /// - Parameter keyPath: The names of to-one relationships and of an ordered one, with dots between.
-    /// - Returns: As ``mutableOrderedSetValue(forKey:)``.
+    /// - Parameter keyPath: The names of to-one relationships and then of an ordered relationship, separated by dots.
+    /// - Returns: A proxy, as for ``mutableOrderedSetValue(forKey:)``.
     public final func mutableOrderedSetValue(forKeyPath keyPath: String) -> NSMutableOrderedSet {
         switch end(of: keyPath) {
         case .owner(let object, let key): object.mutableOrderedSetValue(forKey: key)
@@ -68,7 +71,7 @@ extension NSManagedObject {
         }
     }
 
-    /// The set that shows an ordered relationship: the one that is still held, or a new one.
+    /// The set that shows an ordered relationship: the one that code still holds, or a new one.
     final func orderedSet(_ slot: ToManySlot) -> NSMutableOrderedSet {
         let extras = writableExtras
         if let known = extras.orderedSet(slot.index) { return known }
@@ -77,11 +80,11 @@ extension NSManagedObject {
         return set
     }
 
-    /// Where a path of to-one relationships ends.
+    /// The end of a path of to-one relationships.
     private enum PathEnd {
         /// The object that has the last relationship of the path.
         case owner(NSManagedObject, key: String)
-        /// A relationship on the way is nil.
+        /// A relationship along the path is nil.
         case nobody(missing: String)
     }
 
@@ -117,7 +120,7 @@ extension NSManagedObject {
     /// ```
     ///
     /// - Parameters:
-    ///   - object: An object of the same context; one that is no member is passed over.
+    ///   - object: An object of the same context; nothing happens if it is not a member.
     ///   - key: The name of a to-many relationship.
     public final func remove(_ object: NSManagedObject, fromRelationshipNamed key: String) {
         removeMember(object, from: requiredToMany(key))
@@ -131,7 +134,7 @@ extension NSManagedObject {
     }
 }
 
-/// The empty set at the end of a path that leads nowhere: what is added to it would be lost.
+/// The empty set at the end of a path that leads nowhere; objects that were added to it would be lost.
 private final class SetOfNobody: NSMutableSet {
     private let keyPath: String
     private let missing: String
@@ -163,7 +166,7 @@ private final class SetOfNobody: NSMutableSet {
 
 /// An unordered to-many relationship as a mutable set.
 ///
-/// Confined to the owner's context.
+/// It is confined to the owner's context.
 private final class RelationshipSet: NSMutableSet {
     private let owner: NSManagedObject
     private let slot: ToManySlot
@@ -190,7 +193,7 @@ private final class RelationshipSet: NSMutableSet {
     override func objectEnumerator() -> NSEnumerator { (owner.members(slot) as NSArray).objectEnumerator() }
     override var allObjects: [Any] { owner.members(slot) }
 
-    // Foundation's class does these with its own storage, which is empty here.
+    // Foundation's class implements these with its own storage, which is empty here.
     override func copy(with zone: NSZone? = nil) -> Any { NSSet(array: allObjects) }
     override func mutableCopy(with zone: NSZone? = nil) -> Any { NSMutableSet(array: allObjects) }
     override var description: String { NSSet(array: allObjects).description }

@@ -1,12 +1,12 @@
 import Foundation
 
-// What `@ManagedAccessor` writes calls to. Inverses follow; positions are those of an ordered relationship.
+// `@ManagedAccessor` writes calls of these methods. Inverses follow; positions are those of an ordered relationship.
 
 extension NSManagedObject {
     /// Adds an object to a to-many relationship, at the end of an ordered one.
     ///
     /// - Parameters:
-    ///   - value: An object of the same context; one that is a member already stays where it is.
+    ///   - value: An object of the same context; if it is already a member, then it stays where it is.
     ///   - key: The name of the relationship.
     public final func addManagedMembers(_ value: NSManagedObject, to key: String) {
         add(value, toRelationshipNamed: key)
@@ -15,14 +15,14 @@ extension NSManagedObject {
     /// Adds objects to a to-many relationship.
     ///
     /// - Parameters:
-    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - values: Objects of the same context; any other value stops the program.
     ///   - key: The name of the relationship.
     public final func addManagedMembers(_ values: NSSet, to key: String) { add(values, to: key) }
 
     /// Adds objects to a to-many relationship, in their order at the end of an ordered one.
     ///
     /// - Parameters:
-    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - values: Objects of the same context; any other value stops the program.
     ///   - key: The name of the relationship.
     public final func addManagedMembers(_ values: NSOrderedSet, to key: String) { add(values, to: key) }
 
@@ -47,7 +47,7 @@ extension NSManagedObject {
     /// Removes an object from a to-many relationship.
     ///
     /// - Parameters:
-    ///   - value: The object; nothing happens for one that is no member.
+    ///   - value: The object; nothing happens if it is not a member.
     ///   - key: The name of the relationship.
     public final func removeManagedMembers(_ value: NSManagedObject, from key: String) {
         remove(value, fromRelationshipNamed: key)
@@ -56,14 +56,14 @@ extension NSManagedObject {
     /// Removes objects from a to-many relationship.
     ///
     /// - Parameters:
-    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - values: Objects of the same context; any other value stops the program.
     ///   - key: The name of the relationship.
     public final func removeManagedMembers(_ values: NSSet, from key: String) { remove(values, from: key) }
 
     /// Removes objects from a to-many relationship.
     ///
     /// - Parameters:
-    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - values: Objects of the same context; any other value stops the program.
     ///   - key: The name of the relationship.
     public final func removeManagedMembers(_ values: NSOrderedSet, from key: String) { remove(values, from: key) }
 
@@ -104,7 +104,7 @@ extension NSManagedObject {
 
     /// Inserts an object into an ordered relationship.
     ///
-    /// Stops the program for a position that does not exist, as the methods below.
+    /// A position that does not exist stops the program, here and in the methods below.
     ///
     /// - Parameters:
     ///   - value: An object of the same context.
@@ -114,11 +114,11 @@ extension NSManagedObject {
         mutableOrderedSetValue(forKey: key).insert(value, at: index)
     }
 
-    /// Inserts objects into an ordered relationship, so that they have the positions `indexes` afterwards.
+    /// Inserts objects into an ordered relationship at the positions `indexes`, which they have after the call.
     ///
     /// - Parameters:
     ///   - values: Objects of the same context, one for each position.
-    ///   - indexes: The positions that they have afterwards, from 0.
+    ///   - indexes: The positions of the objects after the call, from 0.
     ///   - key: The name of the ordered relationship.
     public final func insertManagedMembers(_ values: [NSManagedObject], at indexes: NSIndexSet, into key: String) {
         let members = mutableOrderedSetValue(forKey: key)
@@ -144,7 +144,7 @@ extension NSManagedObject {
         for index in indexes.reversed() { members.removeObject(at: index) }
     }
 
-    /// Puts an object in the place of the one at a position of an ordered relationship.
+    /// Replaces the object at a position of an ordered relationship.
     ///
     /// - Parameters:
     ///   - index: The position, from 0.
@@ -154,7 +154,7 @@ extension NSManagedObject {
         mutableOrderedSetValue(forKey: key).replaceObject(at: index, with: value)
     }
 
-    /// Puts objects in the places of those at positions of an ordered relationship.
+    /// Replaces the objects at positions of an ordered relationship.
     ///
     /// - Parameters:
     ///   - indexes: The positions, from 0.

@@ -4,39 +4,39 @@ import StrataRows
 extension NSManagedObject {
     // MARK: - Writing
 
-    /// The values to write to: the object's own, and the object marked as changed.
+    /// The row to write to: the object's own row; the object is marked as changed.
     ///
-    /// `slot`: The slot that is written, for messages; -1 for none in particular.
+    /// `slot`: The slot that is written, for messages; -1 for no particular slot.
     @inline(__always)
     final func writableRow(_ slot: Int = -1) -> Row {
         isWritable ? current.unsafelyUnwrapped : prepareToWrite(slot)
     }
 
-    /// Whether a write may go straight to the row.
+    /// Whether a write may access the row directly.
     @inline(__always)
     final var isWritable: Bool {
         let gate: ObjectFlags = [.fault, .checked, .detached, .writable]
         return flags.intersection(gate) == .writable
     }
 
-    /// The slow part of a write: fault, confinement, the private copy of the row, and the marks.
+    /// The slow path of a write: it fires a fault, checks confinement, copies the row, and marks the object.
     @inline(never)
     final func prepareToWrite(_ slot: Int = -1) -> Row {
         let row = quietRow(slot)
         guard flags.isDisjoint(with: [.detached, .awaking, .gone]) else { return row }
-        // After the copy: the mark notes the object's state for undo, which is in `eventBase` by now.
+        // This comes after the copy: the mark records the object's state for undo, which is in `eventBase` by then.
         markUpdated()
         flags.insert(.writable)
         return row
     }
 
-    /// The values to write to, without a mark on the object: for primitive values, and for objects that nobody saves.
+    /// The row to write to, without marking the object: for primitive values, and for objects that are never saved.
     final func quietRow(_ slot: Int = -1) -> Row {
         if !flags.isDisjoint(with: .slowRead) {
             let wasFault = flags.contains(.fault)
             prepareToRead(slot)
             if flags.contains(.fault) {
-                // The row could not be read. The object is changed all the same, and no save takes the change.
+                // The row could not be read. The object is changed nevertheless, but no save accepts the change.
                 context?.failedReads.noteWrite(to: self)
                 flags.remove(.fault)
             } else if wasFault, flags.isDisjoint(with: .deleted), let context, !context.failedReads.isEmpty {
@@ -45,7 +45,7 @@ extension NSManagedObject {
         }
         let before = current.unsafelyUnwrapped
         if flags.contains(.awaking) {
-            // What `awakeFromFetch` sets is no change, so it goes into a copy that counts as the stored row.
+            // Values that `awakeFromFetch` sets are no changes, so they go into a copy that counts as the stored row.
             return replaceRow(before.copy(), before)
         }
         if !flags.contains(.ownsRow) {
@@ -62,13 +62,13 @@ extension NSManagedObject {
         return current.unsafelyUnwrapped
     }
 
-    /// Makes the object's own row one that nobody else sees, before it is written to in place.
+    /// Makes sure that no child context shares the object's own row, before it is written to in place.
     final func unshareRow() {
         guard flags.contains(.rowShared) else { return }
         flags.remove(.rowShared)
         guard flags.contains(.ownsRow), let before = current else { return }
         let copy = replaceRow(before.copy(), before)
-        // The header of a row that came from a child may be of another time.
+        // The header of a row from a child may be outdated.
         copy.setKey(key)
         copy.setVersion(extras?.base?.version ?? copy.version)
         context?.downward.noteState()
@@ -98,9 +98,9 @@ extension NSManagedObject {
 
     // MARK: - Changed values
 
-    /// The values that are not saved yet, by property; nil values are `NSNull`, relationships show objects.
+    /// The unsaved values, by property; nil values are `NSNull`, relationships show objects.
     ///
-    /// Empty after a save. Does not load the object, and has no transient properties.
+    /// The result is empty after a save. The method does not load the object, and leaves out transient properties.
     ///
     /// ```swift
     /// venue.price += 1
@@ -122,7 +122,8 @@ extension NSManagedObject {
         return result
     }
 
-    /// The former values of what changed since the last objects-did-change notification; nil values are `NSNull`.
+    /// The former values of properties that changed since the last objects-did-change notification; nil values are
+    /// `NSNull`.
     ///
     /// - Returns: Former values by the names of properties.
     /// - Complexity: O(number of properties).
@@ -142,7 +143,7 @@ extension NSManagedObject {
         return result
     }
 
-    /// What some slots hold in a row, by property, with whole composites.
+    /// The values of some slots in a row, by property; a composite attribute is included as a whole.
     private func values(of slots: [Slot], in row: Row) -> [String: Any] {
         var result: [String: Any] = [:]
         for slot in slots {
@@ -158,7 +159,7 @@ extension NSManagedObject {
 
     /// The last fetched or saved values of properties.
     ///
-    /// Empty for an object that was never saved.
+    /// The result is empty for an object that was never saved.
     ///
     /// ```swift
     /// venue.price += 1
@@ -167,8 +168,8 @@ extension NSManagedObject {
     ///
     /// - Parameter keys: Names of attributes and relationships; `nil` for all. Names that the entity lacks are left out.
     /// - Returns: The values by name; nil values are `NSNull`, relationships show objects.
-    /// - Complexity: O(number of keys). A fault fires, and a to-many relationship that is not loaded, or has changes,
-    ///   may be read from the store.
+    /// - Complexity: O(number of keys). A fault fires. A to-many relationship that is not loaded, or that has
+    ///   changes, may be read from the store.
     public final func committedValues(forKeys keys: [String]?) -> [String: Any] {
         assertConfined(#function)
         if flags.contains(.fault) { prepareToRead() }
@@ -197,9 +198,9 @@ extension NSManagedObject {
         return result
     }
 
-    /// Whether a save would store something other than what is stored now.
+    /// Whether a save would store other values than those stored now.
     ///
-    /// False when only transient properties changed, or values were set back.
+    /// The result is false if only transient properties changed, or if values were set back.
     public final var hasPersistentChangedValues: Bool {
         assertConfined(#function)
         if flags.contains(.inserted) || flags.contains(.deleted) { return true }
@@ -236,14 +237,14 @@ extension NSManagedObject {
         extras.endEventToMany()
     }
 
-    /// A save has written the object: its values are the stored ones now.
+    /// Marks the object as saved: a save has written it, so its values are now the stored ones.
     final func commit() {
         flags.remove([.ownsRow, .inserted, .updated, .conflictDetection, .writable])
         guard let extras else { return }
         extras.base = nil
         extras.eventBase = nil
         extras.setTransients = SlotSet()
-        // First, so that members that are added to others are not copied with them.
+        // This comes first: it drops the event's states, so that changes of the members copy nothing.
         extras.endEventToMany()
         extras.commitRelationships()
     }
@@ -269,9 +270,9 @@ extension NSManagedObject {
         ])
     }
 
-    /// Puts a newer stored row under the object's changes: what the object did not change shows the new values.
+    /// Puts a newer stored row under the object's changes: unchanged properties show the new values.
     ///
-    /// Afterwards the object's changes count as made upon the new row, so that a save does not conflict with it.
+    /// Afterwards the object's changes count as made on the new row, so that a save does not conflict with it.
     ///
     /// - Parameters:
     ///   - row: The newer row.
@@ -290,40 +291,42 @@ extension NSManagedObject {
         if reloadsRelationships, !flags.contains(.inserted) { extras?.reloadRelationships() }
     }
 
-    /// Lets the inverse relationships of what was moved here follow when others have moved the object too: what was changed about
-    /// them here counts as made upon the new row.
+    /// Updates inverse relationships after both this context and a save elsewhere have moved the object.
+    ///
+    /// Changes made here to these relationships then count as made on the new row.
     private func moveMemberships(from base: Row, to row: Row, own: Row) {
         guard let context else { return }
         for slot in layout.referenceSlots {
             let (before, now, here) = (base.reference(slot), row.reference(slot), own.reference(slot))
             guard before != now, here != before, let inverse = slot.inverse, inverse.isToMany
             else { continue }
-            // It has left the one already, and is in the other, or else has to leave that too.
+            // The object has already left `before`. If `here` is `now`, then it is a member there; otherwise it has
+            // to leave `now` too.
             if let before { context.registered(before, near: self)?.settleMember(self, inverse) }
             guard let now, let owner = context.object(for: now, near: self) else { continue }
             if here == now { owner.settleMember(self, inverse) } else { owner.noteAbsence(of: self, inverse) }
         }
     }
 
-    /// Forgets what was changed here about a member of a to-many relationship, because others have changed it as well.
+    /// Forgets a local change of a member of a to-many relationship, because the member was also changed elsewhere.
     private func settleMember(_ member: NSManagedObject, _ relationship: Relationship) {
         guard let index = layout.toMany(named: relationship.name)?.index else { return }
         extras?.toMany[index]?.forgetChange(of: member.reference)
     }
 
-    /// Notes that an object that others have made a member is no member here.
+    /// Notes that an object which was made a member elsewhere is not a member here.
     private func noteAbsence(of member: NSManagedObject, _ relationship: Relationship) {
         guard let slot = layout.toMany(named: relationship.name), let context else { return }
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
         state.noteAbsence(of: member.reference)
         extras.toMany[slot.index] = state
-        // A change of others' is no step of undo.
+        // A change from elsewhere is not an undo step.
         if flags.isDisjoint(with: [.inserted, .updated]) { flags.insert(.updated) }
         context.list(self)
     }
 
-    /// Replaces references to objects that have got their permanent keys.
+    /// Replaces references to objects that have obtained permanent keys.
     final func replaceReferences(_ permanent: KeyMap<Int64>) {
         if flags.contains(.ownsRow) {
             for slot in layout.referenceSlots {
@@ -340,7 +343,7 @@ extension NSManagedObject {
 }
 
 extension String {
-    /// For the name of a composite attribute's leaf, the name of the composite.
+    /// For the name of a leaf of a composite attribute, the name of the composite; otherwise `nil`.
     var compositeName: String? {
         utf8.firstIndex(of: UInt8(ascii: ".")).map { String(self[..<$0]) }
     }

@@ -2,9 +2,9 @@ import Foundation
 import StrataRows
 
 extension NSManagedObject {
-    /// What is loaded, by name: a line for each property.
+    /// The loaded values by name, one line for each property.
     ///
-    /// Asks no store, and makes no object.
+    /// It asks no store and makes no object.
     final var describedValues: String {
         guard let current else { return "" }
         var lines: [(name: String, value: String)] = layout.slots.map { ($0.name, described($0, in: current)) }
@@ -27,7 +27,7 @@ extension NSManagedObject {
 
     /// A value as text.
     ///
-    /// A date that no calendar reaches is given in seconds: its own description stops the program (Foundation on
+    /// A date beyond every calendar is given in seconds, because its own description stops the program (Foundation on
     /// Linux).
     private static func described(_ value: Any) -> String {
         if let date = value as? Date, !(abs(date.timeIntervalSinceReferenceDate) < 1e12) {
@@ -42,7 +42,7 @@ extension NSManagedObject {
             return isNew ? "empty" : "<relationship fault>"
         }
         guard !members.isEmpty else { return "empty" }
-        // In order, so that two prints of one state are the same.
+        // The members are sorted, so that two descriptions of the same state are equal.
         let sorted = slot.isOrdered ? members : members.sorted { $0.key < $1.key }
         let some = sorted.prefix(Self.mostMembers).map { described($0) }.joined(separator: ", ")
         return members.count > Self.mostMembers ? "\(members.count) objects: \(some), …" : some
@@ -53,7 +53,7 @@ extension NSManagedObject {
         return context.id(of: reference, near: self).description
     }
 
-    /// How many members of a relationship are named.
+    /// The maximum number of members that are named.
     private static let mostMembers = 10
 
     private static func short(_ text: String) -> String {

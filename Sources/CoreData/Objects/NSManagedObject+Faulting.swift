@@ -2,23 +2,23 @@ import Foundation
 import StrataRows
 
 extension NSManagedObject {
-    /// The values to read.
+    /// The row to read.
     ///
-    /// Fires a fault, and checks confinement if that is switched on.
+    /// A fault fires, and confinement is checked if that is switched on.
     ///
-    /// - Parameter slot: The slot that is wanted, for the error if the row is missing; -1 for none in particular.
+    /// - Parameter slot: The slot to read, for the error if the row is missing; -1 for no particular slot.
     /// - Returns: The row.
     @inline(__always)
     final func readableRow(_ slot: Int = -1) -> Row {
         if !flags.isDisjoint(with: .slowRead) { return Row(shared: slowlyReadableRow(slot).takeUnretainedValue()) }
-        // Outside a fault there always is a row.
+        // An object that is not a fault always has a row.
         return current.unsafelyUnwrapped
     }
 
-    /// The slow part of a read: uses the values that a fetch of some properties brought, or else loads the whole object.
+    /// The slow path of a read: it uses the values of a fetch of some properties, or else loads the whole object.
     ///
-    /// The object holds the row until it is next written to, or let go of: each first read of an object comes here, so
-    /// nothing is counted.
+    /// The object holds the row until it is next written to or released. Each first read of an object comes here, so
+    /// no references are counted.
     @inline(never)
     final func slowlyReadableRow(_ slot: Int) -> Unmanaged<RowBuffer> {
         if slot >= 0, heldRow == nil, flags.contains(.fault), flags.isDisjoint(with: .awaitsBatch),
@@ -28,11 +28,11 @@ extension NSManagedObject {
             return Unmanaged.passUnretained(partial.row.buffer)
         }
         prepareToRead(slot)
-        // `prepareToRead` leaves a row behind.
+        // `prepareToRead` always provides a row.
         return heldRow.unsafelyUnwrapped
     }
 
-    /// The slow part of a read: the confinement check, and the realisation of a fault.
+    /// The slow path of a read: it checks confinement and realises a fault.
     @inline(never)
     final func prepareToRead(_ slot: Int = -1) {
         if flags.contains(.detached) { return prepareDetached() }
@@ -40,20 +40,20 @@ extension NSManagedObject {
         if flags.contains(.fault) { fireFault(triggeredBy: slot) }
     }
 
-    /// What a message calls the property in a slot; of -1 the values of the object as a whole.
+    /// The name of the property in a slot for messages; for -1, the object as a whole.
     private func propertyName(_ slot: Int) -> String {
         layout.slots.indices.contains(slot) ? "property \"\(layout.slots[slot].name)\"" : "a property"
     }
 
-    /// Gives an object outside any context something to read.
+    /// Gives a row to an object outside any context.
     private func prepareDetached() {
         guard current == nil else { return }
         if flags.isDisjoint(with: [.fault, .gone]) {
-            // Never inserted anywhere: it has the model's defaults, to be changed in place.
+            // The object was never inserted: it has the model's defaults, which are changed in place.
             current = layout.defaults.copy()
             flags.insert(.ownsRow)
         } else {
-            // A fault whose context is gone has lost its values: they read nil, zero or empty.
+            // A fault whose context has ended has lost its values: they read nil, zero or empty.
             current = Row(layout: layout, key: key)
         }
     }
@@ -67,7 +67,7 @@ extension NSManagedObject {
 
     /// Loads the values of a fault.
     ///
-    /// - Parameter slot: The slot whose value is wanted; -1 for none in particular.
+    /// - Parameter slot: The slot whose value is read; -1 for no particular slot.
     final func fireFault(triggeredBy slot: Int = -1) {
         guard flags.contains(.fault), let unmanagedContext else { return }
         if flags.isDisjoint(with: .awaitsBatch), let heldRow,
@@ -82,15 +82,15 @@ extension NSManagedObject {
             let property = layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil
             becomeInaccessible(in: context, triggeredBy: property)
         case .unreadable:
-            // Still a fault, so the next access tries again. Until then there have to be values, of no version that a save
-            // would take for the stored one.
+            // The object is still a fault, so the next access tries again. Until then it needs values. Their version
+            // is one that no save would take for the stored one.
             current = Row(layout: layout, key: key, version: -1)
         }
     }
 
     /// Makes a new object the fault of a stored row.
     ///
-    /// The caller files it.
+    /// The caller files the object.
     @inline(__always)
     final func becomeFault(key: Int64, storeIndex: Int32, context: NSManagedObjectContext, flags: ObjectFlags) {
         self.context = context
@@ -99,17 +99,18 @@ extension NSManagedObject {
         self.flags = flags
     }
 
-    /// Makes `row` the values of the object, which is no fault any more.
+    /// Makes `row` the values of the object, which is then no longer a fault.
     final func realise(_ row: Row) {
         current = row
         realise()
     }
 
-    /// Makes the row that is there already the values of the object.
+    /// Makes the row that the object already has its values.
     final func realise() {
         if let extras {
             extras.partial = nil
-            // A fault has none, unless its row could not be read before: accessors have made them of missing values.
+            // A fault has no transient values, unless its row could not be read before. Then accessors have computed
+            // them from missing values.
             if flags.contains(.fault) { extras.forgetTransients() }
         }
         flags.remove([.fault, .inaccessible, .mergedFault])
@@ -118,11 +119,12 @@ extension NSManagedObject {
         flags.remove(.awaking)
     }
 
-    /// The row has gone: the properties read nil, zero or empty, and the object counts as deleted where the context
-    /// wants it so.
+    /// Handles a row that has gone: the properties read nil, zero or empty.
+    ///
+    /// If the context wants it so, then the object counts as deleted.
     private func becomeInaccessible(in context: NSManagedObjectContext, triggeredBy property: NSPropertyDescription?) {
         let isHandled = context.shouldHandleInaccessibleFault(self, for: objectID, triggeredByProperty: property)
-        // The user's code may have realised the fault, or dropped the object, itself.
+        // The program's code may itself have realised the fault or dropped the object.
         guard flags.contains(.fault), self.context != nil else {
             if current == nil { current = Row(layout: layout, key: key) }
             return
@@ -137,12 +139,12 @@ extension NSManagedObject {
         }
     }
 
-    /// Lets go of the values.
+    /// Drops the values and makes the object a fault.
     ///
     /// Pending changes, if any, are lost.
     final func turnIntoFault() {
         guard !flags.contains(.fault) else {
-            // Values that fetches have brought in advance are dropped too.
+            // Values that fetches have read in advance are dropped too.
             extras?.partial = nil
             extras?.reloadRelationships()
             return
@@ -155,20 +157,20 @@ extension NSManagedObject {
         didTurnIntoFault()
     }
 
-    /// Lets go of the values, as long as nothing is lost by it: they are read again at the next touch.
+    /// Drops the values if nothing is lost; the next access reads them again.
     final func letGoOfValues() {
         guard isDisposable, flags.isDisjoint(with: [.awaking, .inaccessible, .detached]),
             extras?.holdsTransients != true
         else { return }
         guard flags.contains(.fault) else { return turnIntoFault() }
-        // Values that were read in advance.
+        // These are values that were read in advance.
         current = nil
         extras = nil
     }
 
-    /// Leaves the context for good.
+    /// Removes the object from its context for good.
     ///
-    /// What is loaded stays readable; relationships read nil or empty.
+    /// Loaded values stay readable; relationships read nil or empty.
     final func leaveContext() {
         context = nil
         flags.insert(.detached)
@@ -181,16 +183,16 @@ extension NSManagedObject {
         }
     }
 
-    /// Leaves a context that goes away: there are no changes any more, since nobody can save them.
+    /// Removes the object from a context that ends; its changes are dropped, since they cannot be saved any more.
     final func outliveContext() {
         let isNew = key < 0 && flags.contains(.inserted)
         leaveContext()
         flags = flags.intersection([.fault, .ownsRow, .inaccessible, .gone, .detached])
-        // A stored object cannot be inserted anew: its row is there already, or in the parent.
+        // A stored object cannot be inserted anew, because its row already exists in the store or in the parent.
         if !isNew { flags.insert(.gone) }
     }
 
-    /// The extras, made at the first need.
+    /// The extras, made at the first use.
     final var writableExtras: ObjectExtras {
         if let extras { return extras }
         let made = ObjectExtras(layout: layout)
@@ -198,7 +200,7 @@ extension NSManagedObject {
         return made
     }
 
-    /// The row that the changes are made upon: the last fetched or saved values; `nil` for a fault or a new object.
+    /// The row under the object's changes: the last fetched or saved values; `nil` for a fault or a new object.
     final var baseRow: Row? {
         if flags.contains(.ownsRow) { return extras?.base }
         if flags.contains(.inserted) { return nil }
@@ -207,9 +209,10 @@ extension NSManagedObject {
 
     // MARK: - Public
 
-    /// Whether a to-many relationship is not loaded yet; for a to-one, whether its destination is a fault.
+    /// Whether a to-many relationship is not loaded yet; for a to-one relationship, whether its destination is a
+    /// fault.
     ///
-    /// Asking loads nothing.
+    /// The call loads nothing.
     ///
     /// ```swift
     /// print(venue.hasFault(forRelationshipNamed: "city"))
@@ -233,9 +236,9 @@ extension NSManagedObject {
         }
     }
 
-    /// The IDs of a to-many relationship's members, in order if it is ordered, without making objects.
+    /// The IDs of a to-many relationship's members, in order if it is ordered; no objects are made.
     ///
-    /// Empty for a relationship that the entity lacks.
+    /// The result is empty for a relationship that the entity lacks.
     ///
     /// ```swift
     /// print(city.objectIDs(forRelationshipNamed: "venues").count)  // fills no fault
@@ -252,7 +255,7 @@ extension NSManagedObject {
         }
     }
 
-    /// Tells that a property is about to be read; a fault fires.
+    /// Announces a read of a property; a fault fires.
     ///
     /// ```swift
     /// venue.willAccessValue(forKey: "name")
@@ -264,13 +267,13 @@ extension NSManagedObject {
     public final func willAccessValue(forKey key: String?) {
         guard flags.contains(.fault) else { return }
         prepareToRead(key.flatMap { layout.slot(named: $0)?.index } ?? -1)
-        // After a reset of its context: it has what can be read now, which is nil, zero and empty.
+        // The object's context was reset: the object has values to read now, which are nil, zero and empty.
         if flags.contains(.detached) { flags.remove(.fault) }
     }
 
-    /// Tells that a property was read.
+    /// Announces that a property was read.
     ///
-    /// Has no effect; it is there for code of other platforms.
+    /// The method has no effect; it exists for code from other platforms.
     ///
     /// - Parameter key: Ignored.
     public final func didAccessValue(forKey key: String?) {}

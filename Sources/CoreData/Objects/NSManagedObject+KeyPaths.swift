@@ -3,18 +3,19 @@ import StrataPredicates
 import StrataRows
 
 extension NSManagedObject {
-    /// The value at the end of a path through relationships: `city.name`.
+    /// The value at the end of a path through relationships, such as `city.name`.
     ///
-    /// Nil where a to-one relationship on the way is. A to-many relationship on the way gives the set of its members'
-    /// values (an ordered set if it is ordered), or a number with a collection operator: `venues.@count`,
-    /// `venues.@max.price`.
+    /// The result is nil if a to-one relationship along the path is nil. A to-many relationship along the path gives
+    /// the set of its members' values (an ordered set if it is ordered). With a collection operator it gives a
+    /// number: `venues.@count`, `venues.@max.price`.
     ///
     /// ```swift
     /// print(city.value(forKeyPath: "venues.@sum.price") ?? 0)
     /// ```
     ///
-    /// - Parameter keyPath: Names with points between, and operators such as `@sum`.
-    /// - Returns: The value, or `nil` where the path ends at nobody; a set of values behind a to-many relationship.
+    /// - Parameter keyPath: Names separated by dots, and operators such as `@sum`.
+    /// - Returns: The value, or `nil` if a relationship along the path is nil; a set of values after a to-many
+    ///   relationship.
     public final func value(forKeyPath keyPath: String) -> Any? {
         guard !keyPath.utf8.contains(UInt8(ascii: "@")) else {
             return NSExpression(forKeyPath: keyPath).expressionValue(with: self, context: nil)
@@ -36,13 +37,13 @@ extension NSManagedObject {
 
     /// Sets the property at the end of a path of to-one relationships, or an element of a composite attribute.
     ///
-    /// Nothing happens where a relationship on the way is nil. A composite attribute that is nil gets a value, whose
-    /// other elements are nil: `setValue("Main", forKeyPath: "address.street")`.
+    /// Nothing happens if a relationship along the path is nil. If a composite attribute is nil, then it gets a value
+    /// whose other elements are nil: `setValue("Main", forKeyPath: "address.street")`.
     ///
     /// - Parameters:
     ///   - value: The value, of the property's type; `nil` removes it.
-    ///   - keyPath: The names of to-one relationships and of a property, with dots between; behind a composite
-    ///     attribute the names that lead to an element.
+    ///   - keyPath: The names of to-one relationships and of a property, separated by dots; after a composite
+    ///     attribute, the names that lead to an element.
     public final func setValue(_ value: Any?, forKeyPath keyPath: String) {
         guard let dot = keyPath.firstIndex(of: ".") else { return setValue(value, forKey: keyPath) }
         let first = String(keyPath[..<dot])

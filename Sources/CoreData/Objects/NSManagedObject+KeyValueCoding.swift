@@ -5,7 +5,7 @@ import StrataRows
 extension NSManagedObject {
     // MARK: - Any property by name
 
-    /// The value of a property, for code that knows names, not types.
+    /// The value of a property, for code that knows names but not types.
     final func anyValue(forKey key: String) -> Any? {
         switch layout.places[key] {
         case .slot(let index):
@@ -42,10 +42,10 @@ extension NSManagedObject {
 
     /// Sets a property by its name.
     ///
-    /// Inverse relationships are kept in step.
+    /// Inverse relationships are updated.
     ///
     /// - Parameters:
-    ///   - value: The value; `nil` and `NSNull` for none.
+    ///   - value: The value; `nil` or `NSNull` for none.
     ///   - key: The name of the property.
     ///   - quietly: Whether an attribute is set without marking the object as changed.
     final func setAnyValue(_ value: Any?, forKey key: String, quietly: Bool = false) {
@@ -88,7 +88,7 @@ extension NSManagedObject {
             if let data = slot.attribute?.archived(value) {
                 row.setData(data, slot)
             } else {
-                // It can be read back, but no save accepts it.
+                // The value can be read back, but no save accepts it.
                 row.setNull(slot)
                 extras.refused[slot.index] = value
             }
@@ -103,14 +103,14 @@ extension NSManagedObject {
 
     /// The row for a primitive write.
     ///
-    /// It begins no change of the event: whoever marks the object does.
+    /// The write begins no change of the event: the code that marks the object does that.
     private func primitiveRow() -> Row {
         let row = quietRow()
         if flags.isDisjoint(with: [.eventInserted, .eventUpdated]) { extras?.eventBase = nil }
         return row
     }
 
-    /// Sets all elements of a composite attribute, or of an element that is composite itself.
+    /// Sets all elements of a composite attribute, or of an element that is itself composite.
     private func setComposite(_ value: Any?, _ name: String, _ elements: [Int], quietly: Bool) {
         var leaves: [String: Any] = [:]
         if let value {
@@ -121,15 +121,15 @@ extension NSManagedObject {
             let slot = layout.slots[index]
             setAttribute(nullToNil(leaves.removeValue(forKey: slot.name)), slot, quietly: quietly)
         }
-        // An element that is composite itself may be given as nil.
+        // An element that is itself composite may be given as nil.
         let strays = leaves.filter { !($0.value is NSNull && layout.hasElements(of: $0.key)) }
         if let stray = strays.keys.min() { refuse(value, stray, "an element of composite \(name)") }
     }
 
-    /// Sets an element of a composite attribute by its path, and no other.
+    /// Sets an element of a composite attribute by its path, and leaves the other elements alone.
     final func setElement(_ value: Any?, at path: String, of composite: CompositeSlot) {
         if case .slot? = layout.places[path] { return setValue(value, forKey: path) }
-        // An element that is composite itself has no place.
+        // An element that is itself composite has no place.
         let elements = composite.leaves.filter { layout.slots[$0].name.hasPrefix(path + ".") }
         guard !elements.isEmpty else { return setValue(value, forUndefinedKey: path) }
         setComposite(nullToNil(value), path, elements, quietly: false)
@@ -171,7 +171,7 @@ extension NSManagedObject {
             extras.transients = layout.transients.map { ($0.property as? NSAttributeDescription)?.defaultValue }
         }
         extras.transients[transient.index] = value
-        // What `awakeFromFetch` derives, each context derives for itself.
+        // Each context derives the values of `awakeFromFetch` itself.
         if flags.isDisjoint(with: .awaking) { extras.setTransients.insert(transient.index) }
         if !quietly { markUpdated() }
     }
@@ -182,9 +182,10 @@ extension NSManagedObject {
         )
     }
 
-    // MARK: - What slots look like from outside
+    // MARK: - Values of slots
 
-    /// The value in a slot as callers of `value(forKey:)` see it; a to-one relationship as the destination's ID.
+    /// The value in a slot as `value(forKey:)` returns it, except that a to-one relationship gives the destination's
+    /// ID.
     final func publicValue(of slot: Slot, in row: Row) -> Any? {
         guard slot.type != .transformable else { return transformedValue(of: slot, in: row) }
         guard !row.isNull(slot.index) else { return nil }
@@ -192,13 +193,13 @@ extension NSManagedObject {
         return row.reference(slot).flatMap { context?.id(of: $0, near: self) }
     }
 
-    /// The value in a slot; a to-one relationship as the destination itself.
+    /// The value in a slot; a to-one relationship gives the destination itself.
     final func objectValue(of slot: Slot, in row: Row) -> Any? {
         guard slot.kind == .reference else { return publicValue(of: slot, in: row) }
         return row.reference(slot).flatMap { context?.object(for: $0, near: self) }
     }
 
-    /// The object in a transformable attribute, which is decoded once for the row that the object shows.
+    /// The object in a transformable attribute; for the row that the object shows, it is decoded only once.
     private func transformedValue(of slot: Slot, in row: Row) -> Any? {
         let isShown = row.buffer === current?.buffer
         if isShown, let refused = extras?.refused[slot.index] { return refused }
@@ -209,8 +210,9 @@ extension NSManagedObject {
         return value
     }
 
-    /// The archive in a transformable attribute that reads as nil though there is one, because it cannot be decoded: its class or
-    /// transformer is unknown here, or it is damaged.
+    /// The archive in a transformable attribute that reads as nil because the archive cannot be decoded.
+    ///
+    /// The archive's class or transformer is unknown here, or the archive is damaged.
     ///
     /// - Returns: `nil` for other attributes, and for values that can be decoded or are nil.
     package final func undecodableArchive(forKey key: String) -> Data? {
@@ -232,7 +234,7 @@ extension NSManagedObject {
         return result.isEmpty ? nil : result
     }
 
-    /// The members of a to-many relationship as they are, in a collection that does not follow later changes.
+    /// The present members of a to-many relationship, in a collection that does not follow later changes.
     final func collection(of slot: ToManySlot, _ references: [ObjectReference]) -> Any {
         collection(of: slot, members: context?.objects(for: references, near: self) ?? [])
     }
@@ -252,38 +254,39 @@ extension NSManagedObject {
         }
     }
 
-    // MARK: - Public doors
+    // MARK: - Public members
 
-    /// A property by its name.
+    /// The value of the property with a name.
     ///
     /// - Parameter key: The name of a property; for another name ``value(forUndefinedKey:)`` or
     ///   ``setValue(_:forUndefinedKey:)`` is called.
-    /// - Returns: As ``value(forKey:)``.
+    /// - Returns: The value, as ``value(forKey:)`` returns it.
     public final subscript(key: String) -> Any? {
         get { value(forKey: key) }
         set { setValue(newValue, forKey: key) }
     }
 
-    /// The value of a property without the calls that a subclass may have overridden; a fault fires.
+    /// The value of a property, read without the methods that a subclass may have overridden; a fault fires.
     ///
     /// ```swift
     /// print(venue.primitiveValue(forKey: "name") as? String ?? "")
     /// ```
     ///
     /// - Parameter key: The name of a property.
-    /// - Returns: The value as an object, or `nil`; of a to-many relationship a set or an ordered set.
+    /// - Returns: The value as an object, or `nil`; a to-many relationship gives a set or an ordered set.
     public final func primitiveValue(forKey key: String) -> Any? { anyValue(forKey: key) }
 
-    /// Sets a property below the calls that a subclass may have overridden, without marking the object as changed.
+    /// Sets a property without the methods that a subclass may have overridden, and without marking the object as
+    /// changed.
     ///
-    /// The value is saved if the object has changes anyway, as in `willSave()`; otherwise bracket the call with
-    /// ``willChangeValue(forKey:)`` and ``didChangeValue(forKey:)``.
+    /// The value is saved if the object has other changes, as in `willSave()`. Otherwise call
+    /// ``willChangeValue(forKey:)`` before and ``didChangeValue(forKey:)`` after this method.
     ///
-    /// Unlike on Apple's platforms the inverse relationship is kept in step here too, since half a relationship has
-    /// no use but to corrupt the other half.
+    /// Unlike on Apple's platforms, the inverse relationship is updated here too, because a relationship that is set
+    /// on one side only would corrupt the other side.
     ///
     /// ```swift
-    /// venue.setPrimitiveValue("Coliseu", forKey: "name")  // no change is noted: for hooks
+    /// venue.setPrimitiveValue("Coliseu", forKey: "name")  // marks no change, for use in hooks
     /// ```
     ///
     /// - Parameters:
@@ -308,9 +311,9 @@ extension NSManagedObject {
         for (key, value) in keyedValues { setValue(value is NSNull ? nil : value, forKey: key) }
     }
 
-    /// Opens a custom write.
+    /// Begins a custom write.
     ///
-    /// The object counts as changed from here on.
+    /// The object counts as changed from this call on.
     ///
     /// ```swift
     /// venue.willChangeValue(forKey: "price")
@@ -327,12 +330,12 @@ extension NSManagedObject {
         }
     }
 
-    /// Closes a custom write.
+    /// Ends a custom write.
     ///
     /// - Parameter key: The name of the property.
     public final func didChangeValue(forKey key: String) {}
 
-    /// Opens a custom change of a to-many relationship.
+    /// Begins a custom change of a to-many relationship.
     ///
     /// - Parameters:
     ///   - inKey: The name of the relationship.
@@ -344,7 +347,7 @@ extension NSManagedObject {
         using inObjects: Set<AnyHashable>
     ) { willChangeValue(forKey: inKey) }
 
-    /// Closes a custom change of a to-many relationship.
+    /// Ends a custom change of a to-many relationship.
     ///
     /// - Parameters:
     ///   - inKey: The name of the relationship.
@@ -357,7 +360,8 @@ extension NSManagedObject {
     ) {}
 }
 
-/// How a to-many relationship changes, for ``NSManagedObject/willChangeValue(forKey:withSetMutation:using:)``.
+/// The way in which a to-many relationship changes, for
+/// ``NSManagedObject/willChangeValue(forKey:withSetMutation:using:)``.
 ///
 /// ```swift
 /// let added: Set<AnyHashable> = [venue]
@@ -376,7 +380,7 @@ public enum NSKeyValueSetMutationKind: UInt, Sendable {
 }
 
 extension Dictionary where Key == String, Value == Any {
-    /// Sets the value at the end of a path through dictionaries, which are made where they are missing.
+    /// Sets the value at the end of a path through dictionaries; missing dictionaries are made.
     mutating func insert(_ value: Any, at path: [String]) {
         guard let first = path.first else { return }
         if path.count == 1 {
@@ -390,22 +394,23 @@ extension Dictionary where Key == String, Value == Any {
 }
 
 extension EntityLayout {
-    /// Whether a path leads to a composite attribute inside of another one.
+    /// Whether a path leads to a composite attribute inside another one.
     func hasElements(of path: String) -> Bool { slots.contains { $0.name.hasPrefix(path + ".") } }
 
-    /// The property whose setter a key names: `date` for `Date`, as key-value coding looks for `setDate:` with either.
+    /// The property whose setter a key names: `date` for `Date`, since key-value coding looks for `setDate:` with
+    /// either.
     func setterBase(of key: String) -> String? {
         let base = key.prefix(1).lowercased() + key.dropFirst()
         return base != key && places[base] != nil ? base : nil
     }
 
-    /// The property whose primitive value a key names: `name` for `primitiveName`, unless there is a property of that name.
+    /// The property whose primitive value a key names: `name` for `primitiveName`, unless a property has that name.
     func primitiveBase(of key: String) -> String? {
         guard key.hasPrefix("primitive"), places[key] == nil else { return nil }
         let rest = key.dropFirst("primitive".count)
         let base = rest.prefix(1).lowercased() + rest.dropFirst()
         if places[base] != nil { return base }
-        // `primitiveURL` may be that of a property `URL`.
+        // `primitiveURL` may be the primitive value of a property `URL`.
         return places[String(rest)] == nil ? nil : String(rest)
     }
 }

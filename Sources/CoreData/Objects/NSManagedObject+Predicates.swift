@@ -11,17 +11,18 @@ extension NSManagedObject: PredicateObjectReference {
     }
 }
 
-/// Whether a key that a predicate asks for is undefined, which is an error there and not the end of the program.
+/// Finds out whether a key in a predicate is undefined; there, this is an error and does not stop the program.
 ///
-/// A subclass may answer for such keys by overriding ``NSManagedObject/value(forUndefinedKey:)``, so that has to be asked.
+/// A subclass may define such keys by overriding ``NSManagedObject/value(forUndefinedKey:)``, so that method has to
+/// be called.
 final class UndefinedKeyQuestion: @unchecked Sendable {
-    // @unchecked Sendable: asked and answered on one thread, within one call.
+    // @unchecked Sendable: it is used on one thread, within one call.
 
     @TaskLocal static var current: UndefinedKeyQuestion?
 
     private(set) var isUndefined = false
 
-    /// What the framework's own method says.
+    /// The answer of the framework's own method.
     func answer() -> Any? {
         isUndefined = true
         return nil
@@ -56,20 +57,20 @@ extension NSManagedObjectID: PredicateObjectReference {
     }
 }
 
-/// Reads a context's objects for resolved predicates: with their unsaved changes.
+/// Reads a context's objects, including unsaved changes, for resolved predicates.
 ///
-/// Confined to the context's queue.
+/// It is confined to the context's queue.
 ///
-/// An object that is going to be deleted counts as gone where a relationship without an inverse still leads to it, as it
-/// will once that is saved.
+/// If a relationship without an inverse leads to an object that is to be deleted, then the object counts as gone, as
+/// it will after the next save.
 final class ObjectReader: PredicateReader {
-    /// What is read for somebody else; `nil` if faults may be realised on the way.
+    /// The quiet reads that are made for a child context; `nil` if faults may be realised meanwhile.
     private let quiet: QuietReads?
 
     init(_ quiet: QuietReads? = nil) { self.quiet = quiet }
 
     private func object(_ subject: AnyObject) -> NSManagedObject {
-        // Only managed objects are handed to the evaluator with this reader.
+        // The evaluator receives only managed objects together with this reader.
         unsafeDowncast(subject, to: NSManagedObject.self)
     }
 
@@ -127,7 +128,7 @@ final class ObjectReader: PredicateReader {
 
     // MARK: - Objects that have gone
 
-    /// Whether the destination of a relationship is, and after the next save will be, in its store.
+    /// Whether the destination of a relationship is in its store, and will still be there after the next save.
     private func isThere(_ target: NSManagedObject, _ relationship: Relationship?) throws -> Bool {
         if target.flags.contains(.fault), relationship?.mayDangle ?? true {
             if let quiet {
@@ -141,6 +142,6 @@ final class ObjectReader: PredicateReader {
 }
 
 extension NSManagedObject {
-    /// What is read of an object whose row has gone.
+    /// The row that is read for an object whose row has gone.
     fileprivate final var blankRow: Row { Row(layout: layout, key: key) }
 }

@@ -10,7 +10,7 @@ extension NSManagedObject {
         return context?.object(for: reference, near: self)
     }
 
-    /// Sets a to-one relationship and keeps the inverse in step on both sides.
+    /// Sets a to-one relationship, and updates the inverse on both sides.
     final func setToOne(_ value: NSManagedObject?, _ slot: Slot) {
         if flags.contains(.batchRow) {
             if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
@@ -22,7 +22,8 @@ extension NSManagedObject {
         guard old != new else { return }
         if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
         writableRow(slot.index).setReference(new, slot)
-        // What `awakeFromFetch` sets concerns this object only: no inverse is set, and nothing counts as changed.
+        // A value that `awakeFromFetch` sets concerns this object only: no inverse is set, and nothing counts as
+        // changed.
         guard let inverse = slot.inverse, unmanagedContext != nil, !flags.contains(.awaking) else { return }
         if let old, let former = context?.object(for: old, near: self) {
             former.dropInverse(inverse, self)
@@ -40,7 +41,7 @@ extension NSManagedObject {
             let old = readableRow().reference(slot)
             guard old != object.reference else { return holdInverse(slot) }
             writableRow().setReference(object.reference, slot)
-            // One-to-one: the former destination loses this object.
+            // This is a one-to-one relationship: the former destination loses this object.
             if let old, let former = context?.object(for: old, near: self),
                 let forward = slot.inverse
             {
@@ -50,7 +51,7 @@ extension NSManagedObject {
         }
     }
 
-    /// Takes `object` out of the inverse relationship, after the other side was set to something else.
+    /// Removes `object` from the inverse relationship, after the other side was set to another object.
     final func dropInverse(_ inverse: Relationship, _ object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
@@ -63,15 +64,15 @@ extension NSManagedObject {
         }
     }
 
-    /// Where this object keeps a relationship of its entity.
+    /// The place where this object stores a relationship of its entity.
     private func place(of relationship: Relationship) -> PropertyPlace? {
         relationship.place ?? layout.places[relationship.name]
     }
 
     /// Makes the next save check this object, whose side of a one-to-one relationship needed no change.
     ///
-    /// Both sides are stored. If this one showed already what the other one is only now set to, they were read at different
-    /// times, and what is stored here may be something else.
+    /// Both sides are stored. This side already showed the value that the other side has only now been set to. So the
+    /// two sides were read at different times, and the stored value of this side may differ.
     private func holdInverse(_ slot: Slot) {
         guard slot.inverse?.isToMany == false, slot.relationship?.isTransient == false else { return }
         context?.detectConflicts(for: self)
@@ -79,10 +80,10 @@ extension NSManagedObject {
 
     // MARK: - To-many
 
-    /// The members of a to-many relationship, loaded if they were not.
+    /// The members of a to-many relationship; they are loaded if necessary.
     ///
-    /// If the members cannot be read just now, the error is reported. The relationship stays a fault, and shows only what was
-    /// added here.
+    /// If the members cannot be read, then the error is reported. The relationship stays a fault, and shows only the
+    /// members that were added here.
     final func loadedMembers(_ slot: ToManySlot) -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         let lossCount = context?.identityMap.lossCount ?? 0
@@ -90,7 +91,7 @@ extension NSManagedObject {
             return content
         }
         if flags.contains(.awaitsBatch), let context {
-            // Once: the flag is gone then.
+            // This happens only once, because the flag is gone then.
             context.readBatches(for: self)
             return loadedMembers(slot)
         }
@@ -105,7 +106,7 @@ extension NSManagedObject {
         return loadMembers(slot, stored, lossCount)
     }
 
-    /// As ``loadedMembers(_:)``, for callers that can throw.
+    /// The same as ``loadedMembers(_:)``, for callers that can throw.
     final func readMembers(_ slot: ToManySlot) throws -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         if flags.contains(.awaitsBatch) { context?.readBatches(for: self) }
@@ -114,11 +115,12 @@ extension NSManagedObject {
     }
 
     private func loadMembers(_ slot: ToManySlot, _ stored: [ObjectReference], _ lossCount: Int) -> [ObjectReference] {
-        // Read afterwards: while a child asks, keys that the state names may become permanent.
+        // The state is read after the members: while a child asks, keys in the state may become permanent.
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
         if state.isFault { state.load(stored) }
-        // Objects that were deleted elsewhere leave without the inverse having been told.
+        // Objects that were deleted elsewhere leave the relationship here, since their deletion did not update the
+        // inverse.
         if let context, lossCount > 0 {
             state.forget { context.registered($0, near: self)?.flags.contains(.gone) ?? false }
         }
@@ -127,7 +129,7 @@ extension NSManagedObject {
         return state.content ?? []
     }
 
-    /// The members of a to-many relationship as objects, those deleted meanwhile left out.
+    /// The members of a to-many relationship as objects, without those deleted meanwhile.
     final func members(_ slot: ToManySlot) -> [NSManagedObject] {
         assertConfined("property \"\(slot.name)\"")
         let references = loadedMembers(slot)
@@ -144,12 +146,12 @@ extension NSManagedObject {
     }
 
     final func cacheCollection(_ value: Any, _ slot: ToManySlot) {
-        // What could not be loaded is not all.
+        // If the members could not be loaded, then the collection is incomplete.
         guard extras?.toMany[slot.index]?.isFault == false else { return }
         extras?.toMany[slot.index]?.cached = value
     }
 
-    /// Whether an object is a member; loads the relationship unless the object's own side can tell.
+    /// Whether an object is a member; the relationship is loaded unless the object's own side gives the answer.
     final func isMember(_ object: NSManagedObject, of slot: ToManySlot) -> Bool {
         guard object.context === context, context != nil else { return false }
         if let isMember = tellsMembership(object, in: slot) { return isMember }
@@ -157,7 +159,7 @@ extension NSManagedObject {
         return extras?.toMany[slot.index]?.contains(object.reference) ?? false
     }
 
-    /// What the other side of a one-to-many relationship says, as long as this side is not loaded.
+    /// The answer of the other side of a one-to-many relationship, as long as this side is not loaded.
     private func tellsMembership(_ object: NSManagedObject, in slot: ToManySlot) -> Bool? {
         guard extras?.toMany[slot.index]?.isFault ?? flags.isDisjoint(with: [.inserted, .detached]),
             let inverse = slot.inverse, !inverse.isToMany, !inverse.isTransient,
@@ -166,7 +168,7 @@ extension NSManagedObject {
         return object.readableRow(back.index).reference(back) == reference
     }
 
-    /// Adds a member, at the end of an ordered relationship or at `index`, and keeps the inverse in step.
+    /// Adds a member, at the end of an ordered relationship or at `index`, and updates the inverse.
     final func addMember(_ object: NSManagedObject, to slot: ToManySlot, at index: Int? = nil) {
         requireSameContext(object, slot.name)
         requireDestination(object, slot.name, number: slot.destinationNumber)
@@ -176,7 +178,7 @@ extension NSManagedObject {
         object.takeInverse(inverse, self)
     }
 
-    /// Removes a member and keeps the inverse in step.
+    /// Removes a member and updates the inverse.
     final func removeMember(_ object: NSManagedObject, from slot: ToManySlot) {
         guard object.context === context else { return }
         if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == false { return }
@@ -206,7 +208,7 @@ extension NSManagedObject {
         changeToMany(slot) { $0.reorder(order) }
     }
 
-    /// Has the members of a to-many relationship read anew, with what was changed here on top.
+    /// Makes the members of a to-many relationship be read anew; local changes stay on top.
     final func reloadMembers(of relationship: Relationship) {
         guard case .toMany(let index)? = place(of: relationship), let extras else { return }
         extras.toMany[index]?.turnIntoFault()
@@ -218,18 +220,18 @@ extension NSManagedObject {
         changeToMany(slot) { $0.reorder(order) }
     }
 
-    /// Changes a to-many relationship's state; if `change` says that it did, the object counts as changed.
+    /// Changes the state of a to-many relationship; if `change` returns true, then the object counts as changed.
     @discardableResult
     final func changeToMany(_ slot: ToManySlot, _ change: (inout ToManyState) -> Bool) -> Bool {
         assertConfined("property \"\(slot.name)\"")
         let isAwaking = flags.contains(.awaking)
         let isUndoable = unmanagedContext?._withUnsafeGuaranteedRef { $0.undoManager != nil } ?? false
-        // Undo has to know who was a member.
+        // Undo has to know the former members.
         if isAwaking || isUndoable { _ = loadedMembers(slot) }
         let extras = writableExtras
-        // Moved out, so that the members are changed in place where nobody else refers to them meanwhile.
+        // The state is moved out, so that the members are changed in place unless another state shares them.
         var state = exchange(&extras.toMany[slot.index], with: nil) ?? newToManyState(slot)
-        // A copy is needed where the event or undo wants the state of before.
+        // A copy is needed if the event or undo needs the former state.
         let isFirstInEvent =
             flags.isDisjoint(with: [.eventInserted, .detached, .awaking])
             && !extras.eventToMany.contains { $0.index == slot.index }
@@ -254,13 +256,13 @@ extension NSManagedObject {
 
     private func newToManyState(_ slot: ToManySlot) -> ToManyState {
         var state = ToManyState(isOrdered: slot.isOrdered)
-        // A new object's relationships have nothing to load.
+        // The relationships of a new object have nothing to load.
         if flags.contains(.inserted) || flags.contains(.detached) { state.load([]) }
         state.lossCount = context?.identityMap.lossCount ?? 0
         return state
     }
 
-    /// Takes an object whose deletion is saved out of the loaded relationships that its delete rules left alone.
+    /// Removes an object whose deletion is saved from loaded relationships that its delete rules left alone.
     final func leaveLooseRelationships() {
         guard let context, let current else { return }
         func leave(_ owner: ObjectReference, _ relationship: Relationship?) {
@@ -277,7 +279,7 @@ extension NSManagedObject {
         }
     }
 
-    /// Takes deleted objects out of those of the relationships that this object has loaded which `concerns` names.
+    /// Removes deleted objects from those loaded relationships of this object that `concerns` selects.
     final func forgetMembers(_ concerns: (ToManySlot) -> Bool, where isDeleted: (ObjectReference) -> Bool) {
         guard let extras else { return }
         for slot in layout.toMany where concerns(slot) {
@@ -287,7 +289,7 @@ extension NSManagedObject {
 
     // MARK: - Misuse
 
-    /// Stops the program if `object` belongs to another context: the relationship would be saved as garbage.
+    /// Stops the program if `object` belongs to another context, since a save would store a meaningless reference.
     private func requireSameContext(_ object: NSManagedObject, _ name: String) {
         guard object.unmanagedContext?.toOpaque() != unmanagedContext?.toOpaque() || unmanagedContext == nil else {
             return
@@ -314,13 +316,13 @@ extension NSManagedObject {
 }
 
 extension NSManagedObjectContext {
-    /// Brings an object of another context into this one, by its ID.
+    /// Returns this context's object for an object of another context, by its ID.
     ///
-    /// The object should have been saved: an unsaved one is a fault here that cannot be realised.
+    /// The object should have been saved: an unsaved object is a fault here that cannot be realised.
     ///
-    /// - Parameter object: The object, of any context on the same stores.
+    /// - Parameter object: An object of any context on the same stores.
     /// - Complexity: O(1), without a fetch.
-    /// - Returns: The object of the same ID in this context, mostly a fault.
+    /// - Returns: The object with the same ID in this context, usually a fault.
     public func bring<Object: NSManagedObject>(_ object: Object) -> Object {
         guard object.context !== self else { return object }
         return unsafeDowncast(self.object(with: object.objectID), to: Object.self)

@@ -14,9 +14,10 @@ extension NSManagedObject {
     public final var isUpdated: Bool { flags.contains(.updated) }
     /// Whether the next save deletes the object.
     ///
-    /// False again after that save.
+    /// The property is false again after that save.
     ///
-    /// True as well for a fault whose row has gone, if the context has ``NSManagedObjectContext/shouldDeleteInaccessibleFaults``.
+    /// It is also true for a fault whose row has gone, if the context has
+    /// ``NSManagedObjectContext/shouldDeleteInaccessibleFaults``.
     ///
     /// ```swift
     /// context.delete(venue)
@@ -32,7 +33,7 @@ extension NSManagedObject {
     public final var hasChanges: Bool { !flags.isDisjoint(with: .changed) }
     /// Whether the object's values are not loaded.
     ///
-    /// Asking does not load them.
+    /// Reading the property does not load them.
     ///
     /// ```swift
     /// context.refresh(venue, mergeChanges: false)

@@ -2,11 +2,11 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// A rule of an application's own for one property.
+/// A validation rule of the program for one property.
 ///
 /// It may replace the value.
 ///
-/// Throws what the save shall report; `CocoaError` of the validation codes by custom.
+/// It throws the error that the save shall report; by custom, that is a `CocoaError` of the validation codes.
 ///
 /// ```swift
 /// final class Priced: NSManagedObject {
@@ -20,12 +20,12 @@ public typealias PropertyValidator = (_ object: NSManagedObject, _ value: inout 
 extension NSManagedObject {
     // MARK: - All properties
 
-    /// Checks every property against the model and the class's own rules.
+    /// Checks every property against the model and the rules of the class.
     final func validateProperties() throws {
         var errors: [any Error] = []
         let row = readableRow()
         let values = row.unsafe
-        // Most values have no rules, and most objects no value that could not be stored.
+        // Most values have no rules, and most objects have no value that could not be stored.
         if extras?.refused.isEmpty == false {
             for slot in layout.slots {
                 do {
@@ -47,7 +47,7 @@ extension NSManagedObject {
             let slot = layout.slots[place.slot]
             errors.append(noNumber(slot, publicValue(of: slot, in: row)))
         }
-        // Most entities have neither of these two, and to walk an empty list counts references.
+        // Most entities have neither of these two, and a loop over an empty list counts references.
         if !layout.limitedToMany.isEmpty {
             for slot in layout.limitedToMany {
                 do {
@@ -81,7 +81,7 @@ extension NSManagedObject {
         try ValidationErrors.throwIfAny(errors)
     }
 
-    /// Checks a stored property, without boxing its value unless the model has predicates for it.
+    /// Checks a stored property; its value is boxed only if the model has predicates for it.
     private final func validate(_ slot: Slot, _ row: Row) throws {
         guard !row.isNull(slot.index) else {
             if let refused = extras?.refused[slot.index] {
@@ -106,20 +106,22 @@ extension NSManagedObject {
         try validatePredicates(of: slot.property, publicValue(of: slot, in: row))
     }
 
-    /// Whether a slot is an element of an optional composite attribute that has no value at all, so that nothing of it is required.
+    /// Whether a slot is an element of an optional composite attribute without any value; then no element is
+    /// required.
     private func isInMissingComposite(_ slot: Slot, _ row: Row) -> Bool {
         layout.optionalElements[slot.index]?.allSatisfy { row.isNull($0) } ?? false
     }
 
-    /// Refuses a value that a database would keep as none.
+    /// Refuses a value that a database would store as null.
     final func requireNumbers() throws {
         guard let current, let slot = current.slotWithoutNumber else { return }
         throw noNumber(slot, publicValue(of: slot, in: current))
     }
 
-    /// The error of a value that a database would keep as none.
+    /// The error for a value that a database would store as null.
     ///
-    /// It leaves a date out: the description of one that is no number stops the program (Foundation on Linux), and so would printing the error.
+    /// It leaves out a date. The description of a date that is not a number stops the program (Foundation on Linux),
+    /// so printing the error would stop it too.
     private func noNumber(_ slot: Slot, _ value: Any?) -> CocoaError {
         slot.type == .date
             ? validationError(.validationInvalidDate, slot.name, nil, "has a date that is not a number")
@@ -128,7 +130,7 @@ extension NSManagedObject {
 
     private func isDerived(_ slot: Slot) -> Bool { slot.property is NSDerivedAttributeDescription }
 
-    /// Checks the number of members of the relationships whose members can have changed.
+    /// Checks the number of members of the relationships whose members may have changed.
     private func validate(_ slot: ToManySlot) throws {
         let relationship = slot.relationship
         guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
@@ -137,10 +139,10 @@ extension NSManagedObject {
 
     /// Checks the number of members of a to-many relationship.
     private func validate(_ count: Int, of relationship: NSRelationshipDescription) throws {
-        // 0 says that there is no minimum, also of a relationship that is not optional.
+        // 0 means that there is no minimum, even for a relationship that is not optional.
         let minimum = relationship.minCount
         let maximum = relationship.maxCount
-        // An optional relationship may be empty; if it is not, the minimum holds.
+        // An optional relationship may be empty; if it is not empty, then the minimum applies.
         if count < minimum, !(relationship.isOptional && count == 0) {
             throw validationError(
                 .validationRelationshipLacksMinimumCount,
@@ -163,7 +165,7 @@ extension NSManagedObject {
 
     /// Calls a validation rule of the class.
     ///
-    /// A value that the rule puts in place has to pass the rules of the model as well.
+    /// If the rule replaces the value, then the new value has to pass the rules of the model as well.
     final func apply(_ validator: PropertyValidator, _ value: inout Any?, _ key: String) throws {
         let before = value
         try validator(self, &value)
@@ -175,7 +177,7 @@ extension NSManagedObject {
         guard let property = entity.propertiesByName[key] else { return }
         if let relationship = property as? NSRelationshipDescription, relationship.isToMany {
             try validate(Self.memberCount(value), of: relationship)
-            // Without members there is nothing left to check: whether some are required is decided above.
+            // Without members there is nothing left to check: the code above has checked whether some are required.
             if value == nil || value is NSNull { return }
         }
         let isEmpty = value == nil || value is NSNull
@@ -254,21 +256,22 @@ extension NSManagedObject {
 
     // MARK: - Deletion
 
-    /// Refuses relationships to objects that the context deletes, made after the delete rules of these had run: a key would be stored that
-    /// leads nowhere.
+    /// Refuses relationships to objects that the context deletes, if they were set after the delete rules had run.
+    ///
+    /// A save would store a key that leads nowhere.
     final func requireLivingDestinations() throws {
         guard let context, !isFault else { return }
         var errors: [any Error] = []
         func check(_ relationship: Relationship, _ reference: ObjectReference) {
             guard !relationship.mayDangle, let destination = context.registered(reference, near: self),
-                // What somebody else has deleted is a conflict.
+                // If another context or process has deleted the object, then that is a conflict.
                 destination.flags.contains(.deletePropagated), !destination.flags.contains(.gone)
             else { return }
             let text = "leads to \(destination.objectID), which is deleted"
             errors.append(validationError(.managedObjectValidation, relationship.name, destination, text))
         }
         let row = readableRow()
-        // What somebody else has related is set free by the store.
+        // If another context or process has set the relationship, then the store clears it.
         let base = flags.contains(.inserted) ? nil : extras?.base ?? row
         for slot in layout.referenceSlots {
             guard let relationship = slot.relationship, let reference = row.reference(slot),

@@ -2,11 +2,11 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// One object of an entity: an ID, a row (or none: a fault), and changes.
-///
-/// Subclass it for typed properties:
+/// One object of an entity: an ID, a row (a fault has none), and changes.
 ///
 /// See <doc:Models>.
+///
+/// Subclass it for typed properties:
 ///
 /// ```swift
 /// let venue = Venue(context: context)
@@ -15,39 +15,42 @@ import StrataRows
 /// print(venue.objectID.isTemporaryID, venue.changedValues().keys)
 /// ```
 ///
-/// or use it as it is, through ``value(forKey:)`` and ``setValue(_:forKey:)``.
+/// You can also use this class itself, through ``value(forKey:)`` and ``setValue(_:forKey:)``.
 ///
-/// Confined to the queue of its context: every member but ``objectID``, ``entity`` and ``managedObjectContext`` may be
-/// used only inside a `perform` of that context. Debug builds stop at a violation; release builds do with
-/// `com.apple.CoreData.ConcurrencyDebug=1` in the environment.
+/// An object is confined to the queue of its context: every member except ``objectID``, ``entity`` and
+/// ``managedObjectContext`` may be used only inside a `perform` of that context. Debug builds stop at a violation;
+/// release builds do so with `com.apple.CoreData.ConcurrencyDebug=1` in the environment.
 open class NSManagedObject: NSObject {
-    /// Alive for the life of the process, so nobody has to count it.
+    /// The layout; it lives as long as the process, so no references are counted.
     final let unmanagedLayout: Unmanaged<EntityLayout>
     final var layout: EntityLayout {
         @inline(__always) get { unmanagedLayout.takeUnretainedValue() }
     }
     /// The context that registered the object.
     ///
-    /// The context clears this before it goes away.
+    /// The context clears this before it ends.
     final var context: NSManagedObjectContext? {
         @inline(__always) get { unmanagedContext?.takeUnretainedValue() }
         set {
             let reference = newValue.map { Unmanaged.passUnretained($0) }
-            // Nobody else has an object that was in no context yet.
+            // No other code has an object that has never been in a context.
             guard unmanagedContext != nil else { return unmanagedContext = reference }
             SharedIdentity.withLock(of: self) { unmanagedContext = reference }
         }
     }
 
-    /// Becomes an object of a context, as by the setter of `context`, but without counting the context.
+    /// Becomes an object of a context, like the setter of `context`, but without counting a reference to the context.
     final func join(_ context: NSManagedObjectContext) {
         guard unmanagedContext != nil else { return unmanagedContext = .passUnretained(context) }
         self.context = context
     }
 
-    /// As `context`, for code that shall not count it: whoever reads an object is in its context's scope, and holds it.
+    /// The same as `context`, without counting a reference: code that reads an object is in its context's scope, and
+    /// holds the context.
     private(set) final var unmanagedContext: Unmanaged<NSManagedObjectContext>?
-    /// What reads see; the object's own if `flags` has `ownsRow`, else shared; `nil` while nothing is known.
+    /// The row that reads see; `nil` while no values are known.
+    ///
+    /// If `flags` has `ownsRow`, then the row belongs to the object, otherwise it is shared.
     final var current: Row? {
         @inline(__always) get { heldRow.map { Row(shared: $0.takeUnretainedValue()) } }
         @inline(__always) set {
@@ -56,7 +59,9 @@ open class NSManagedObject: NSObject {
             former?.release()
         }
     }
-    /// The row of `current`, which the object holds: counted there and in `deinit`, so that no read of a value counts it.
+    /// The row of `current`, which the object holds.
+    ///
+    /// Its reference is counted by the setter of `current` and in `deinit`, so that no read of a value counts it.
     private(set) final var heldRow: Unmanaged<RowBuffer>?
 
     /// Takes a row for `current`.
@@ -66,9 +71,10 @@ open class NSManagedObject: NSObject {
         heldRow = row.retain()
         former?.release()
     }
-    // Unchecked, as each read of a fault looks here: a reference that is read or replaced as a whole, never changed in place.
+    // Unchecked, since each read of a fault looks here: the reference is read or replaced as a whole, and never
+    // changed in place.
     @exclusivity(unchecked) final var extras: ObjectExtras?
-    /// The ID, once somebody has asked for it.
+    /// The ID, once it has been asked for.
     private final var knownID: NSManagedObjectID?
     /// The primary key, or the negative number of an unsaved object.
     final var key: Int64
@@ -86,11 +92,12 @@ open class NSManagedObject: NSObject {
     /// ```
     ///
     /// - Parameters:
-    ///   - entity: An entity of a model that is in use, and not abstract.
+    ///   - entity: An entity of a model that is in use; it must not be abstract.
     ///   - context: The context to insert into; the call must be made inside its scope.
     public required init(entity: NSEntityDescription, insertInto context: NSManagedObjectContext?) {
-        // Neither `borrowing` nor any other modifier, though each object made counts the entity: an override that is
-        // declared without it takes the entity over, and would release what it was only lent.
+        // There is no `borrowing` or other modifier, although each call counts a reference to the entity. An override
+        // that is declared without the modifier takes the entity over, and would release a reference that it was only
+        // lent.
         unmanagedLayout = entity.layoutInUse(context)
         unmanagedContext = nil
         heldRow = nil
@@ -105,39 +112,42 @@ open class NSManagedObject: NSObject {
         heldRow?.release()
     }
 
-    /// Makes an object of the entity that this class stands for in the context's model, and inserts it.
+    /// Makes an object of the entity that this class represents in the context's model, and inserts it.
     ///
-    /// The class is looked up in the model of the context's own coordinator, so several models may use one class.
-    /// Stops the program if the model has no such entity, or several.
+    /// The class is looked up in the model of the context's own coordinator, so several models may use one class. The
+    /// program stops if the model has no such entity, or several.
     ///
     /// ```swift
     /// let venue = Venue(context: context)
     /// venue.name = "Coliseu"
     /// ```
     ///
-    /// - Parameter context: The context, inside whose scope the caller is.
+    /// - Parameter context: The context; the caller must be inside its scope.
     public required convenience init(context: NSManagedObjectContext) {
         self.init(entity: context.requiredEntity(for: Self.self), insertInto: context)
     }
 
-    /// Makes an object of the entity that this class stands for, without a context, as `init(entity:insertInto:)` does with nil.
+    /// Makes an object of the entity that this class represents, without a context, as `init(entity:insertInto:)`
+    /// does with nil.
     ///
-    /// Insert it with ``NSManagedObjectContext/insert(_:)``. The entity is that of ``entity()``: stops the program if no model in use has
-    /// one.
+    /// Insert it with ``NSManagedObjectContext/insert(_:)``. The entity is that of ``entity()``; the program stops if
+    /// no model in use has one.
     public override convenience init() {
         self.init(entity: Self.entity(), insertInto: nil)
     }
 
-    /// The entity that this class stands for, in the models in use; of several, that of the model put to use last.
+    /// The entity that this class represents in the models in use; of several models, the one that was put to use
+    /// last counts.
     ///
-    /// Where several models share a class, ask with a context, through ``NSEntityDescription/entity(forEntityName:in:)``.
+    /// If several models share a class, then ask with a context, through
+    /// ``NSEntityDescription/entity(forEntityName:in:)``.
     ///
     /// ```swift
     /// print(Venue.entity().attributesByName.keys.sorted())
     /// ```
     ///
-    /// - Returns: If no model in use has an entity of this class, an entity of no model with the name of the class, of which no
-    ///   objects can be made.
+    /// - Returns: The entity. If no model in use has an entity of this class, then the result is an entity with the
+    ///   name of the class that belongs to no model; no objects can be made of it.
     open class func entity() -> NSEntityDescription {
         ManagedClasses.register(self)
         if let entity = FrozenModels.entity(for: self) { return entity }
@@ -147,10 +157,11 @@ open class NSManagedObject: NSObject {
         return entity
     }
 
-    /// A request for the objects of this class, in any form.
+    /// A request for the objects of this class, with any type of results.
     ///
-    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request
-    /// unless the class itself declares such a method, as Xcode's do, or a typed request is asked for.
+    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this
+    /// request, unless the class itself declares such a method, as Xcode's classes do, or the caller asks for a typed
+    /// request.
     ///
     /// ```swift
     /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()
@@ -167,30 +178,30 @@ open class NSManagedObject: NSObject {
     /// The macro `@ManagedObject` overrides this.
     open class var managedProperties: [ManagedPropertyInfo] { [] }
 
-    /// What the class says of its entity.
+    /// The traits that the class gives to its entity.
     ///
-    /// The macro `@ManagedObject` overrides this; a subclass without it inherits what its superclass says of itself.
+    /// The macro `@ManagedObject` overrides this; a subclass without the macro inherits the traits of its superclass.
     open class var managedEntity: ManagedEntityInfo? { nil }
 
-    /// Whether a change of a property that the model does not know leaves the object unchanged.
+    /// Whether the object stays unchanged when a property that the model does not have is changed.
     ///
-    /// True unless overridden.
+    /// The default is true.
     open class var contextShouldIgnoreUnmodeledPropertyChanges: Bool { true }
 
     // MARK: - Identity
 
     /// The entity.
     ///
-    /// May be read on any thread.
+    /// It may be read on any thread.
     ///
     /// ```swift
     /// print(venue.entity.name ?? "")
     /// ```
     public final var entity: NSEntityDescription { layout.entity }
 
-    /// The context that the object is registered with; `nil` after a reset, or when the context is gone.
+    /// The context that the object is registered with; `nil` after a reset, or after the context has ended.
     ///
-    /// May be read on any thread.
+    /// It may be read on any thread.
     ///
     /// ```swift
     /// print(venue.managedObjectContext === context)
@@ -201,23 +212,25 @@ open class NSManagedObject: NSObject {
         }
     }
 
-    /// The object's ID: temporary until the object is first saved, and another one from then on.
+    /// The object's ID: temporary until the object is first saved, and another ID from then on.
     ///
-    /// May be read on any thread that may hold the object.
+    /// It may be read on any thread that may hold the object.
     ///
     /// ```swift
-    /// let id = venue.objectID  // may go to another thread or context, as the object may not
+    /// let id = venue.objectID  // unlike the object, the ID may be passed to another thread or context
     /// ```
     public final var objectID: NSManagedObjectID {
         if let id = idIfKnown { return id }
-        // Held until the lock is free again: its end, if this is the last reference, takes the lock itself.
+        // The context is held until the lock is free again. If this is its last reference, then the end of the
+        // context takes the lock itself.
         let context = managedObjectContext
         return withExtendedLifetime(context) { knowID(from: context) }
     }
 
-    /// The object's ID, made if nobody has asked for it before.
+    /// The object's ID; it is made at the first request.
     ///
-    /// - Parameter context: The object's context; `nil` if there is none, or if it goes away and has not come to this object yet.
+    /// - Parameter context: The object's context; `nil` if there is none, or if it is ending and has not reached this
+    ///   object yet.
     /// - Returns: The ID.
     @discardableResult
     final func knowID(from context: NSManagedObjectContext?) -> NSManagedObjectID {
@@ -237,7 +250,7 @@ open class NSManagedObject: NSObject {
         }
         // The store may have been removed while its objects were in use.
         let storeIndex = storeIndex
-        // A context that goes away waits for this object's lock.
+        // A context that is ending waits for this object's lock.
         let found =
             context.map { $0.openStore(at: storeIndex) }
             ?? unmanagedContext?._withUnsafeGuaranteedRef { $0.openStore(at: storeIndex) }
@@ -245,10 +258,10 @@ open class NSManagedObject: NSObject {
         return store.ids.id(key: key, layout: layout, store: store)
     }
 
-    /// The ID, if somebody has asked for it.
+    /// The ID, if it has been asked for.
     final var idIfKnown: NSManagedObjectID? { SharedIdentity.withLock(of: self) { knownID?.latest } }
 
-    /// Drops key and ID, before the object is inserted anew.
+    /// Drops the key and the ID, before the object is inserted anew.
     final func forgetID() {
         SharedIdentity.withLock(of: self) {
             key = 0
@@ -268,13 +281,13 @@ open class NSManagedObject: NSObject {
         SharedIdentity.withLock(of: self) { if key == 0 { key = TemporaryIDs.nextKey() } }
     }
 
-    /// Takes over the key under which the object's row was saved.
+    /// Takes over the key that the object's row was saved with.
     final func takeKey(_ key: Int64, storeIndex: Int32) {
         SharedIdentity.withLock(of: self) {
             let former = self.key
             self.key = key
             self.storeIndex = storeIndex
-            // Another thread may have asked for the ID since the save made those permanent that were known.
+            // Another thread may have asked for the ID after the save made the known IDs permanent.
             guard former < 0, let known = knownID, known.isTemporaryID else { return }
             if let store = context?.openStore(at: storeIndex), let id = TemporaryIDs.take(former) {
                 store.ids.succeed(id, key: key, store: store)
@@ -283,9 +296,9 @@ open class NSManagedObject: NSObject {
         }
     }
 
-    /// How relationships name the object.
+    /// The reference by which relationships name the object.
     ///
-    /// It has a key: only objects of a context take part in relationships.
+    /// The object has a key, since only objects of a context take part in relationships.
     final var reference: ObjectReference { ObjectReference(key: key, entity: layout.number) }
 
     /// Whether `object` is this very object: managed objects are equal only to themselves.
@@ -300,7 +313,7 @@ open class NSManagedObject: NSObject {
 
     /// Called once, when the object is first inserted into a context, with the model's default values in place.
     ///
-    /// What you set here belongs to the insertion. Call `super` first.
+    /// Values that you set here are part of the insertion. Call `super` first.
     ///
     /// ```swift
     /// final class Note: NSManagedObject {
@@ -312,9 +325,9 @@ open class NSManagedObject: NSObject {
     /// ```
     open func awakeFromInsert() {}
 
-    /// Called each time a fault was realised.
+    /// Called each time after a fault was realised.
     ///
-    /// What you set here does not mark the object changed. Call `super` first.
+    /// Values that you set here do not mark the object as changed. Call `super` first.
     ///
     /// ```swift
     /// final class Place: NSManagedObject {
@@ -331,12 +344,13 @@ open class NSManagedObject: NSObject {
     ///
     /// Call `super` first.
     ///
-    /// - Parameter flags: Why the values were replaced.
+    /// - Parameter flags: The reason why the values were replaced.
     open func awake(fromSnapshotEvents flags: NSSnapshotEventType) {}
 
-    /// Called when the object is about to be saved, deleted objects included; again as long as calls change something.
+    /// Called before the object is saved or its deletion is saved; called again as long as the calls change
+    /// something.
     ///
-    /// Compare before you set a property here: each change causes another round.
+    /// Compare the values before you set a property here, because each change causes another round.
     ///
     /// ```swift
     /// final class Memo: NSManagedObject {
@@ -372,12 +386,12 @@ open class NSManagedObject: NSObject {
     /// ```
     open func prepareForDeletion() {}
 
-    /// Called before the values are let go of.
+    /// Called before the values are dropped.
     open func willTurnIntoFault() {}
 
-    /// Called after the values were let go of.
+    /// Called after the values were dropped.
     ///
-    /// Drop what you derived from them.
+    /// Drop everything that you derived from them.
     open func didTurnIntoFault() {}
 
     /// Validates the object before its first save.
@@ -409,7 +423,7 @@ open class NSManagedObject: NSObject {
     /// }
     /// ```
     ///
-    /// - Throws: As ``validateForInsert()``.
+    /// - Throws: The same errors as ``validateForInsert()``.
     open func validateForUpdate() throws { try validateProperties() }
 
     /// Validates the delete rules before a save that deletes the object.
@@ -428,7 +442,7 @@ open class NSManagedObject: NSObject {
     /// - Throws: `validationRelationshipDeniedDelete` (1600) for a relationship with the deny rule that is not empty.
     open func validateForDelete() throws { try validateDeleteRules() }
 
-    /// Checks one value against the model's rules for a property and the class's own.
+    /// Checks one value against the model's rules for a property, and against the rules of the class.
     ///
     /// ```swift
     /// var name: Any? = nil
@@ -437,20 +451,21 @@ open class NSManagedObject: NSObject {
     ///
     /// - Parameters:
     ///   - value: The value; a rule of the class may replace it.
-    ///   - key: The name of the property. For a name that the model lacks only the class's own rules count.
-    /// - Throws: A `CocoaError` of the validation codes (1550–1699) that names the object, key and value, or what a
-    ///   rule of the class throws.
+    ///   - key: The name of the property. If the model has no such property, then only the rules of the class count.
+    /// - Throws: A `CocoaError` of the validation codes (1550–1699) that names the object, key and value, or the
+    ///   error of a rule of the class.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
         if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, &value, key) }
     }
 
-    /// Rules of the class's own, by property.
+    /// The validation rules of the class, by property.
     ///
-    /// Default: none.
+    /// The default is no rules.
     ///
-    /// On Apple's platforms the framework finds methods named `validate<Key>(_:)` through the Objective-C runtime, which Linux
-    /// lacks. Override this instead; every save calls the rules for each inserted and updated object.
+    /// On Apple's platforms the framework finds methods named `validate<Key>(_:)` through the Objective-C runtime,
+    /// which Linux does not have. Override this property instead; every save calls the rules for each inserted and
+    /// updated object.
     ///
     /// ```swift
     /// final class Member: NSManagedObject {
@@ -465,20 +480,22 @@ open class NSManagedObject: NSObject {
     ///
     /// See ``setValue(_:forKey:)`` for the types.
     ///
-    /// Stops the program if the entity has no such property, unless ``value(forUndefinedKey:)`` is overridden.
+    /// The program stops if the entity has no such property, unless ``value(forUndefinedKey:)`` is overridden.
     ///
     /// ```swift
     /// print(venue.value(forKey: "name") as? String ?? "")
     /// ```
     ///
-    /// - Parameter key: The name of a property; any other asks ``value(forUndefinedKey:)``.
-    /// - Returns: The value as an object, or `nil`; numbers as Swift's own types, relationships as objects and sets.
+    /// - Parameter key: The name of a property; for any other name ``value(forUndefinedKey:)`` is called.
+    /// - Returns: The value as an object, or `nil`; numbers have Swift's own types, relationships give objects and
+    ///   sets.
     open func value(forKey key: String) -> Any? { anyValue(forKey: key) }
 
-    /// Sets a property and keeps its inverse relationship in step.
+    /// Sets a property and updates the inverse of a relationship.
     ///
-    /// Numbers may be any Swift number, `Bool` or `NSNumber`; a to-many takes a `Set`, an `Array`, an `NSSet` or an
-    /// `NSOrderedSet`. Stops the program for a value of another type, naming the property and both types.
+    /// A number may be any Swift number, `Bool` or `NSNumber`. A to-many relationship takes a `Set`, an `Array`, an
+    /// `NSSet` or an `NSOrderedSet`. A value of another type stops the program with a message that names the property
+    /// and both types.
     ///
     /// ```swift
     /// venue.setValue("Coliseu", forKey: "name")
@@ -486,16 +503,16 @@ open class NSManagedObject: NSObject {
     ///
     /// - Parameters:
     ///   - value: The value, of the property's type.
-    ///   - key: The name of a property, whose first letter may be a capital, as in key-value coding; any other asks
-    ///     ``setValue(_:forUndefinedKey:)``.
+    ///   - key: The name of a property, whose first letter may be a capital, as in key-value coding; for any other
+    ///     name ``setValue(_:forUndefinedKey:)`` is called.
     open func setValue(_ value: Any?, forKey key: String) { setAnyValue(value, forKey: key) }
 
     /// Called for a key that the entity lacks.
     ///
-    /// Stops the program; an override may answer instead.
+    /// The program stops, unless an override returns a value.
     ///
-    /// - Parameter key: The name that was asked for.
-    /// - Returns: What an override has for the key; without one the program stops.
+    /// - Parameter key: The requested name.
+    /// - Returns: The value that an override has for the key; without an override the program stops.
     open func value(forUndefinedKey key: String) -> Any? {
         if let question = UndefinedKeyQuestion.current { return question.answer() }
         fatalError(
@@ -505,20 +522,21 @@ open class NSManagedObject: NSObject {
 
     /// Called for a key that the entity lacks.
     ///
-    /// Stops the program; an override may take the value instead.
+    /// The program stops, unless an override takes the value.
     ///
     /// - Parameters:
     ///   - value: The value that was to be set.
-    ///   - key: The name that was asked for.
+    ///   - key: The requested name.
     open func setValue(_ value: Any?, forUndefinedKey key: String) {
         fatalError(
             "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (set through setValue(_:forKey:) on \(Swift.type(of: self)))"
         )
     }
 
-    /// The entity, the ID, what the next save does about the object, and the values that are loaded, by name.
+    /// The entity, the ID, the kind of the unsaved change, and the loaded values by name.
     ///
-    /// Loads nothing: relationships show the IDs of their members, or that they are faults. For people; the form may change.
+    /// It loads nothing: a relationship shows the IDs of its members, or that it is a fault. The text is for people,
+    /// and its form may change.
     open override var description: String {
         let state = flags.contains(.deleted) ? "; deleted" : isInserted ? "; inserted" : isUpdated ? "; updated" : ""
         let values = isFault ? "<fault>" : "{\(describedValues)}"
@@ -529,7 +547,9 @@ open class NSManagedObject: NSObject {
 extension NSManagedObject: NSFetchRequestResult {}
 
 extension NSFetchRequestResult where Self: NSManagedObject {
-    /// A typed request for the objects of this class, where one is asked for: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
+    /// A typed request for the objects of this class, if the caller asks for one.
+    ///
+    /// Example: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
     ///
     /// The entity is found when the request is executed, in the context's model.
     ///
@@ -540,11 +560,12 @@ extension NSFetchRequestResult where Self: NSManagedObject {
     }
 }
 
-/// Objects are passed between threads by reference, never used there: only ``NSManagedObject/objectID`` is safe.
+/// Objects may be passed between threads by reference, but not used on other threads: only
+/// ``NSManagedObject/objectID`` is safe.
 @available(*, unavailable, message: "Pass the objectID to the other context instead")
 extension NSManagedObject: Sendable {}
 
-/// Why an object's values were replaced, for ``NSManagedObject/awake(fromSnapshotEvents:)``.
+/// The reasons why an object's values were replaced, for ``NSManagedObject/awake(fromSnapshotEvents:)``.
 ///
 /// ```swift
 /// final class Watched: NSManagedObject {
@@ -558,7 +579,7 @@ public struct NSSnapshotEventType: OptionSet, Sendable {
     /// The bits.
     public let rawValue: UInt
 
-    /// A set of events by its bits.
+    /// Makes a set of events from its bits.
     ///
     /// - Parameter rawValue: The bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }

@@ -4,16 +4,18 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// Names one object, in every context on one coordinator and on every thread.
+/// The name of one object, in every context on one coordinator and on every thread.
 ///
-/// There is one instance for each row as long as anybody holds it, so two IDs of one coordinator are equal exactly if
-/// they are identical. Nothing that an ID says of itself ever changes: equality, hash, URI and ``isTemporaryID`` stay what they were
-/// when it was handed out.
+/// There is one instance for each row as long as code holds it, so two IDs of one coordinator are equal exactly if
+/// they are identical. The properties of an ID never change: its equality, hash, URI and ``isTemporaryID`` stay as
+/// they were when the ID was first returned.
 ///
-/// The ID of an unsaved object is temporary. A save that reaches the store, or ``NSManagedObjectContext/obtainPermanentIDs(for:)``, gives
-/// the object another ID, which is permanent. Beyond Apple, a temporary ID that was captured before *leads to* the permanent one as long as
-/// the process runs: contexts, predicates and merges find the object by it. So does an ID of a store that the coordinator has migrated
-/// (``NSPersistentStoreCoordinator/migratePersistentStore(_:to:options:type:)``): the object has another one, of the new store.
+/// The ID of an unsaved object is temporary. A save that reaches the store, or
+/// ``NSManagedObjectContext/obtainPermanentIDs(for:)``, gives the object another ID, which is permanent. Unlike in
+/// Apple's framework, the temporary ID then *leads to* the permanent one as long as the process runs: contexts,
+/// predicates and merges find the object by it. The same holds for the ID of an object whose store the coordinator
+/// has migrated (``NSPersistentStoreCoordinator/migratePersistentStore(_:to:options:type:)``): the object has another
+/// ID, in the new store.
 ///
 /// IDs of different coordinators are never equal; compare their ``uriRepresentation()``.
 ///
@@ -24,18 +26,18 @@ import Synchronization
 /// let id = coordinator.managedObjectID(forURIRepresentation: uri)
 /// ```
 public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
-    // @unchecked Sendable: all constants and atomics; the layout is immutable and immortal.
+    // @unchecked Sendable: all properties are constants and atomics; the layout is immutable and immortal.
 
     unowned(unsafe) let layout: EntityLayout
     /// The primary key, or the negative number of an unsaved object.
     private let ownKey: Int64
     /// The store of the row; `nil` for a temporary ID.
     private let ownStore: OpenStore?
-    /// The ID that the object has got after this one.
+    /// The ID that the object obtained after this one.
     ///
-    /// Held by the ID that leads there, and by nothing else: it costs nothing once that ID is no longer held.
+    /// Only this ID holds it, so it costs nothing once this ID is no longer held.
     private let successor = OnceReference<NSManagedObjectID>()
-    /// The negative number by which the tree of contexts knew the object before it was saved.
+    /// The negative number that named the object in the tree of contexts before it was saved.
     ///
     /// It is 0 if the temporary ID of the object was never asked for.
     private let formerKey: Atomic<Int64>
@@ -60,18 +62,18 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         formerKey = Atomic(temporaryKey)
     }
 
-    /// Makes an ID of no object, as a placeholder, of an entity that no model has.
+    /// Makes a placeholder: an ID of no object, with an entity that belongs to no model of the program.
     ///
-    /// It is temporary, and equal to itself only.
+    /// It is temporary, and equal only to itself.
     public override convenience init() {
         self.init(layout: Self.entityOfNothing.layout, temporaryKey: TemporaryIDs.nextKey())
     }
 
-    /// The entity of IDs of no object.
+    /// The entity of placeholders.
     private static let entityOfNothing: NSEntityDescription = {
         let entity = NSEntityDescription()
         entity.name = "NSManagedObject"
-        // No name of a class, so that no class finds this entity.
+        // This is not the name of a class, so no class finds this entity.
         entity.managedObjectClassName = "nothing"
         let model = NSManagedObjectModel()
         model.entities = [entity]
@@ -86,9 +88,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// ```
     public var entity: NSEntityDescription { layout.entity }
 
-    /// Whether the ID is that of an object that was unsaved when the ID was asked for.
+    /// Whether the object was unsaved when the ID was asked for.
     ///
-    /// Never changes: the object gets another ID when it is saved.
+    /// The value never changes: the object gets another ID when it is saved.
     ///
     /// ```swift
     /// let venue = Venue(context: context)
@@ -100,7 +102,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     /// ```
     public var isTemporaryID: Bool { ownStore == nil }
 
-    /// The store that holds the object; `nil` for a temporary ID, or when the store was removed.
+    /// The store that holds the object; `nil` for a temporary ID, or after the store was removed.
     public weak var persistentStore: NSPersistentStore? {
         let store = ownStore?.store
         return store?.persistentStoreCoordinator == nil ? nil : store
@@ -108,18 +110,20 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
 
     /// The ID as a URI: `x-coredata://STORE-UUID/Entity/p1`, or `x-coredata:///Entity/tUUID` for a temporary one.
     ///
-    /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again; the URI of a temporary
-    /// ID does too as long as the process runs, also after the object was saved.
+    /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again. For the URI of a
+    /// temporary ID this works as long as the process runs, also after the object was saved.
     ///
     /// ```swift
-    /// let text = venue.objectID.uriRepresentation().absoluteString  // to be stored, or sent to a client
+    /// let text = venue.objectID.uriRepresentation().absoluteString  // may be stored, or sent to a client
     /// ```
     ///
-    /// - Returns: A URI that leads back by `managedObjectID(forURIRepresentation:)` of a coordinator with the same store.
+    /// - Returns: A URI that `managedObjectID(forURIRepresentation:)` of a coordinator with the same store turns back
+    ///   into the ID.
     public func uriRepresentation() -> URL {
         if isTemporaryID { TemporaryIDs.remember(self) }
         let text = uriText
-        // An entity's name that is no URL text is escaped; the rest is hexadecimal digits and slashes.
+        // If an entity's name is not valid in a URL, then it is escaped. The rest consists of hexadecimal digits and
+        // slashes.
         return URL(string: text)
             ?? URL(string: text.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? "x-coredata:")
             ?? URL(fileURLWithPath: text)
@@ -131,19 +135,19 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         return "x-coredata://\(ownStore.store.identifier ?? "")/\(name)/p\(ownStore.uriText(ofKey: ownKey, in: layout))"
     }
 
-    /// The ID of an object whose store was removed before anybody asked for it.
+    /// The ID of an object whose store was removed before the ID was asked for.
     static func leadingNowhere(_ layout: EntityLayout) -> NSManagedObjectID {
         NSManagedObjectID(layout: layout, temporaryKey: TemporaryIDs.nextKey())
     }
 
-    /// The ID that the object has now: this one, unless it leads to another.
+    /// The present ID of the object: this ID, unless it leads to another.
     package var latest: NSManagedObjectID {
         guard var latest = successor.load() else { return self }
         while let next = latest.successor.load() { latest = next }
         return latest
     }
 
-    /// The key and the store of the object as they are now.
+    /// The present key and store of the object.
     var current: (key: Int64, store: OpenStore?) {
         guard successor.load() != nil else { return (ownKey, ownStore) }
         let latest = latest
@@ -152,16 +156,16 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
 
     package var key: Int64 { current.key }
 
-    /// The negative number by which contexts know, or knew, the object before its first save; 0 if there is none.
+    /// The negative number that names, or named, the object in contexts before its first save; 0 if there is none.
     var temporaryKey: Int64 { formerKey.load(ordering: .acquiring) }
 
-    /// Whether the object has a permanent ID, be it this one or another that this one leads to.
+    /// Whether the object has a permanent ID, either this one or one that this one leads to.
     var isOfPermanentObject: Bool { current.store != nil }
 
-    /// Lets the ID lead to the one that the object has from now on.
+    /// Makes the ID lead to another ID, which the object has from now on.
     ///
-    /// Only the first call counts. For a temporary ID, the save that wrote the row calls this before anyone can look the row up.
-    /// A permanent one leads to another when its store is migrated.
+    /// Only the first call has an effect. For a temporary ID, the save that wrote the row calls this before other
+    /// code can look the row up. A permanent ID leads to another when its store is migrated.
     func lead(to next: NSManagedObjectID) {
         guard next !== self else { return }
         let former = temporaryKey
@@ -170,10 +174,11 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         Self.promotions.add(1, ordering: .releasing)
     }
 
-    /// How many IDs have got successors in this process, by which those who wait for one know when to look.
+    /// The number of IDs in this process that have obtained successors; code that waits for one knows from it when to
+    /// look.
     static let promotions = Atomic(0)
 
-    /// Returns the ID itself, which never changes identity.
+    /// Returns the ID itself, since an ID never changes its identity.
     ///
     /// - Parameter zone: Ignored.
     /// - Returns: The ID itself.
@@ -184,25 +189,25 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
 }
 
 extension NSManagedObjectID {
-    /// The key that tables of IDs file the ID under.
+    /// The key by which tables of IDs file the ID.
     fileprivate var tableKey: Int64 { ownKey }
 }
 
 extension NSManagedObjectID: NSFetchRequestResult {}
 
-// `NSPredicate(format: "city == %@", city as CVarArg)`, as for values of Foundation.
+// `NSPredicate(format: "city == %@", city as CVarArg)` works as for values of Foundation.
 
 extension NSManagedObjectID: CVarArg {
-    /// The ID as an object, which is not counted.
+    /// The ID as an object; no reference is counted.
     public var _cVarArgEncoding: [Int] { [Int(bitPattern: Unmanaged.passUnretained(self).toOpaque())] }
 }
 
 extension NSManagedObject: CVarArg {
-    /// The object, which is not counted.
+    /// The object; no reference is counted.
     public var _cVarArgEncoding: [Int] { [Int(bitPattern: Unmanaged.passUnretained(self).toOpaque())] }
 }
 
-/// The permanent IDs of one store that somebody holds, so that one row never has two.
+/// The permanent IDs of one store that code holds, so that one row never has two IDs.
 ///
 /// Any thread may call any member.
 final class ObjectIDTable: Sendable {
@@ -210,13 +215,13 @@ final class ObjectIDTable: Sendable {
         var tables: [Int: ObjectTable<NSManagedObjectID>] = [:]
         var count = 0
         var sweepAt = 4096
-        /// The store that has taken the place of the one with these IDs.
+        /// The store that has replaced the store with these IDs.
         var successor: OpenStore?
     }
 
     private let state = Mutex(State())
 
-    /// Lets all IDs lead to those of the store that takes this one's place, where the rows have the same keys.
+    /// Makes all IDs lead to those of a store that replaces this one; the rows have the same keys there.
     ///
     /// - Complexity: O(number of IDs that are held).
     func lead(to store: OpenStore) {
@@ -225,13 +230,13 @@ final class ObjectIDTable: Sendable {
             for table in state.tables.values {
                 table.forEach { $0.lead(to: store.ids.id(key: $0.tableKey, layout: $0.layout, store: store)) }
             }
-            // IDs hold what they lead to by themselves.
+            // IDs themselves hold the IDs that they lead to.
             state.tables = [:]
             state.count = 0
         }
     }
 
-    /// The ID of a row, made if nobody holds it.
+    /// The ID of a row; it is made if no code holds it.
     ///
     /// - Parameters:
     ///   - key: The key of the row.
@@ -247,12 +252,12 @@ final class ObjectIDTable: Sendable {
             return (id, nil)
         }
         if let known { return known }
-        // A store that has moved gives no IDs any more.
+        // A store that was migrated makes no IDs any more.
         let next = successor ?? store
         return next.ids.id(key: key, layout: layout, store: next)
     }
 
-    /// Lets the temporary ID of an object lead to the ID of the row that the object has now.
+    /// Makes the temporary ID of an object lead to the ID of the row that the object now has.
     ///
     /// - Returns: The ID of the row.
     @discardableResult
@@ -275,27 +280,29 @@ extension ObjectIDTable.State {
     }
 }
 
-/// The IDs of unsaved objects that somebody holds, in the whole process.
+/// The IDs of unsaved objects that code holds, in the whole process.
 ///
 /// A child and its parent may hold the same unsaved object, so its ID must be the same in both. Any thread may call any
 /// member.
 enum TemporaryIDs {
     private struct State: ~Copyable {
         let held = ObjectTable<NSManagedObjectID>()
-        /// IDs whose URI was asked for: it must find them for ever.
+        /// The IDs whose URI was asked for.
+        ///
+        /// The URI must find them as long as the process runs.
         var remembered: [Int64: NSManagedObjectID] = [:]
         var sweepAt = 4096
     }
 
     private static let state = Mutex(State())
     private static let lastKey = Atomic<Int64>(0)
-    /// Eight bytes that tell this process's temporary URIs from those of others.
+    /// Eight random bytes that distinguish this process's temporary URIs from those of other processes.
     private static let processBits = UInt64.random(in: .min ... .max)
 
-    /// A number that no other unsaved object of the process has: -1, -2, and so on.
+    /// Makes a number that no other unsaved object of the process has: -1, -2, and so on.
     static func nextKey() -> Int64 { lastKey.subtract(1, ordering: .relaxed).newValue }
 
-    /// The ID of an unsaved object, made if nobody holds it.
+    /// The ID of an unsaved object; it is made if no code holds it.
     static func id(key: Int64, layout: EntityLayout) -> NSManagedObjectID {
         state.withLock { state in
             if let id = state.held[key] { return id }
@@ -309,7 +316,7 @@ enum TemporaryIDs {
         }
     }
 
-    /// Takes out the ID of an object that has just become permanent, if anybody asked for it.
+    /// Removes and returns the ID of an object that has just become permanent, if the ID was asked for.
     static func take(_ key: Int64) -> NSManagedObjectID? {
         state.withLock { $0.held.remove(key) }
     }

@@ -1,20 +1,20 @@
 import StrataRows
 import Synchronization
 
-/// The class of one entity's objects, remembered.
+/// The remembered class of one entity's objects.
 final class ObjectClassCache: Sendable {
     private struct State {
         var type: NSManagedObject.Type?
         var generation = -1
-        /// Which of several classes with the name the program has used with this entity first.
+        /// The first class that the program has used with this entity, if several classes have the name.
         var chosen: NSManagedObject.Type?
     }
 
     private let state = Mutex(State())
-    /// The generation of names for which it is known that the class is in no doubt.
+    /// The generation of names in which the class was last found to be unambiguous.
     private let settledGeneration = Atomic(-1)
 
-    /// Notes that the program uses a class for `entity`, which settles the class if several have the name that the model gives.
+    /// Notes that the program uses a class for `entity`; if several classes have the model's name, then this decides.
     @inline(never)
     func noteUse(of type: NSManagedObject.Type, for entity: NSEntityDescription) {
         guard ManagedClasses.register(type), ManagedClasses.matches(entity.managedObjectClassName ?? "", type) else {
@@ -27,8 +27,9 @@ final class ObjectClassCache: Sendable {
         }
     }
 
-    /// The class that the entity's objects are made of: the one named by the model, else that of the super-entity, else
-    /// `NSManagedObject`.
+    /// The class that the entity's objects are made of.
+    ///
+    /// It is the class that the model names, else that of the super-entity, else `NSManagedObject`.
     func type(of entity: NSEntityDescription) -> NSManagedObject.Type {
         let generation = ManagedClasses.generation
         if let known = state.withLock({ $0.generation == generation ? $0.type : nil }) { return known }
@@ -39,14 +40,14 @@ final class ObjectClassCache: Sendable {
             type = entity.superentity.map { $0.objectClass.type(of: $0) } ?? NSManagedObject.self
         }
         state.withLock { state in
-            // Another thread may have chosen meanwhile.
+            // Another thread may have chosen a class meanwhile.
             state.type = state.chosen ?? type
             state.generation = generation
         }
         return type
     }
 
-    /// Why objects of `entity` may not be of the class that the model names; `nil` if there is no doubt.
+    /// The reason why objects of `entity` may not be of the class that the model names; `nil` if there is no doubt.
     func trouble(with entity: NSEntityDescription) -> String? {
         let name = entity.managedObjectClassName ?? ""
         let classes = ManagedClasses.candidates(for: name)
@@ -56,10 +57,12 @@ final class ObjectClassCache: Sendable {
         return "several classes are named \"\(name)\", \(names): give its name in the model with the module"
     }
 
-    /// Why objects of `entity` cannot be made, though the program has classes for them: modules share the name, and no use says
-    /// which one is meant; `nil` if they can.
+    /// The reason why objects of `entity` cannot be made although the program has classes for them; `nil` if they
+    /// can.
     ///
-    /// Takes a lock only if names may mean more than when it was last asked: every fetch and insertion comes by here.
+    /// The reason is that several modules have a class of the name, and no use determines which one is meant. Every
+    /// fetch and insertion calls this method. It takes a lock only if names may have new meanings since the last
+    /// call.
     func doubt(about entity: NSEntityDescription) -> String? {
         let generation = ManagedClasses.generation
         if settledGeneration.load(ordering: .relaxed) == generation { return nil }
@@ -81,7 +84,8 @@ final class ObjectClassCache: Sendable {
 extension NSEntityDescription {
     /// Notes the class of an object of the entity that the program has made and inserted.
     ///
-    /// Takes a lock only if the object before it was of another class, and counts no reference: every insertion comes by here.
+    /// Every insertion calls this method. It takes a lock only if the previous object was of another class, and
+    /// counts no reference.
     @inline(__always)
     final func noteObject(of type: NSManagedObject.Type) {
         let number = UInt(bitPattern: ObjectIdentifier(type))
@@ -95,7 +99,7 @@ extension EntityLayout {
     /// The class that the entity's objects are made of.
     var objectType: NSManagedObject.Type { objectClass.type(of: entity) }
 
-    /// What to do about objects whose class is not the one that code expects.
+    /// Advice for the case that the class of objects is not the one that code expects.
     var classAdvice: String {
         if let trouble = objectClass.trouble(with: entity) { return "For \(entity.name ?? "") \(trouble)." }
         return

@@ -4,37 +4,40 @@ import StrataRows
 ///
 /// An object that is only read has none.
 ///
-/// Confined to the queue of the object's context.
+/// The state is confined to the queue of the object's context.
 final class ObjectExtras {
-    // What is unchecked each change or each save of an object goes through: it is confined to one thread at a time, and no access
-    // lasts while other code runs.
+    // Each change or each save of an object uses the unchecked properties. The state is confined to one thread at a
+    // time, and no access lasts while other code runs.
 
-    /// The row that the object's changes are made upon: what was last fetched or saved.
+    /// The row under the object's changes: its last fetched or saved values.
     ///
-    /// `nil` if it has no changed row, or was never saved.
+    /// It is `nil` if the object has no changed row, or was never saved.
     @exclusivity(unchecked) var base: Row?
-    /// The values at the start of the current event, for `changedValuesForCurrentEvent()` and undo; `nil` if the row
-    /// was not changed in it, or the object was inserted in it.
+    /// The values at the start of the current event, for `changedValuesForCurrentEvent()` and undo.
+    ///
+    /// It is `nil` if the row was not changed in the event, or if the object was inserted in the event.
     @exclusivity(unchecked) var eventBase: Row?
-    /// The to-many relationships that were touched, by their index in the layout.
+    /// The to-many relationships that were used, by their index in the layout.
     @exclusivity(unchecked) var toMany: [ToManyState?]
-    /// The to-many relationships changed in the current event, by their index in the layout, as they were at its start; `nil` for
-    /// one of which nothing was known.
+    /// The to-many relationships that the current event has changed, with their state at its start.
+    ///
+    /// The index is that in the layout. The state is `nil` if nothing was known of the relationship.
     @exclusivity(unchecked) private(set) var eventToMany: [(index: Int, state: ToManyState?)] = []
-    /// Values of transient properties, by their index in the layout.
+    /// The values of transient properties, by their index in the layout.
     var transients: [Any?] = []
-    /// The transient properties that were set since the last save, which a child's save moves up.
+    /// The transient properties that were set since the last save; a child's save moves them up to its parent.
     @exclusivity(unchecked) var setTransients = SlotSet()
-    /// Values of transformable attributes that their transformer refused, by slot: the save fails and says so.
+    /// The values of transformable attributes that their transformer refused, by slot; a save fails with an error for
+    /// them.
     @exclusivity(unchecked) var refused: [Int: Any] = [:]
-    /// Values of transformable attributes, decoded from `decodedRow`, by slot.
+    /// The values of transformable attributes that were decoded from `decodedRow`, by slot.
     private var decoded: [Int: Any] = [:]
-    /// The values that a fetch of some properties has brought of an object that is a fault.
+    /// The values that a fetch of some properties has read for an object that is a fault.
     var partial: PartialRow?
-    /// The row that `decoded` belongs to: code that gives the object another row need not know of it.
+    /// The row that `decoded` belongs to; code that gives the object another row need not know about `decoded`.
     private var decodedRow: RowBuffer?
 
-    /// The sets that show ordered relationships, as long as they are held elsewhere.
+    /// The sets that show ordered relationships, as long as other code holds them.
     private var orderedSets: [ShownOrderedSet] = []
 
     init(layout: EntityLayout) {
@@ -46,7 +49,7 @@ final class ObjectExtras {
         decodedRow === row.buffer ? decoded[slot] : nil
     }
 
-    /// Remembers (or, with `nil`, forgets) what a transformable attribute of `row` holds.
+    /// Remembers the decoded value of a transformable attribute of `row`; `nil` forgets it.
     func setDecoded(_ value: Any?, _ slot: Int, in row: Row) {
         if decodedRow !== row.buffer {
             decoded.removeAll()
@@ -55,27 +58,29 @@ final class ObjectExtras {
         decoded[slot] = value
     }
 
-    /// Lets the decoded values belong to a copy of the row that they were decoded from.
+    /// Moves the decoded values to a copy of the row that they were decoded from.
     func moveDecoded(from row: Row, to copy: Row) {
         if decodedRow === row.buffer { decodedRow = copy.buffer }
     }
 
-    /// Forgets all values of transformable attributes: they are read from the row again.
+    /// Forgets all decoded values of transformable attributes, so that they are read from the row again.
     func forgetDecoded() {
         decoded.removeAll()
         decodedRow = nil
         refused.removeAll()
     }
 
-    /// Notes what a to-many relationship was before its first change in the event.
+    /// Notes the state of a to-many relationship before its first change in the event.
     func noteEvent(_ index: Int, _ state: ToManyState?) { eventToMany.append((index, state)) }
 
-    /// Forgets what the to-many relationships were at the start of the event; the next event needs the memory again.
+    /// Forgets the states of to-many relationships at the start of the event.
+    ///
+    /// The memory of the list is kept for the next event.
     @inline(__always)
     func endEventToMany() {
         guard !eventToMany.isEmpty else { return }
         for place in eventToMany.indices {
-            // First, so that the members are not shared any more.
+            // This comes first, so that the members are not shared any more.
             eventToMany[place].state = nil
             toMany[eventToMany[place].index]?.gather()
         }
@@ -88,7 +93,7 @@ final class ObjectExtras {
         for index in eventToMany.indices { eventToMany[index].state?.replaceKeys(permanent) }
     }
 
-    /// Whether a transient property has a value, which no store could give back.
+    /// Whether a transient property has a value, which no store could return.
     var holdsTransients: Bool { transients.contains { $0 != nil } }
 
     /// Drops the values of transient properties.
@@ -102,7 +107,7 @@ final class ObjectExtras {
         for index in toMany.indices { toMany[index]?.turnIntoFault() }
     }
 
-    /// The set that shows an ordered relationship, if it is held elsewhere.
+    /// The set that shows an ordered relationship, if other code holds it.
     func orderedSet(_ index: Int) -> RelationshipOrderedSet? { orderedSets.first { $0.index == index }?.set }
 
     /// Remembers the set that shows an ordered relationship.
@@ -111,18 +116,20 @@ final class ObjectExtras {
         orderedSets.append(ShownOrderedSet(index: index, set: set))
     }
 
-    /// Has the set that shows an ordered relationship show a change.
+    /// Updates the set that shows an ordered relationship after a change.
     @inline(__always)
     func refreshOrderedSet(_ index: Int) {
         if !orderedSets.isEmpty { orderedSet(index)?.refresh() }
     }
 
-    /// Takes the changes of to-many relationships for stored.
+    /// Marks the changes of to-many relationships as stored.
     func commitRelationships() {
         for index in toMany.indices { toMany[index]?.commitChanges() }
     }
 
-    /// Lets go of the collections handed out: they hold their members, and members may hold this object in theirs.
+    /// Releases the collections that were returned to the program.
+    ///
+    /// They hold their members, and members may hold this object in their collections.
     func forgetCollections() {
         for index in toMany.indices where toMany[index]?.cached != nil { toMany[index]?.cached = nil }
     }

@@ -1,16 +1,15 @@
 import Foundation
 import StrataRows
 
-/// Rows of the objects that a handler fills, for batch inserts.
+/// The rows of the objects that a handler fills, for batch inserts.
 ///
-/// One object serves for all rows as long as the handler does not keep it: what it holds is a row, which is taken from it
-/// after each call.
+/// One object serves for all rows as long as the handler does not keep it: its row is taken from it after each call.
 final class ObjectRowSource: BatchRowSource {
     private let layout: EntityLayout
     private let store: OpenStore
     private let handler: (NSManagedObject) -> Bool
     private var object: NSManagedObject?
-    /// The to-one relationships, and which of them are to-one at the other end too.
+    /// The to-one relationships, and whether each of them is also to-one at the other end.
     private let references: [(slot: Slot, isOneToOne: Bool)]
     let count: Int? = nil
 
@@ -39,7 +38,7 @@ final class ObjectRowSource: BatchRowSource {
         return GivenRow(row: row, given: nil)
     }
 
-    /// An object with the model's defaults that nobody else has.
+    /// An object with the model's defaults that no other code holds.
     private func blankObject() -> NSManagedObject {
         if object != nil, isKnownUniquelyReferenced(&object), let object {
             object.beginBatchRow(storeIndex: Int32(store.index))
@@ -63,25 +62,26 @@ final class ObjectRowSource: BatchRowSource {
 }
 
 extension NSManagedObject {
-    /// Makes this the object of one new row of a batch: it has defaults, may be written to in place, and is of no context.
+    /// Makes this the object of one new row of a batch: it has defaults, may be written to in place, and is in no
+    /// context.
     final func beginBatchRow(storeIndex: Int32) {
         current = layout.defaults.copy()
         extras = nil
         forgetID()
         self.storeIndex = storeIndex
-        // As if inserted in this event, so that no write keeps the values before it.
+        // The flags are those of an insertion in this event, so that no write keeps the former values.
         flags = [.ownsRow, .writable, .eventInserted, .batchRow]
     }
 
     /// Ends what ``beginBatchRow(storeIndex:)`` began.
     ///
-    /// Code that kept the object has one outside of any context.
+    /// If code has kept the object, then it has an object outside any context.
     final func endBatch() {
         storeIndex = -1
         flags = [.detached, .ownsRow]
     }
 
-    /// Sets a to-one relationship of a row of a batch, which no inverse has to follow: the store keeps one side only.
+    /// Sets a to-one relationship of a row of a batch; no inverse is updated, since the store stores one side only.
     final func setBatchDestination(_ value: NSManagedObject?, _ slot: Slot) {
         guard let value else { return writableRow().setReference(nil, slot) }
         guard value.key < 0 || value.storeIndex == storeIndex else {

@@ -3,19 +3,20 @@ import StrataRows
 
 /// An ordered to-many relationship as a mutable ordered set.
 ///
-/// Confined to the owner's context.
+/// It is confined to the owner's context.
 ///
-/// Foundation's class answers some calls from its storage, and these cannot be overridden: `firstObject`, `array`,
-/// loops. So the storage shows the members as well. It is brought up to date at each change that is made to the
-/// relationship in this context, and before each call that can be overridden. All changes are made to the relationship,
-/// and the storage follows.
+/// Foundation's class answers some calls from its own storage, and these calls cannot be overridden: `firstObject`,
+/// `array`, loops. So the storage shows the members as well. It is updated after each change of the relationship in
+/// this context, and before each call that can be overridden. All changes are made to the relationship, and the
+/// storage follows.
 final class RelationshipOrderedSet: NSMutableOrderedSet {
     private let owner: NSManagedObject?
     private let slot: ToManySlot?
     /// The members that the storage shows.
     private var shown: [ObjectReference] = []
-    /// Whether the storage is being filled, which Foundation does by way of members that are overridden here, or waits for the end of a
-    /// change.
+    /// Whether the storage is being filled, or waits for the end of a change.
+    ///
+    /// Foundation fills the storage through members that are overridden here.
     private var isFilling = false
 
     init(object: NSManagedObject, slot: ToManySlot) {
@@ -25,7 +26,7 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
         refresh()
     }
 
-    // Copying and bridging make a plain collection of the proxy.
+    // Copying and bridging turn the proxy into a plain collection.
     override init(capacity numItems: Int) {
         (owner, slot) = (nil, nil)
         super.init(capacity: numItems)
@@ -37,16 +38,16 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
     }
     required init?(coder aDecoder: NSCoder) { nil }
 
-    // MARK: - Keeping the storage in step
+    // MARK: - Updating the storage
 
-    /// Makes the storage show the members as they are.
+    /// Makes the storage show the present members.
     func refresh() {
         guard let owner, let slot, !isFilling else { return }
         let members = owner.context == nil ? [] : owner.loadedMembers(slot)
         guard members != shown else { return }
         isFilling = true
         defer { isFilling = false }
-        // The members that are equal at both ends stay, as mostly one member has come or gone.
+        // Members that are equal at both ends stay, because usually only one member was added or removed.
         let shorter = Swift.min(members.count, shown.count)
         var start = 0
         while start < shorter, members[start] == shown[start] { start += 1 }
@@ -58,9 +59,9 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
         shown = members
     }
 
-    /// Changes the list of members as a whole.
+    /// Changes the whole list of members.
     ///
-    /// - Returns: Whether this is a relationship, and no plain collection.
+    /// - Returns: Whether this set is a relationship, and not a plain collection.
     private func edit(_ body: (inout [NSManagedObject]) -> Void) -> Bool {
         guard let owner, let slot, !isFilling else { return false }
         var members = owner.members(slot)
@@ -156,7 +157,7 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
         if idx == count { insert(obj, at: idx) } else { replaceObject(at: idx, with: obj) }
     }
 
-    /// An object that was a member elsewhere leaves its former position.
+    /// Puts an object at a position; if it was already a member, then it leaves its former position.
     private func replace(_ members: inout [NSManagedObject], at index: Int, with object: Any) {
         requirePosition(index, below: members.count)
         let object = required(object)
@@ -302,13 +303,13 @@ final class RelationshipOrderedSet: NSMutableOrderedSet {
     }
 }
 
-/// A reference to an ordered relationship's set that does not keep it.
+/// A weak reference to the set of an ordered relationship.
 struct ShownOrderedSet {
     let index: Int
     weak var set: RelationshipOrderedSet?
 }
 
-/// The empty ordered set at the end of a path that leads nowhere: what is added to it would be lost.
+/// The empty ordered set at the end of a path that leads nowhere; objects that were added to it would be lost.
 final class OrderedSetOfNobody: NSMutableOrderedSet {
     private let keyPath: String
     private let missing: String

@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// Guards what any thread may read of an object: its ID and its context.
+/// Guards the parts of an object that any thread may read: its ID and its context.
 ///
-/// There are many locks, of which an object has the one that its address leads to, so that threads seldom meet at one. They are taken
-/// before those of the tables of IDs and of the coordinator, and never together.
+/// There are many locks. An object's address selects its lock, so threads seldom wait for the same one. These locks
+/// are taken before those of the tables of IDs and of the coordinator, and a thread never holds two of them.
 enum SharedIdentity {
     private static let locks = (0..<64).map { _ in NSLock() }
 
     static func withLock<Result>(of object: NSManagedObject, _ body: () -> Result) -> Result {
-        // Objects lie some dozens of bytes apart.
+        // Objects lie several dozen bytes apart.
         let address = UInt(bitPattern: ObjectIdentifier(object))
         let lock = locks[Int((address >> 5 ^ address >> 11) & 63)]
         lock.lock()
@@ -18,7 +18,9 @@ enum SharedIdentity {
     }
 }
 
-/// The contexts that exist, by their addresses, so that other threads find one without touching it, as it may be about to go away.
+/// The contexts that exist, by address.
+///
+/// Other threads find a context here without touching it, because it may be about to end.
 enum LiveContexts {
     private struct Reference {
         weak var context: NSManagedObjectContext?
@@ -30,14 +32,14 @@ enum LiveContexts {
         references.withLock { $0[UInt(bitPattern: ObjectIdentifier(context))] = Reference(context: context) }
     }
 
-    /// Called when the context goes away, and none of its objects leads to it any more.
+    /// Called when the context ends; then none of its objects leads to it any more.
     static func leave(_ context: NSManagedObjectContext) {
         _ = references.withLock { $0.removeValue(forKey: UInt(bitPattern: ObjectIdentifier(context))) }
     }
 
-    /// The context at an address that an object leads to; `nil` if it is going away.
+    /// The context at an address that an object leads to; `nil` if the context is ending.
     ///
-    /// Called with the lock of that object held, for which the context would wait.
+    /// The caller holds that object's lock, for which an ending context waits.
     static func context(at address: UnsafeMutableRawPointer) -> NSManagedObjectContext? {
         references.withLock { $0[UInt(bitPattern: address)]?.context }
     }

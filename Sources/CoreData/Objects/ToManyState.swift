@@ -1,20 +1,21 @@
 import Foundation
 import StrataRows
 
-/// What one object knows of one of its to-many relationships.
+/// The known state of one to-many relationship of one object.
 ///
-/// A to-many relationship is a fault of its own: as long as nobody reads it, only the changes made to it are kept, so
-/// that adding a million children to a parent never loads the others. Members are held by key, not by object, so that
-/// relationships keep no object alive and make no cycles.
+/// A to-many relationship is a separate fault. As long as it is not read, only its changes are kept, so adding a
+/// million children to a parent never loads the other children. Members are held by key, not by object. So
+/// relationships keep no object alive and make no reference cycles.
 ///
-/// Confined to the queue of the object's context.
+/// The state is confined to the queue of the object's context.
 struct ToManyState {
-    /// The contents of the state, in memory of their own, because a state is read and copied far more often than changed.
+    /// The contents of the state, in separate memory, because a state is read and copied far more often than it is
+    /// changed.
     private var fields: ToManyFields
 
     init(isOrdered: Bool) { fields = ToManyFields(isOrdered: isOrdered) }
 
-    /// The contents for a change, which no other state shares.
+    /// The contents for a change; no other state shares them.
     private var own: ToManyFields {
         @inline(__always) mutating get {
             if !isKnownUniquelyReferenced(&fields) { fields = ToManyFields(fields) }
@@ -23,7 +24,7 @@ struct ToManyState {
     }
 
     var isOrdered: Bool { fields.isOrdered }
-    /// The members as they are now; `nil` while the relationship is a fault.
+    /// The present members; `nil` while the relationship is a fault.
     private(set) var content: [ObjectReference]? {
         get { fields.content }
         _modify {
@@ -32,38 +33,41 @@ struct ToManyState {
             yield &own.loaded
         }
     }
-    /// Members that the store does not know of yet.
+    /// The members that the store does not know yet.
     private(set) var added: MemberSet {
         @inline(__always) get { fields.added }
         @inline(__always) _modify { yield &own.added }
     }
-    /// Members that the store still has.
+    /// The members that the store still has.
     private(set) var removed: MemberSet {
         @inline(__always) get { fields.removed }
         @inline(__always) _modify { yield &own.removed }
     }
-    /// Whether the members' order, rather than only the membership, was changed.
+    /// Whether the order of the members was changed, and not only the membership.
     private(set) var isReordered: Bool {
         get { fields.isReordered }
         set { own.isReordered = newValue }
     }
-    /// How many members at the beginning of `content` are known to be named by permanent keys: new ones mostly come at the
-    /// end, so that neither they nor a save have to look at all the others.
+    /// The number of members at the beginning of `content` that are known to have permanent keys.
+    ///
+    /// New members usually come at the end, so neither their insertion nor a save has to look at all the others.
     private var settledCount: Int {
         get { fields.settledCount }
         set { own.settledCount = newValue }
     }
-    /// The positions in `content` by key, from `firstPosition` on, made when a large content is first searched.
+    /// The positions in `content` by key, from `firstPosition` on; made by the first search in a large content.
     private var positions: [Int64: Int]? {
         @inline(__always) get { fields.positions }
         @inline(__always) _modify { yield &own.positions }
     }
-    /// The order that was made here, kept while the relationship is a fault: it is put back on top of what is loaded.
+    /// The order that was set here, kept while the relationship is a fault; the next load restores it.
     private var wantedOrder: [ObjectReference]? {
         get { fields.wantedOrder }
         set { own.wantedOrder = newValue }
     }
-    /// The order in which members came to an ordered relationship that is a fault, by key: only what is loaded has places for them.
+    /// The order in which members were added to an ordered relationship that is a fault, by key.
+    ///
+    /// Only loaded members have positions.
     private var arrivals: [Int64: Int] {
         get { fields.arrivals }
         @inline(__always) _modify { yield &own.arrivals }
@@ -73,12 +77,12 @@ struct ToManyState {
         get { fields.storedOrder }
         set { own.storedOrder = newValue }
     }
-    /// The collection last handed out, until something changes.
+    /// The collection that was last returned to the program, until something changes.
     var cached: Any? {
         get { fields.cached }
         set { if newValue != nil || fields.cached != nil { own.cached = newValue } }
     }
-    /// The context's count of lost objects when `content` was last known to name none of them.
+    /// The context's count of lost objects at the time when `content` was last known to name no lost object.
     var lossCount: Int {
         get { fields.lossCount }
         set { if newValue != fields.lossCount { own.lossCount = newValue } }
@@ -86,15 +90,17 @@ struct ToManyState {
 
     var isFault: Bool { fields.loaded == nil }
     private var memberCount: Int { (fields.loaded?.count ?? 0) + fields.latest.count }
-    /// Whether a member is named by the key of an object that is not in a store.
+    /// Whether a member has the key of an object that is not in a store.
     var namesUnsaved: Bool {
         content?.contains { $0.key < 0 } ?? false || added.contains { $0.key < 0 }
     }
-    /// Whether a member that was added is named by the key of an object that is not in a store.
+    /// Whether an added member has the key of an object that is not in a store.
     var addsUnsaved: Bool { added.contains { $0.key < 0 } }
-    /// The members that were added: in the order of making (temporary keys count down), then of storing.
+    /// The added members: first unsaved ones in the order in which they were made (temporary keys count down), then
+    /// stored ones by key.
     ///
-    /// Those that came to an ordered relationship while it was a fault come behind, in the order of their coming.
+    /// Members that were added to an ordered relationship while it was a fault come last, in the order in which they
+    /// were added.
     var addedInOrder: [ObjectReference] {
         let arrivals = fields.arrivals
         let made = added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key }
@@ -102,16 +108,16 @@ struct ToManyState {
         let came = made.filter { arrivals[$0.key] != nil }.sorted { arrivals[$0.key] ?? 0 < arrivals[$1.key] ?? 0 }
         return made.filter { arrivals[$0.key] == nil } + came
     }
-    /// Whether nothing is known of the members, and nothing was changed.
+    /// Whether nothing is known about the members, and nothing was changed.
     var isUntouchedFault: Bool {
         isFault && !hasChanges && fields.wantedOrder == nil && fields.storedOrder == nil && fields.arrivals.isEmpty
     }
     var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
 
-    /// The members as they are, for somebody who shows them or puts them back after they have changed.
+    /// A copy with the present members, for code that shows them or restores them after a change.
     ///
-    /// A fault has no members; its changes are kept in their place, to be put on top of what is loaded. Nothing else is shared with the
-    /// state, so that a change of the state copies little.
+    /// A fault has no members. Then its changes are kept, to be put on top of the members that are loaded. Nothing
+    /// else is shared with the state, so a change of the state copies little.
     func kept() -> ToManyState {
         guard !isFault else { return self }
         let copy = ToManyState(isOrdered: isOrdered)
@@ -121,11 +127,12 @@ struct ToManyState {
         return copy
     }
 
-    /// Takes what the store (or the parent) holds, and puts the pending changes on top.
+    /// Takes the members that the store or the parent holds, and puts the pending changes on top.
     mutating func load(_ stored: [ObjectReference]) {
         cached = nil
         positions = nil
-        // Members that somebody else's save has added or removed meanwhile no longer count as our changes.
+        // If another save has added or removed the same members meanwhile, then these no longer count as changes
+        // here.
         if !added.isEmpty || !removed.isEmpty {
             let known = Set(stored)
             own.hasYielded = true
@@ -133,7 +140,7 @@ struct ToManyState {
             removed.removeAll { !known.contains($0) }
         }
         var result = removed.isEmpty ? stored : stored.filter { !removed.contains($0) }
-        // In one order, so that a new list is stable.
+        // The added members come in a fixed order, so that a new list is stable.
         result.append(contentsOf: addedInOrder)
         content = result
         if !fields.arrivals.isEmpty { arrivals = [:] }
@@ -154,14 +161,14 @@ struct ToManyState {
         cached = nil
     }
 
-    /// Forgets what was changed about a member; the others are read anew.
+    /// Forgets the change of a member; the others are read anew.
     mutating func forgetChange(of member: ObjectReference) {
         _ = added.remove(member)
         _ = removed.remove(member)
         turnIntoFault()
     }
 
-    /// Notes that a member that somebody else has added is no member here; the others are read anew.
+    /// Notes that a member that was added elsewhere is not a member here; the others are read anew.
     mutating func noteAbsence(of member: ObjectReference) {
         turnIntoFault()
         _ = added.remove(member)
@@ -176,7 +183,7 @@ struct ToManyState {
         forgetOrder()
     }
 
-    /// Forgets the members and what was changed about their order, but not who was added or removed.
+    /// Forgets the members and changes of their order, but not which members were added or removed.
     mutating func forgetOrder() {
         turnIntoFault()
         isReordered = false
@@ -184,34 +191,36 @@ struct ToManyState {
         storedOrder = nil
     }
 
-    /// Loads an ordered relationship of which somebody else has stored changes: if the order is not the one that the
-    /// changes here were made upon, it wins, with what was added here at the end.
+    /// Loads an ordered relationship for which another save has stored changes.
+    ///
+    /// If the stored order is not the one that the changes here were made on, then the stored order wins. Members
+    /// that were added here come at the end.
     mutating func yieldOrder(to stored: [ObjectReference]) {
         turnIntoFault()
         if isOrderOvertaken(by: stored) { forgetOrder() }
         load(stored)
     }
 
-    /// Whether somebody else has put the members into another order than the one that the changes here were made upon.
+    /// Whether the stored order has changed since the changes here were made.
     func isOrderOvertaken(by stored: [ObjectReference]) -> Bool {
         guard let old = storedOrder else { return false }
         let (before, now) = (Set(old), Set(stored))
         return old.filter(now.contains) != stored.filter(before.contains)
     }
 
-    /// Members that are back in the stored order are no change.
+    /// If the members are back in the stored order, then their order is not a change.
     private mutating func settleOrder() {
         if isReordered, added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
     }
 
-    /// Keeps the stored order before the first change.
+    /// Records the stored order before the first change.
     private mutating func noteStoredOrder() {
         if isOrdered, !hasChanges { storedOrder = content }
     }
 
-    /// The changes are what the store holds now.
+    /// Marks the changes as stored.
     mutating func commitChanges() {
-        // Where there is nothing to commit nothing is copied.
+        // If there is nothing to commit, then nothing is copied.
         guard hasChanges || wantedOrder != nil || storedOrder != nil || fields.hasYielded else { return }
         own.hasYielded = false
         added = []
@@ -230,12 +239,12 @@ struct ToManyState {
         return isOrdered && (isReordered != other.isReordered || content != other.content)
     }
 
-    /// Takes the changes of an earlier state of the same relationship for stored: only the differences from it remain
+    /// Takes the changes of an earlier state of the same relationship as stored; only the differences from it remain
     /// as changes.
     mutating func settle(_ stored: ToManyState) {
         let (added, removed) = (added, removed)
-        // If this is a fault, it is unknown whether a member was taken out again here, or was found stored: it counts
-        // as found if anything was read since.
+        // If this is a fault, it is unknown whether a member was removed again here, or was found stored. It counts
+        // as found if members were read since.
         let members = content.map { Set($0) }
         let isUnread = !fields.hasYielded
         let hasLeft = stored.added.filter { member in
@@ -254,12 +263,12 @@ struct ToManyState {
         if let content, let order = stored.content { isReordered = content != order }
     }
 
-    /// Puts the members that came last to the others.
+    /// Appends the latest members to the others.
     mutating func gather() {
         if !fields.latest.isEmpty { own.gather() }
     }
 
-    /// Whether an object is a member; of a fault, whether it was added here.
+    /// Whether an object is a member; for a fault, whether it was added here.
     mutating func contains(_ member: ObjectReference) -> Bool {
         isFault ? added.contains(member) : position(of: member) != nil
     }
@@ -273,7 +282,7 @@ struct ToManyState {
         func reference(_ index: Int) -> ObjectReference {
             index < loaded.count ? loaded[index] : latest[index - loaded.count]
         }
-        // A temporary key cannot be among permanent ones.
+        // A member with a temporary key cannot be among the settled members.
         let candidates = (member.key < 0 ? settledCount : 0)..<(loaded.count + latest.count)
         if candidates.count <= 16 { return candidates.first { reference($0) == member } }
         if positions == nil || fields.firstPosition > candidates.lowerBound {
@@ -287,7 +296,7 @@ struct ToManyState {
 
     /// Adds a member at the end, or at `index`.
     ///
-    /// - Returns: Whether it was not a member before; always `true` for a fault that does not know better.
+    /// - Returns: Whether it was not a member before; always `true` for a fault, which does not know its members.
     @discardableResult
     mutating func add(_ member: ObjectReference, at index: Int? = nil) -> Bool {
         if !isFault {
@@ -307,7 +316,7 @@ struct ToManyState {
             return false
         }
         cached = nil
-        // A member that comes back stands at the end.
+        // A member that is added again stands at the end.
         if removed.isEmpty || !removed.remove(member) {
             added.insert(member)
             if isOrdered, isFault { noteArrival(of: member) }
@@ -323,7 +332,9 @@ struct ToManyState {
         arrivals[member.key] = fields.lastArrival
     }
 
-    /// Takes a member back that was not to be taken out, to where it was stored if the others are in the stored order.
+    /// Adds a member again whose removal was not intended.
+    ///
+    /// If the others are in the stored order, then the member returns to its stored position.
     ///
     /// - Returns: Whether it was not a member before.
     mutating func putBack(_ member: ObjectReference) -> Bool {
@@ -335,9 +346,9 @@ struct ToManyState {
         return true
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     ///
-    /// - Returns: Whether it was a member before; always `true` for a fault that does not know better.
+    /// - Returns: Whether it was a member before; always `true` for a fault, which does not know its members.
     @discardableResult
     mutating func remove(_ member: ObjectReference) -> Bool {
         if !isFault {
@@ -369,10 +380,10 @@ struct ToManyState {
         return true
     }
 
-    /// Takes several members out of a loaded relationship.
+    /// Removes several members from a loaded relationship.
     ///
-    /// - Returns: Whether there was one.
-    /// - Complexity: O(number of members), however many go.
+    /// - Returns: Whether any of them was a member.
+    /// - Complexity: O(number of members), however many are removed.
     mutating func remove(_ members: Set<ObjectReference>) -> Bool {
         let gone = content?.filter(members.contains) ?? []
         guard !gone.isEmpty else { return false }
@@ -386,9 +397,9 @@ struct ToManyState {
         return true
     }
 
-    /// Drops members whose rows are gone: that is no change of this object's.
+    /// Drops members whose rows are gone; this is not a change by this object.
     ///
-    /// - Returns: Whether there was one among those that were loaded or added.
+    /// - Returns: Whether any of them was loaded or added.
     @discardableResult
     mutating func forget(where isLost: (ObjectReference) -> Bool) -> Bool {
         let isFewer = added.contains(where: isLost) || content?.contains(where: isLost) == true
@@ -402,9 +413,9 @@ struct ToManyState {
         return isFewer
     }
 
-    /// Changes the order of the members, which stay the same; does nothing to a fault.
+    /// Changes the order of the members, which stay the same; a fault is left alone.
     ///
-    /// - Returns: Whether their order was another one.
+    /// - Returns: Whether their order was different.
     @discardableResult
     mutating func reorder(_ members: [ObjectReference]) -> Bool {
         guard let content, content != members else { return false }
@@ -418,7 +429,8 @@ struct ToManyState {
         return true
     }
 
-    /// Finds out how many members at the beginning are named by permanent keys, from one on that is the first in doubt.
+    /// Counts the members at the beginning that have permanent keys; all members before `start` are known to have
+    /// one.
     private mutating func noteSettled(from start: Int = 0) {
         guard let content else { return }
         settledCount = content[start...].firstIndex { $0.key < 0 } ?? content.count
@@ -426,16 +438,16 @@ struct ToManyState {
 
     /// Replaces the keys of objects that a save has made permanent.
     ///
-    /// - Complexity: O(number of members since the last time), if they came at the end.
+    /// - Complexity: O(number of members added since the last call), if they came at the end.
     mutating func replaceKeys(_ permanent: KeyMap<Int64>) {
         func replaced(_ reference: ObjectReference) -> ObjectReference {
             guard reference.key < 0, let key = permanent[reference.key] else { return reference }
             return ObjectReference(key: key, entity: reference.entity)
         }
         let start = settledCount
-        // Moved out, so that the members are changed in place.
+        // The members are moved out, so that they are changed in place.
         if start < memberCount, var members = exchange(&content, with: nil) {
-            // Many are entered anew by the next search for one of them.
+            // If many keys may change, then the next search for a member builds the positions anew.
             if fields.firstPosition > 0 || start < members.count / 2 { positions = nil }
             let isIndexed = fields.positions != nil
             for index in start..<members.count where members[index].key < 0 {
@@ -464,19 +476,20 @@ struct ToManyState {
     }
 }
 
-/// What a ``ToManyState`` consists of; see there.
+/// The contents of a ``ToManyState``; see there.
 ///
-/// Shared by copies of a state until one of them is changed, and changed by the one that has it alone. So whoever may change the state
-/// has its fields to itself, which the compiler sees to, and they need no checks of their own. Only ``gather()`` changes shared fields: it
-/// moves members from one list to the other, which nobody sees, as all copies of a state are on the queue of its object's context.
+/// Copies of a state share their contents until one of them is changed; a change first makes its contents unshared.
+/// So the code that changes a state has its fields to itself. The compiler ensures this, and the fields need no
+/// further checks. Only ``gather()`` changes shared fields: it moves members from one list to the other. This is not
+/// visible, since all copies of a state are on the queue of its object's context.
 private final class ToManyFields {
     let isOrdered: Bool
-    /// The members but for `latest`; `nil` for a fault.
+    /// The members except for `latest`; `nil` for a fault.
     @exclusivity(unchecked) var loaded: [ObjectReference]?
-    /// The members that came last.
+    /// The members that were added last.
     ///
-    /// They are kept apart until the event ends, or somebody reads the members: the event keeps the state of before, which shares
-    /// `loaded`, so that for each event all members would be copied.
+    /// They are kept apart until the event ends or the members are read. The event keeps the former state, which
+    /// shares `loaded`, so without this list each event would copy all members.
     @exclusivity(unchecked) var latest: [ObjectReference] = []
     @exclusivity(unchecked) var added: MemberSet = []
     @exclusivity(unchecked) var removed: MemberSet = []
@@ -490,7 +503,8 @@ private final class ToManyFields {
     @exclusivity(unchecked) var lastArrival = 0
     @exclusivity(unchecked) var cached: Any?
     @exclusivity(unchecked) var lossCount = 0
-    /// Whether members were read beneath changes, which may have turned out to be stored already.
+    /// Whether members were read while there were changes; some of these changes may have turned out to be stored
+    /// already.
     @exclusivity(unchecked) var hasYielded = false
 
     /// All members; `nil` for a fault.
@@ -501,7 +515,7 @@ private final class ToManyFields {
 
     init(isOrdered: Bool) { self.isOrdered = isOrdered }
 
-    /// Puts the members that came last to the others.
+    /// Appends the latest members to the others.
     func gather() {
         guard !latest.isEmpty else { return }
         loaded?.append(contentsOf: latest)

@@ -10,7 +10,7 @@ extension NSAttributeType {
         switch type {
         case .undefined, .transformable, .composite: return value
         case .objectID: return try required(value as? NSManagedObjectID)
-        // As it is, with its base, and not as the text that a row keeps.
+        // The URL is kept as it is, with its base, and not as the text that a row stores.
         case .uri: return try required(value as? URL ?? (value as? NSURL).map { $0 as URL })
         default: break
         }

@@ -1,20 +1,20 @@
 import Foundation
 import StrataRows
 
-/// A type whose values lie in a row's words: what its typed accessors are made of, without `Any`.
+/// A type whose values lie in a row's words; its typed accessors do not use `Any`.
 protocol WordValue: ManagedScalar {
-    /// What a property that is not optional reads as where there is no value.
+    /// The value of a property that is not optional if there is no stored value.
     static var absent: Self { get }
-    /// The value at `word`, which is not null.
+    /// Loads the value at `word`, which is not null.
     static func load(_ row: UnsafeRow, _ word: Int) -> Self
-    /// Puts a value into its place in a row that the object owns.
+    /// Stores a value at its place in a row that the object owns.
     static func store(_ value: consuming Self, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
 }
 
 extension WordValue {
     /// Reads a property: two comparisons, a look at the null bit, and a load.
     ///
-    /// What can be slow is in a function of its own, so that this one needs next to no stack.
+    /// The slow parts are in a separate function, so this one needs almost no stack.
     @inline(__always)
     static func read(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
         guard let place = property.knownSlot(in: object.unmanagedLayout), let row = object.readyWords else {
@@ -23,7 +23,7 @@ extension WordValue {
         return row.isNull(place.index) ? absent : load(row, place.word)
     }
 
-    /// As `read`, with nil for no value.
+    /// The same as `read`, with nil for no value.
     @inline(__always)
     static func readOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self? {
         guard let place = property.knownSlot(in: object.unmanagedLayout), let row = object.readyWords else {
@@ -41,7 +41,7 @@ extension WordValue {
         store(value, object.writableWords(place.index), place, object)
     }
 
-    /// As `write`, with nil for no value.
+    /// The same as `write`, with nil for no value.
     @inline(__always)
     static func writeOptional(
         _ value: consuming Self?,
@@ -54,7 +54,7 @@ extension WordValue {
         put(value, place, object)
     }
 
-    // MARK: - The first access, faults, and properties that are no slots
+    // MARK: - The first access, faults, and properties that are not slots
 
     @inline(never)
     private static func readSlowly(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
@@ -94,28 +94,29 @@ extension WordValue {
 }
 
 extension NSManagedObject {
-    /// The words to read, as long as `readableWords`; nil if they have to be fetched, or the access to be checked.
+    /// The words to read, valid as long as `readableWords`; nil if they have to be fetched, or if the access has to
+    /// be checked.
     @inline(__always)
     final var readyWords: UnsafeRow? {
-        // As in `readableRow`. Nothing runs between this and the load that could let go of the row.
+        // This works as in `readableRow`. No code runs between this and the load that could release the row.
         flags.isDisjoint(with: .slowRead) ? UnsafeRow(heldRow.unsafelyUnwrapped) : nil
     }
 
     /// The words to read.
     ///
-    /// Valid until the object is next written to, or let go of.
+    /// They are valid until the object is next written to or released.
     @inline(__always)
     final func readableWords(_ slot: Int) -> UnsafeRow {
         readyWords ?? UnsafeRow(slowlyReadableRow(slot))
     }
 
-    /// The words to write to, as `writableRow` gives them, and as long as `readableWords`.
+    /// The words to write to, as for `writableRow`; they are valid as long as `readableWords`.
     ///
     /// `slot`: The slot that is written, for messages.
     @inline(__always)
     final func writableWords(_ slot: Int) -> UnsafeRow {
         if !isWritable { _ = prepareToWrite(slot) }
-        // As above.
+        // As above, the object always has a row here.
         return UnsafeRow(heldRow.unsafelyUnwrapped)
     }
 }
@@ -127,14 +128,14 @@ extension UnsafeRow {
         markPresent(place.index)
     }
 
-    /// Stores a value that holds no counted reference.
+    /// Stores a value that contains no counted reference.
     @inline(__always)
     func storeBytes<T>(of value: T, _ place: UnsafeSlot) {
         pointer(T.self, place.word).initialize(to: value)
         markPresent(place.index)
     }
 
-    /// Stores a value that is counted, in place of the one there.
+    /// Stores a value that contains a counted reference, in place of the former value.
     @inline(__always)
     func storeCounted<T>(_ value: consuming T, _ place: UnsafeSlot) {
         if isNull(place.index) {

@@ -2,26 +2,26 @@ import Foundation
 import StrataLocks
 import StrataRows
 
-/// Counts what writes through a coordinator, and lets nothing in any more once it is being closed.
+/// Counts the writes through a coordinator, and refuses new ones after closing began.
 ///
-/// Any thread may use it. Its mutex is a leaf: nothing is called with it held.
+/// Any thread may use it. Its mutex is a leaf: no other code is called while it is held.
 final class CoordinatorGate: Sendable {
     private struct State {
         var isClosed = false
         var writes = 0
         var waiters: [Waiter] = []
-        /// All contexts, children included.
+        /// The number of contexts, including children.
         var contexts = 0
-        /// Those that have no parent.
+        /// The number of contexts that have no parent.
         var roots = 0
         var contextLimit = CoreDataLimits().contexts
     }
 
     private let state = Mutex(State())
 
-    /// Lets a save or a batch in.
+    /// Admits a save or a batch.
     ///
-    /// - Returns: Whether it was let in; then ``leave()`` has to be called once.
+    /// - Returns: Whether it was admitted; if so, then ``leave()`` has to be called once.
     func enter() -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
@@ -41,13 +41,13 @@ final class CoordinatorGate: Sendable {
         for waiter in waiters { waiter.call() }
     }
 
-    /// Whether nothing is let in any more.
+    /// Whether new writes are refused.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Lets nothing in any more, and waits until nobody is inside.
+    /// Refuses new writes, and waits until all running ones have ended.
     ///
-    /// - Parameter seconds: The most time to wait.
-    /// - Returns: How many are still inside.
+    /// - Parameter seconds: The maximum time to wait.
+    /// - Returns: The number of writes that are still running.
     func close(waiting seconds: Double) -> Int {
         let waiter: Waiter? = state.withLock { state in
             state.isClosed = true
@@ -66,19 +66,19 @@ final class CoordinatorGate: Sendable {
 
     // MARK: - Contexts
 
-    /// The most contexts that may have no parent.
+    /// The maximum number of contexts without a parent.
     var contextLimit: Int {
         get { state.withLock { $0.contextLimit } }
         set { state.withLock { $0.contextLimit = newValue } }
     }
 
-    /// How many contexts there are, children included.
+    /// The number of contexts, including children.
     var contextCount: Int { state.withLock { $0.contexts } }
 
-    /// Takes a context in.
+    /// Counts a new context.
     ///
     /// - Parameter isRoot: Whether it has no parent.
-    /// - Returns: Whether it is one too many.
+    /// - Returns: Whether the limit is exceeded.
     func addContext(isRoot: Bool) -> Bool {
         state.withLock { state in
             state.contexts += 1
@@ -88,9 +88,9 @@ final class CoordinatorGate: Sendable {
         }
     }
 
-    /// Lets a context go.
+    /// Ends the count of a context.
     ///
-    /// - Parameter isRoot: Whether it had no parent when it was taken in.
+    /// - Parameter isRoot: Whether it had no parent when it was counted.
     func removeContext(isRoot: Bool) {
         state.withLock { state in
             state.contexts -= 1

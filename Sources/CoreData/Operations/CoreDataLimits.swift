@@ -1,10 +1,10 @@
 import Foundation
 import StrataRows
 
-/// How much of a server's memory a coordinator may take.
+/// The limits of the memory that a coordinator uses on a server.
 ///
-/// The number of connections is an option of each store, `NSPersistentStoreConnectionPoolMaxSizeKey`, and how long a call waits is
-/// `NSPersistentStoreTimeoutOption`.
+/// Other limits are options of each store: `NSPersistentStoreConnectionPoolMaxSizeKey` limits the number of
+/// connections, and `NSPersistentStoreTimeoutOption` limits the time that a call waits.
 ///
 /// An addition to Apple's API.
 ///
@@ -15,15 +15,16 @@ import StrataRows
 /// coordinator.limits.rowCacheBytes = 64 << 20
 /// ```
 public struct CoreDataLimits: Sendable, Equatable {
-    /// The most contexts on the coordinator at a time, children not counted.
+    /// The maximum number of contexts on the coordinator at a time, without children.
     ///
-    /// Default 10,000. Requests of a context that was one too many when it was put on the coordinator throw
-    /// `persistentStoreOperation` (134070), which `CoreDataFailure` calls `environment`: something keeps contexts, or the server should
-    /// answer fewer requests at a time.
+    /// Default 10,000. If a context exceeded the limit when it was put on the coordinator, then its requests throw
+    /// `persistentStoreOperation` (134070), which `CoreDataFailure` classifies as `environment`: either the program
+    /// keeps contexts too long, or the server should answer fewer requests at a time.
     public var contexts = 10_000
-    /// The most bytes that each store's row cache may take with rows that no context holds.
+    /// The maximum number of bytes of rows that no context uses, for each store's row cache.
     ///
-    /// Default 32 MiB. Beyond it the rows go that were read first. Rows that contexts hold are shared by all of them and cost nothing more here.
+    /// Default 32 MiB. Beyond it, the rows that were read first are removed first. Rows that contexts use are shared by
+    /// them and need no further memory here.
     public var rowCacheBytes = RowCache.defaultLimit
 
     /// The defaults.
@@ -31,9 +32,9 @@ public struct CoreDataLimits: Sendable, Equatable {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// How much memory the coordinator may take.
+    /// The limits of the memory that the coordinator uses.
     ///
-    /// May be set and read on any thread, and counts from then on; a smaller cache is swept at once.
+    /// May be set and read on any thread. A new value takes effect at once; a cache that is larger is reduced.
     ///
     /// An addition to Apple's API.
     ///
@@ -53,7 +54,7 @@ extension NSPersistentStoreCoordinator {
         }
     }
 
-    /// The error for requests of a context that is one too many.
+    /// The error for requests of a context that exceeded the limit.
     func tooManyContexts(_ context: NSManagedObjectContext) -> CocoaError {
         CocoaError.described(
             .persistentStoreOperation,

@@ -1,4 +1,4 @@
 extension NSManagedObjectContext {
-    /// Lets all saves of the context pass without validation, for an import that relates objects after they were saved.
+    /// Turns off validation for all saves of the context, for imports that relate objects after they were saved.
     package final func savesWithoutValidation() { settings.savesUnvalidated = true }
 }

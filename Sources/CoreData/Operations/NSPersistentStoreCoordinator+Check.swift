@@ -3,7 +3,7 @@ import StrataLocks
 import StrataRows
 import Synchronization
 
-/// That a store has answered.
+/// The record of a store's answer to a check.
 ///
 /// An addition to Apple's API.
 ///
@@ -17,19 +17,19 @@ public struct StoreCheck: Sendable {
     public let identifier: String?
     /// The file name, or the type of a store that lies in no file.
     public let name: String
-    /// How long the answer took.
+    /// The duration of the check.
     public let duration: Duration
-    /// How many bytes are free where the file lies; `nil` if the store lies in no file, or that is not known.
+    /// The number of free bytes on the file's volume; `nil` if the store lies in no file, or it is not known.
     public let freeBytes: Int?
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Finds out whether the stores answer: for the health check of a server.
+    /// Checks whether the stores answer; for the health check of a server.
     ///
-    /// Reads one row of each store's metadata, on a connection of its pool, so it fails when the pool is used up or the file is gone or
-    /// damaged. It also fails for a SQLite store that may be written to and lies on a volume without free space (less
-    /// than 64 KiB), where saves fail. It takes no write lock. Returns or throws at the limit at the latest, whatever
-    /// the store does. May be called on any thread.
+    /// It reads one row of each store's metadata, on a connection of its pool, so it fails if no connection is free or
+    /// the file is missing or damaged. It also fails if a SQLite store may be written to and lies on a volume without
+    /// free space (less than 64 KiB), because saves fail there. It takes no write lock. It returns or throws by the
+    /// time limit, whatever the stores do. May be called on any thread.
     ///
     /// ```swift
     /// // GET /health
@@ -38,10 +38,11 @@ extension NSPersistentStoreCoordinator {
     ///
     /// An addition to Apple's API.
     ///
-    /// - Parameter limit: The most time that all stores together may take.
+    /// - Parameter limit: The maximum time for all stores together.
     /// - Returns: A value for each store.
-    /// - Throws: `persistentStoreTimeout` (134090) at the limit, `persistentStoreOperation` (134070) after ``close(within:)`` or if there are no
-    ///   stores, `fileWriteOutOfSpace` (640) for a volume without free space, as a save there, and errors of reading.
+    /// - Throws: `persistentStoreTimeout` (134090) at the limit, `persistentStoreOperation` (134070) after
+    ///   ``close(within:)`` or if there are no stores, `fileWriteOutOfSpace` (640) for a volume without free space,
+    ///   like a save there, and errors of reading.
     public func check(within limit: Duration = .seconds(1)) async throws -> [StoreCheck] {
         if isClosed { throw closedError }
         let stores = openStores
@@ -72,7 +73,7 @@ extension NSPersistentStoreCoordinator {
     }
 }
 
-/// Tells the first who asks from those who come later.
+/// Lets the first caller through, and no later one.
 private final class FirstAnswer: Sendable {
     private let wasAsked = Atomic(false)
 

@@ -2,13 +2,15 @@ import Foundation
 import StrataRows
 
 extension NSPersistentStoreCoordinator {
-    /// Ends the work of the coordinator: lets the saves that are running end, refuses new ones, copies the write-ahead logs into
-    /// their files, and removes the stores.
+    /// Ends the work of the coordinator, and removes its stores.
     ///
-    /// From the call on, saves of contexts on the coordinator, batches and adding a store throw `persistentStoreOperation` (134070), which
-    /// `CoreDataFailure` calls `environment`; the unsaved changes stay in their contexts. A save counts as running from the
-    /// call of `save()` on. Reads go on until the stores are removed, and throw the same code afterwards. Blocks the calling thread; call it
-    /// outside of any context's block that saves. Calling it again does what is left to do.
+    /// Running saves can end, new ones are refused, and the write-ahead logs are copied into their files.
+    ///
+    /// From this call on, saves of contexts on the coordinator, batches, and adding a store throw
+    /// `persistentStoreOperation` (134070), which `CoreDataFailure` classifies as `environment`; unsaved changes stay
+    /// in their contexts. A save counts as running from the call of `save()` on. Reads continue until the stores are
+    /// removed, and then throw the same code. This method blocks the calling thread. Do not call it in a context's
+    /// block that saves. A second call completes what the first has left.
     ///
     /// An addition to Apple's API.
     ///
@@ -19,9 +21,10 @@ extension NSPersistentStoreCoordinator {
     /// print(coordinator.isClosed)
     /// ```
     ///
-    /// - Parameter limit: The most time to wait for running saves and for other processes.
-    /// - Throws: `persistentStoreTimeout` (134090) if saves are still running at the limit: the stores are still open then, and take no new
-    ///   saves. Errors of copying a log; all stores are removed then, and nothing that was saved is lost.
+    /// - Parameter limit: The maximum time to wait for running saves and for other processes.
+    /// - Throws: `persistentStoreTimeout` (134090) if saves are still running at the limit: the stores are then still
+    ///   open, and take no new saves. Errors of copying a log; all stores are removed in that case, and no saved data
+    ///   is lost.
     public func close(within limit: Duration = .seconds(30)) throws {
         let start = ContinuousClock.now
         let running = gate.close(waiting: limit.inSeconds)
@@ -40,7 +43,7 @@ extension NSPersistentStoreCoordinator {
             do {
                 try entry.rows.checkpoint(timeout: max(left.inSeconds, 0.1))
             } catch let error as CocoaError where error.code == .persistentStoreTimeout {
-                // Others keep writing, and copy the log themselves.
+                // Other processes continue to write, and copy the log themselves.
             } catch {
                 failure = failure ?? error
             }
@@ -54,7 +57,7 @@ extension NSPersistentStoreCoordinator {
     /// An addition to Apple's API.
     public var isClosed: Bool { gate.isClosed }
 
-    /// The error for what is asked of a coordinator that was closed.
+    /// The error for requests after the coordinator was closed.
     var closedError: CocoaError {
         CocoaError.described(
             .persistentStoreOperation,
@@ -67,20 +70,21 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension NSPersistentContainer {
-    /// Ends the work of the container: stops following other processes, and closes the coordinator
-    /// (``NSPersistentStoreCoordinator/close(within:)``).
+    /// Ends the work of the container: stops following other processes, and closes the coordinator.
+    ///
+    /// See ``NSPersistentStoreCoordinator/close(within:)``.
     ///
     /// ```swift
     /// // On SIGTERM, when no request is being answered any more:
     /// try await container.close(within: .seconds(10))
     /// ```
     ///
-    /// Suspends meanwhile, and blocks no thread of Swift's pool.
+    /// It suspends during this time, and blocks no thread of Swift's pool.
     ///
     /// An addition to Apple's API.
     ///
-    /// - Parameter limit: The most time to wait for running saves and for other processes.
-    /// - Throws: As ``NSPersistentStoreCoordinator/close(within:)``.
+    /// - Parameter limit: The maximum time to wait for running saves and for other processes.
+    /// - Throws: The errors of ``NSPersistentStoreCoordinator/close(within:)``.
     public func close(within limit: Duration = .seconds(30)) async throws {
         remoteChangeFollower?.stop()
         let coordinator = persistentStoreCoordinator

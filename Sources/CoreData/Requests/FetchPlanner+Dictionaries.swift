@@ -2,19 +2,20 @@ import StrataPredicates
 import StrataRows
 
 extension FetchPlanner {
-    /// What a store has to compute for a fetch of dictionaries.
+    /// The values that a store has to compute for a fetch of dictionaries.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for what makes no sense, with a text that names key and entity.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, with a text that names key and
+    ///   entity.
     func dictionaryPlan(_ specification: FetchSpecification) throws -> DictionaryPlan {
         var plain = specification
         plain.resultType = .dictionaryResultType
-        // The order may be by what is computed, which an object does not have.
+        // The order may use computed values, which an object does not have.
         plain.sortDescriptors = nil
         var builder = DictionaryPlanBuilder(rows: try plan(plain), specification)
         return try builder.plan()
     }
 
-    /// Refuses what only a fetch of dictionaries can be asked for.
+    /// Refuses options that only a fetch of dictionaries supports.
     func requireDictionaries(_ specification: FetchSpecification, _ entity: NSEntityDescription) throws {
         let name = entity.name ?? ""
         if specification.havingPredicate != nil, (specification.propertiesToGroupBy ?? []).isEmpty {
@@ -29,12 +30,12 @@ extension FetchPlanner {
     }
 }
 
-/// Resolves what one fetch of dictionaries names.
+/// Resolves the names in one fetch of dictionaries.
 private struct DictionaryPlanBuilder {
     private let rows: FetchPlan
     private let specification: FetchSpecification
     private var variableCount = 1
-    /// Computed columns and groups, which the order and HAVING may name.
+    /// Computed columns and groups, which the order and HAVING may use by name.
     private var computed: [String: (source: NSExpression, expression: ResolvedExpression)] = [:]
 
     private var layout: EntityLayout { rows.layout }
@@ -79,12 +80,12 @@ private struct DictionaryPlanBuilder {
 
     // MARK: - Properties
 
-    /// What one member of `propertiesToFetch` or `propertiesToGroupBy` comes to.
+    /// The resolved form of one member of `propertiesToFetch` or `propertiesToGroupBy`.
     private struct Element {
         let keys: [String]
         let source: NSExpression
         let expression: ResolvedExpression
-        /// The type that an expression description asks for.
+        /// The type that an expression description requires.
         let wanted: NSAttributeType
     }
 
@@ -110,9 +111,10 @@ private struct DictionaryPlanBuilder {
         return columns
     }
 
-    /// A column of a grouped fetch: a value of all members of a collection is one of the members of all objects of a group.
+    /// A column of a grouped fetch, in which an aggregate of a collection is taken over all objects of a group.
     ///
-    /// An average of averages would be another value than that of all members, so it is refused as what differs within a group.
+    /// An average of averages would differ from the average of all members, so it is refused like a value that differs
+    /// within a group.
     private func overGroup(_ column: DictionaryColumn, _ groups: [ResolvedExpression]) -> DictionaryColumn {
         guard !groups.isEmpty, case .aggregate(let aggregate) = column.expression,
             !groups.contains(where: column.expression.isSame(as:))
@@ -140,7 +142,7 @@ private struct DictionaryPlanBuilder {
             )
         }
         if expression.type == .reference {
-            // Of any other expression it is not known which entity's objects it gives.
+            // For any other expression the entity of the resulting objects is not known.
             guard case .object = expression else {
                 throw refused("cannot give \"\(name)\": objects can be fetched by a key path only.")
             }
@@ -171,7 +173,9 @@ private struct DictionaryPlanBuilder {
         return result
     }
 
-    /// An attribute, a to-one relationship or a key path; of a composite attribute its elements.
+    /// The elements for an attribute, a to-one relationship or a key path.
+    ///
+    /// A composite attribute has one element for each of its leaves.
     private mutating func elements(named name: String) throws -> [Element] {
         guard case .composite(let index)? = layout.places[name] else { return [try element(named: name, [name])] }
         return try layout.composites[index].leaves.map { leaf in
@@ -252,17 +256,17 @@ private struct DictionaryPlanBuilder {
         }
     }
 
-    /// How the rows come together; `nil` if they do not.
+    /// The grouping of the rows; `nil` if they are not grouped.
     private func grouping(
         _ columns: [ResolvedExpression],
         _ groups: [ResolvedExpression],
         _ having: ResolvedCondition?,
         _ order: [ResolvedSort.Term]
     ) throws -> RowGrouping? {
-        // Apple's rule: it counts only if propertiesToFetch is set.
+        // Apple's rule: the option has an effect only if propertiesToFetch is set.
         let wantsDistinct =
             specification.returnsDistinctResults && !(specification.propertiesToFetch ?? []).isEmpty
-        // One row has no order.
+        // A single row has no order.
         let order = groups.isEmpty && columns.contains(where: \.hasRowAggregate) ? [] : order
         let isAggregated =
             columns.contains(where: \.hasRowAggregate) || order.contains { $0.expression.hasRowAggregate }
@@ -270,7 +274,7 @@ private struct DictionaryPlanBuilder {
             return wantsDistinct ? grouping(keys: unique(columns), nil, order.map { representative($0, columns) }) : nil
         }
         try check(columns, groups, having, order)
-        // Groups differ in their keys, so results that have all of them differ as well.
+        // Groups differ in their keys, so results that contain all keys differ as well.
         let isDistinct = wantsDistinct && !groups.allSatisfy { group in columns.contains(where: group.isSame(as:)) }
         guard isDistinct else { return grouping(keys: groups, having, order) }
         for (term, descriptor) in zip(order, specification.sortDescriptors ?? [])
@@ -303,7 +307,7 @@ private struct DictionaryPlanBuilder {
         )
     }
 
-    /// What equal results, of which only one is given, are sorted by: the value that comes first among theirs.
+    /// The value by which equal results are sorted, if only one of them is returned: the first value among them.
     private func representative(_ term: ResolvedSort.Term, _ columns: [ResolvedExpression]) -> ResolvedSort.Term {
         guard !columns.contains(where: term.expression.isSame(as:)) else { return term }
         return ResolvedSort.Term(
@@ -319,7 +323,7 @@ private struct DictionaryPlanBuilder {
         }
     }
 
-    /// Refuses whatever has no single value for a group.
+    /// Refuses expressions that have no single value for a group.
     private func check(
         _ columns: [ResolvedExpression],
         _ groups: [ResolvedExpression],
@@ -353,7 +357,7 @@ private struct DictionaryPlanBuilder {
         }
     }
 
-    /// The error for what has no single value for a group.
+    /// The error for an expression that has no single value for a group.
     private func refused(_ problem: any Error, _ text: (_ name: String) -> String) -> any Error {
         switch problem {
         case GroupTerms.Problem.notGrouped(let name): refused(text(name))

@@ -2,14 +2,15 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// Resolves fetch requests against a context's model: names become entities and slots, and what cannot be answered is
-/// refused before anything runs.
+/// Resolves fetch requests against a context's model.
+///
+/// Names become entities and slots. Requests that cannot be answered are refused before anything runs.
 struct FetchPlanner {
     let model: FrozenModel
-    /// Stops and follows what the plans read; `nil` for a fetch that its caller waits for.
+    /// An object that can stop and follow the plans' reads; `nil` for a fetch that its caller waits for.
     var control: FetchControl?
 
-    /// What a store has to answer.
+    /// The plan of a fetch for a store.
     ///
     /// - Throws: `persistentStoreOperation` (134070) for an entity, a key path or a comparison that makes no sense, with a
     ///   text that names it.
@@ -47,7 +48,7 @@ struct FetchPlanner {
         )
     }
 
-    /// The entity that a request means, in this model.
+    /// The entity of a request, in this model.
     func entity(of specification: FetchSpecification) throws -> NSEntityDescription {
         if let type = specification.managedClass as? NSManagedObject.Type {
             if specification.entity == nil {
@@ -61,7 +62,7 @@ struct FetchPlanner {
         guard let name = specification.entity?.name ?? specification.entityName else {
             throw Self.refused("A fetch request needs an entity; set entity, or make it with init(entityName:).")
         }
-        // An entity of another copy of the model stands for the one of its name.
+        // An entity of another copy of the model stands for the entity with the same name.
         guard let entity = model.entitiesByName[name] else {
             throw Self.refused("The model has no entity \"\(name)\".")
         }

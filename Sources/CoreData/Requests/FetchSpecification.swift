@@ -1,10 +1,10 @@
 import StrataPredicates
 
-/// All that a fetch request says, without the type of its results.
+/// The contents of a fetch request, without the type of its results.
 ///
-/// A plain value, so that code which is not generic can take a fetch request, keep it, and change its own copy.
+/// A plain value, so that code that is not generic can take a fetch request, keep it, and change a copy of it.
 package struct FetchSpecification {
-    /// The entity to fetch, when it is known.
+    /// The entity to fetch, if it is known.
     package var entity: NSEntityDescription?
 
     /// The name of the entity, for a request that was made with a name only.
@@ -31,12 +31,12 @@ package struct FetchSpecification {
     package var havingPredicate: NSPredicate?
     package var evaluationTimeLimit: TimeInterval?
 
-    /// A specification of nothing in particular.
+    /// Makes an empty specification.
     package init() {}
 }
 
-/// A fetch request whatever the type of its results.
+/// A fetch request with any type of results.
 package protocol AnyFetchRequest: NSPersistentStoreRequest {
-    /// All that the request says.
+    /// The contents of the request.
     var specification: FetchSpecification { get }
 }

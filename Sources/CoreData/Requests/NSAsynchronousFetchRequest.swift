@@ -1,6 +1,8 @@
 import StrataPredicates
 
-/// A fetch that does not keep its caller waiting: hand it to ``NSManagedObjectContext/execute(_:)``.
+/// A fetch that its caller does not wait for.
+///
+/// Pass it to ``NSManagedObjectContext/execute(_:)``.
 ///
 /// See <doc:AsynchronousFetches>.
 ///
@@ -11,23 +13,23 @@ import StrataPredicates
 /// try context.execute(fetch)
 /// ```
 ///
-/// A request is plain data and belongs to whoever made it; it may be executed any number of times. Dictionaries, IDs
-/// and counts are fetched as well as objects.
+/// A request is plain data and not thread-safe; it may be executed any number of times. It can fetch objects,
+/// dictionaries, IDs and counts.
 open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
-    /// What to fetch, the very object that the request was made with.
+    /// The fetch request, the same object that was passed to the initialiser.
     ///
-    /// What it says when the request is executed counts, and not what is changed later.
+    /// Its contents at the time of the execution are used; later changes are ignored.
     public private(set) var fetchRequest: NSFetchRequest<ResultType>
 
     /// Called once for each execution, on the context's queue and inside its scope, when the fetch has ended.
     ///
-    /// Never called inside `execute`. It ends an event, as a block of `perform` does.
+    /// It is never called inside `execute`. It ends an event, as a block of `perform` does.
     public private(set) var completionBlock: (@Sendable (NSAsynchronousFetchResult<ResultType>) -> Void)?
 
-    /// How many results to expect, for the total of the progress.
+    /// The expected number of results, for the total of the progress.
     ///
-    /// Default 0: the store counts them, in the transaction in which it reads them. Without effect if no progress is
-    /// asked for.
+    /// Default 0: the store counts them, in the transaction in which it reads them. It has no effect if no progress is
+    /// requested.
     open var estimatedResultCount = 0
 
     /// Creates a request.
@@ -38,8 +40,8 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
     /// ```
     ///
     /// - Parameters:
-    ///   - request: What to fetch.
-    ///   - completionBlock: What to do with the result; see ``completionBlock``. Default: nothing.
+    ///   - request: The fetch request.
+    ///   - completionBlock: A closure that receives the result; see ``completionBlock``. Default: none.
     public init(
         fetchRequest request: NSFetchRequest<ResultType>,
         completionBlock: (@Sendable (NSAsynchronousFetchResult<ResultType>) -> Void)? = nil
@@ -49,7 +51,7 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
         super.init()
     }
 
-    /// Creates a request whose fetch request has no entity, to be copied into.
+    /// Creates a request whose fetch request has no entity, as the target of a copy.
     public required init() {
         fetchRequest = NSFetchRequest()
         super.init()
@@ -58,7 +60,7 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
     /// Always ``NSPersistentStoreRequestType/fetchRequestType``.
     open override var requestType: NSPersistentStoreRequestType { .fetchRequestType }
 
-    /// Takes over all that describes `other`, with a fetch request of its own.
+    /// Copies all properties of `other`, including its fetch request.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSAsynchronousFetchRequest else { return }
@@ -68,7 +70,7 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
     }
 }
 
-/// What an asynchronous fetch request calls in the end, whatever it fetches.
+/// The type of the completion block of an asynchronous fetch request with any results.
 ///
 /// ```swift
 /// let log: NSPersistentStoreAsynchronousFetchResultCompletionBlock = { print($0.operationError ?? "fetched") }

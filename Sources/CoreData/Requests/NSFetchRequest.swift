@@ -1,12 +1,12 @@
 import StrataPredicates
 
-/// A query: which objects of an entity to find, in what order, and in what form to give them.
+/// A query for objects of an entity, with the order and the form of the results.
 ///
-/// `ResultType` is what the fetch gives: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or `NSNumber`. It is
-/// not constrained, because `NSFetchRequest<NSFetchRequestResult>` must be possible too.
+/// `ResultType` is the type of the results: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or
+/// `NSNumber`. It is not constrained, because `NSFetchRequest<NSFetchRequestResult>` must be possible too.
 ///
-/// A request belongs to whoever made it; nothing in it is tied to a queue. A request that a model owns (a template, or that
-/// of a fetched property) cannot be changed once the model is in use: `copy()` it.
+/// A request is not thread-safe, but is not tied to a queue. A request that a model owns (a template, or the request of
+/// a fetched property) cannot be changed once the model is in use: `copy()` it.
 ///
 /// See <doc:Fetching>.
 ///
@@ -18,7 +18,7 @@ import StrataPredicates
 /// let venues = try context.fetch(request)
 /// ```
 open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest {
-    /// All that the request says.
+    /// The contents of the request.
     package private(set) var specification = FetchSpecification()
 
     private var isFrozen = false
@@ -52,7 +52,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         specification.managedClass = managedClass
     }
 
-    /// Creates a request that says what `specification` says.
+    /// Creates a request with the contents of `specification`.
     package convenience init(specification: FetchSpecification) {
         self.init()
         self.specification = specification
@@ -61,17 +61,18 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Always ``NSPersistentStoreRequestType/fetchRequestType``.
     open override var requestType: NSPersistentStoreRequestType { .fetchRequestType }
 
-    /// A copy of the request that gives its results as another type.
+    /// A copy of the request with another type of results.
     ///
-    /// Where code for Apple's platforms casts (`request as? NSFetchRequest<Venue>`), which generic classes of Swift do not allow:
+    /// Use it where code for Apple's platforms casts (`request as? NSFetchRequest<Venue>`), because Swift's generic
+    /// classes do not allow such a cast:
     ///
     /// ```swift
     /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()
     /// let venues = try context.fetch(request.typed(as: Venue.self))
     /// ```
     ///
-    /// - Parameter type: A class of managed objects, `NSManagedObjectID`, a dictionary, or `NSNumber` for a count: the copy's
-    ///   ``resultType`` is the one that fits. Any other type leaves it as it is.
+    /// - Parameter type: A class of managed objects, `NSManagedObjectID`, a dictionary, or `NSNumber` for a count. The
+    ///   copy has the matching ``resultType``. For any other type the result type stays the same.
     /// - Returns: The copy, which can be changed.
     public final func typed<Result>(as type: Result.Type) -> NSFetchRequest<Result> {
         let request = NSFetchRequest<Result>()
@@ -80,11 +81,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         return request
     }
 
-    // MARK: - What to find
+    // MARK: - The objects to find
 
     /// The entity to fetch.
     ///
-    /// `nil` while a request that was made with a name or a class has not been executed.
+    /// `nil` if the request was made with a name or a class, and has not been executed.
     ///
     /// ```swift
     /// let request = NSFetchRequest<NSManagedObject>()
@@ -98,16 +99,16 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// The name of the entity to fetch.
     ///
-    /// Of a request that was made with a class only, the name of the entity that the models in use have for it; without such a
-    /// model, the name of the class.
+    /// If the request was made with a class only, then this is the name of the entity that the models in use have for
+    /// the class. If there is no such model, then it is the name of the class.
     open var entityName: String? {
         if let name = specification.entity?.name ?? specification.entityName { return name }
         return (specification.managedClass as? NSManagedObject.Type)?.entity().name
     }
 
-    /// What the objects must fulfil.
+    /// The condition that the objects must fulfil.
     ///
-    /// Default `nil`, for all objects. An AND or OR of no predicates is none: the property becomes `nil`.
+    /// Default `nil`, for all objects. An AND or OR without predicates is no condition: the property becomes `nil`.
     ///
     /// ```swift
     /// request.predicate = NSPredicate(format: "city.name == %@ AND price < %d", "Porto", 20)
@@ -129,9 +130,9 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.sortDescriptors = newValue } }
     }
 
-    /// The most results to give.
+    /// The maximum number of results.
     ///
-    /// Default 0, for no limit. A negative one makes the fetch throw 134070.
+    /// Default 0, for no limit. A negative limit makes the fetch throw 134070.
     ///
     /// ```swift
     /// request.fetchLimit = 20
@@ -142,9 +143,9 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.fetchLimit = newValue } }
     }
 
-    /// How many results to leave out at the start.
+    /// The number of results to skip at the start.
     ///
-    /// Default 0. A negative one makes the fetch throw 134070.
+    /// Default 0. A negative offset makes the fetch throw 134070.
     ///
     /// ```swift
     /// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
@@ -160,19 +161,19 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Default `true`.
     ///
     /// ```swift
-    /// request.includesSubentities = false  // venues, and no special kinds of them
+    /// request.includesSubentities = false  // only venues, without their sub-entities
     /// ```
     open var includesSubentities: Bool {
         get { specification.includesSubentities }
         set { change { $0.includesSubentities = newValue } }
     }
 
-    /// Whether unsaved changes of the context count.
+    /// Whether unsaved changes of the context are included.
     ///
-    /// Default `true`. Without effect on dictionary results.
+    /// Default `true`. It has no effect on dictionary results.
     ///
     /// ```swift
-    /// request.includesPendingChanges = false  // what is stored, whatever the context has changed
+    /// request.includesPendingChanges = false  // only stored objects, without the context's changes
     /// ```
     open var includesPendingChanges: Bool {
         get { specification.includesPendingChanges }
@@ -181,17 +182,18 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// The processor time, in seconds, that each store may take to find the results.
     ///
-    /// Ours. A fetch that would take longer throws 134070. Default `nil`: 10 seconds for a predicate with collections inside of
-    /// collections (`ANY a.b.c`, where several are to-many, or nested `SUBQUERY`s), with a regular expression, or with more than
-    /// a thousand comparisons (`ANY {…} IN {…}` makes as many as the product of both), since a short text can make these
-    /// run without end, and no limit for others. `.infinity` is no limit for any. What is computed of rows, and
-    /// `havingPredicate`, count like the predicate.
+    /// An addition to Apple's API. A fetch that would take longer throws 134070. Default `nil`: the limit is 10 seconds
+    /// for a predicate that can run without end even with a short text, and there is no limit for others. Such a
+    /// predicate has collections inside of collections (`ANY a.b.c`, where several are to-many, or nested `SUBQUERY`s),
+    /// a regular expression, or more than a thousand comparisons (`ANY {…} IN {…}` makes as many as the product of
+    /// both). `.infinity` removes the limit for all predicates. Values that are computed from rows, and
+    /// `havingPredicate`, are treated like the predicate.
     open var evaluationTimeLimit: TimeInterval? {
         get { specification.evaluationTimeLimit }
         set { change { $0.evaluationTimeLimit = newValue } }
     }
 
-    // MARK: - In what form
+    // MARK: - The form of the results
 
     /// The form of the results.
     ///
@@ -208,17 +210,18 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.resultType = newValue } }
     }
 
-    /// How many objects to read at a time.
+    /// The number of objects to read at a time.
     ///
-    /// Default 0, for all at once. Otherwise the fetch finds identities only, and the rows of a whole batch come with one
-    /// query, and with what the request prefetches, when the first of its objects is touched:
+    /// Default 0, for all at once. Otherwise the fetch finds only IDs. When the first object of a batch is used, one
+    /// query reads the rows of the whole batch, together with the objects that the request prefetches:
     ///
-    /// - ``NSManagedObjectContext/fetch(_:)`` gives an array, which has all objects from the start, as faults. Objects of
-    ///   batches that were passed by become faults again, unless other code holds them or they have changes.
-    /// - ``NSManagedObjectContext/batchedResults(for:)`` gives a collection that makes objects as they are used.
+    /// - ``NSManagedObjectContext/fetch(_:)`` returns an array, which has all objects from the start, as faults. When
+    ///   the program moves on to later batches, objects of earlier batches become faults again, unless other code holds
+    ///   them or they have changes.
+    /// - ``NSManagedObjectContext/batchedResults(for:)`` returns a collection that makes objects as they are used.
     ///
-    /// An array is read at once where batches would save nothing: if the limit is no larger than a batch, if the objects
-    /// come from several stores, or are to be refreshed. A negative size makes the fetch throw 134070.
+    /// An array is read at once if batches would have no advantage: if the limit is no larger than a batch, or if the
+    /// objects come from several stores or are to be refreshed. A negative size makes the fetch throw 134070.
     ///
     /// ```swift
     /// request.fetchBatchSize = 100  // one batch in memory, for `batchedResults(for:)`
@@ -230,11 +233,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// Whether the rows are read, and not only their IDs.
     ///
-    /// Default `true`. With `false` the objects are faults each of which goes to the row cache, then to the store, when it is
-    /// realised.
+    /// Default `true`. With `false` the objects are faults; each one reads its row, from the row cache or else from the
+    /// store, when it is realised.
     ///
     /// ```swift
-    /// request.includesPropertyValues = false  // enough to delete objects
+    /// request.includesPropertyValues = false  // sufficient for deleting objects
     /// for venue in try context.fetch(request) { context.delete(venue) }
     /// ```
     open var includesPropertyValues: Bool {
@@ -242,10 +245,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.includesPropertyValues = newValue } }
     }
 
-    /// Whether objects come as faults, to be filled when a property is first read.
+    /// Whether objects are returned as faults, which are filled when a property is first read.
     ///
-    /// Default `true`. Their rows are read all the same, so that filling them does not go to the store. With `false` they are
-    /// realised at once; those of a batch, when the batch is read.
+    /// Default `true`. Their rows are still read, so that filling them does not go to the store. With `false` they are
+    /// realised at once; objects of a batch are realised when the batch is read.
     ///
     /// ```swift
     /// request.returnsObjectsAsFaults = false  // for objects whose values are all read soon
@@ -255,22 +258,22 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.returnsObjectsAsFaults = newValue } }
     }
 
-    /// Whether objects that the context has already are brought up to date with the store.
+    /// Whether objects that the context already has are updated from the store.
     ///
-    /// Default `false`. Unsaved changes stay on top. With `true` rows are read whatever ``includesPropertyValues`` says.
+    /// Default `false`. Unsaved changes are kept. With `true` rows are read whatever ``includesPropertyValues`` is.
     open var shouldRefreshRefetchedObjects: Bool {
         get { specification.shouldRefreshRefetchedObjects }
         set { change { $0.shouldRefreshRefetchedObjects = newValue } }
     }
 
-    /// The relationships, as key paths, whose objects are read along with the results.
+    /// The relationships, as key paths, whose objects are read together with the results.
     ///
-    /// Default empty. Each relationship on a path takes one query, to-one or to-many, whatever the number of objects; none for
-    /// what is known already. Relationships and objects that are loaded or changed stay as they are. A path that leads
-    /// through something else than stored relationships makes the fetch throw 134070.
+    /// Default empty. Each relationship on a path, to-one or to-many, takes one query, whatever the number of objects;
+    /// it takes none if the rows are known already. Relationships and objects that are loaded or changed stay as they
+    /// are. If a path contains anything other than stored relationships, then the fetch throws 134070.
     ///
     /// ```swift
-    /// request.relationshipKeyPathsForPrefetching = ["city"]  // one query, in place of one for each venue
+    /// request.relationshipKeyPathsForPrefetching = ["city"]  // one query instead of one for each venue
     /// for venue in try context.fetch(request) { print(venue.city?.name ?? "") }
     /// ```
     open var relationshipKeyPathsForPrefetching: [String]? {
@@ -280,12 +283,12 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     // MARK: - Dictionary results
 
-    /// What to fetch, as names or property descriptions.
+    /// The properties to fetch, as names or property descriptions.
     ///
-    /// Default `nil`, for all attributes. A fetch of objects gives faults that know the attributes and to-one relationships that
-    /// are named here; to read another property, or to change one, fills the object. Whole rows are read where they are
-    /// needed anyhow: for objects that are no faults, with unsaved changes, in batches, and from several stores. What is no
-    /// stored property makes the fetch throw 134070.
+    /// Default `nil`, for all attributes. A fetch of objects returns faults that have only the named attributes and
+    /// to-one relationships; reading another property, or changing one, fills the object. Complete rows are read if
+    /// they are needed anyway: for objects that are no faults, with unsaved changes, in batches, and from several
+    /// stores. If a name is no stored property, then the fetch throws 134070.
     ///
     /// ```swift
     /// request.propertiesToFetch = ["name"]
@@ -296,7 +299,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.propertiesToFetch = newValue } }
     }
 
-    /// Whether equal dictionaries are given once.
+    /// Whether equal dictionaries are returned only once.
     ///
     /// Default `false`.
     ///
@@ -312,7 +315,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.returnsDistinctResults = newValue } }
     }
 
-    /// What to group by, as names or property descriptions.
+    /// The properties by which to group, as names or property descriptions.
     ///
     /// Default `nil`.
     ///
@@ -330,9 +333,9 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.propertiesToGroupBy = newValue } }
     }
 
-    /// What a group must fulfil.
+    /// The condition that a group must fulfil.
     ///
-    /// Default `nil`. Only with ``propertiesToGroupBy``.
+    /// Default `nil`. It needs ``propertiesToGroupBy``.
     ///
     /// ```swift
     /// let count = NSExpressionDescription()
@@ -351,21 +354,21 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     // MARK: - Copying and freezing
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? any AnyFetchRequest else { return }
         specification = other.specification
     }
 
-    /// A mutable copy, typed.
+    /// A mutable copy with the same type of results.
     package func duplicate() -> NSFetchRequest<ResultType> {
         let copy = Swift.type(of: self).init()
         copy.adopt(self)
         return copy
     }
 
-    /// Makes the request immutable; its model does so when it is frozen.
+    /// Makes the request immutable; its model calls this when it is frozen.
     func freeze() {
         isFrozen = true
     }
@@ -387,7 +390,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 }
 
 extension NSPredicate {
-    /// Whether the predicate joins no others.
+    /// Whether the predicate is a compound predicate without members.
     fileprivate var isEmptyCompound: Bool {
         guard let compound = self as? NSCompoundPredicate else { return false }
         return compound.compoundPredicateType != .not && compound.subpredicates.isEmpty

@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// What a fetch may give: managed objects, their IDs, dictionaries, or a count.
+/// A type of fetch results: managed objects, their IDs, dictionaries, or a count.
 ///
 /// ```swift
 /// let request = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
@@ -13,7 +13,7 @@ extension NSDictionary: NSFetchRequestResult {}
 
 extension NSNumber: NSFetchRequestResult {}
 
-/// The form in which a fetch gives its results.
+/// The form in which a fetch returns its results.
 ///
 /// ```swift
 /// let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
@@ -42,12 +42,12 @@ public struct NSFetchRequestResultType: OptionSet, Hashable, Sendable {
     /// Dictionaries with the values of ``NSFetchRequest/propertiesToFetch``.
     public static let dictionaryResultType = NSFetchRequestResultType(rawValue: 2)
 
-    /// One number: how many objects match.
+    /// One number: the count of matching objects.
     public static let countResultType = NSFetchRequestResultType(rawValue: 4)
 }
 
 extension NSFetchRequestResultType {
-    /// The form of results of a type; `nil` for a type that says nothing about the form.
+    /// The form of results with a given type; `nil` if the type does not determine the form.
     init?(of type: Any.Type) {
         switch type {
         case is NSManagedObject.Type: self = .managedObjectResultType

@@ -1,4 +1,4 @@
-/// What a transaction did to an object.
+/// The kind of a change to an object in a transaction.
 ///
 /// ```swift
 /// let changes = NSPersistentHistoryChangeRequest.fetchHistory(after: Date.distantPast)

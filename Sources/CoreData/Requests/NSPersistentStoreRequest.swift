@@ -1,37 +1,37 @@
 import StrataPredicates
 
-/// What a request asks of a store.
+/// The kind of a request to a store.
 ///
 /// ```swift
 /// print(NSFetchRequest<Venue>(entityName: "Venue").requestType == .fetchRequestType)
 /// ```
 public enum NSPersistentStoreRequestType: UInt, Sendable {
-    /// Read objects, IDs, values or a count: ``NSFetchRequest``.
+    /// Reads objects, IDs, values or a count: ``NSFetchRequest``.
     case fetchRequestType = 1
 
-    /// Write what a context has changed.
+    /// Writes the changes of a context.
     case saveRequestType = 2
 
-    /// Insert many rows without objects.
+    /// Inserts many rows without objects.
     case batchInsertRequestType = 5
 
-    /// Change many rows without objects.
+    /// Changes many rows without objects.
     case batchUpdateRequestType = 6
 
-    /// Delete many rows without objects.
+    /// Deletes many rows without objects.
     case batchDeleteRequestType = 7
 
-    /// Read or purge history: ``NSPersistentHistoryChangeRequest``.
+    /// Reads or purges history: ``NSPersistentHistoryChangeRequest``.
     ///
     /// An addition to Apple's cases, with the number that its framework uses but does not declare.
     case persistentHistoryRequestType = 8
 }
 
-/// Something that a context asks of its stores.
+/// A request of a context to its stores.
 ///
 /// Use one of the subclasses.
 ///
-/// A request is plain data and belongs to whoever made it; nothing in it is tied to a queue.
+/// A request is plain data. It is not thread-safe, but is not tied to a queue.
 ///
 /// ```swift
 /// let request: NSPersistentStoreRequest = NSBatchDeleteRequest(objectIDs: [id])
@@ -44,12 +44,12 @@ open class NSPersistentStoreRequest: NSObject, NSCopying {
         super.init()
     }
 
-    /// The stores to ask.
+    /// The stores that execute the request.
     ///
     /// Default `nil`, for all stores that hold the entity.
     open var affectedStores: [NSPersistentStore]?
 
-    /// What the request asks for.
+    /// The kind of the request.
     ///
     /// Every subclass overrides it.
     open var requestType: NSPersistentStoreRequestType {
@@ -66,7 +66,7 @@ open class NSPersistentStoreRequest: NSObject, NSCopying {
         return copy
     }
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package func adopt(_ other: NSPersistentStoreRequest) {
         affectedStores = other.affectedStores
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What `execute(_:)` of a context gives.
+/// The result of a context's `execute(_:)`.
 ///
 /// Use the subclass that belongs to the request.
 ///

@@ -1,36 +1,36 @@
 import StrataPredicates
 
-/// What a context asks a store of one's own to save: the objects that were inserted, changed and deleted.
+/// A request to a custom store to save the objects that were inserted, changed and deleted.
 ///
-/// The coordinator makes it for ``NSIncrementalStore/execute(_:with:)``. It and its objects belong to the queue of the
-/// context that saves.
+/// The coordinator makes it for ``NSIncrementalStore/execute(_:with:)``. Use the request and its objects only on the
+/// queue of the context that saves.
 ///
 /// ```swift
 /// let request = NSSaveChangesRequest(inserted: [venue], updated: nil, deleted: nil, locked: nil)
 /// print(request.insertedObjects?.count ?? 0)
 /// ```
 open class NSSaveChangesRequest: NSPersistentStoreRequest {
-    /// The objects to be stored for the first time, whose IDs are permanent already.
+    /// The objects to be stored for the first time, which already have permanent IDs.
     ///
-    /// `nil`, with the other sets, asks for nothing but the store's metadata to be written.
+    /// If this and the other sets are `nil`, then only the store's metadata is to be written.
     open private(set) var insertedObjects: Set<NSManagedObject>?
-    /// The stored objects that have changed, also in relationships that only other objects' rows tell.
+    /// The stored objects that have changed, including changes of relationships that only other objects' rows contain.
     open private(set) var updatedObjects: Set<NSManagedObject>?
     /// The objects to be removed.
     open private(set) var deletedObjects: Set<NSManagedObject>?
-    /// The objects that must not have changed in the store: those of `detectConflicts(for:)`.
+    /// The objects that must not have changed in the store, from `detectConflicts(for:)`; `nil` for none.
     ///
-    /// The coordinator has compared the versions it knows; a store that others change compares with what it holds.
-    /// `nil` for none.
+    /// The coordinator has compared the versions that it knows. If others can change the store, then the store compares
+    /// its current versions too.
     open private(set) var lockedObjects: Set<NSManagedObject>?
 
     /// Makes a request.
     ///
     /// - Parameters:
     ///   - insertedObjects: The new objects.
-    ///   - updatedObjects: The changed ones.
-    ///   - deletedObjects: Those to be removed.
-    ///   - lockedObjects: Those that must not have changed.
+    ///   - updatedObjects: The changed objects.
+    ///   - deletedObjects: The objects to be removed.
+    ///   - lockedObjects: The objects that must not have changed.
     public init(
         inserted insertedObjects: Set<NSManagedObject>?,
         updated updatedObjects: Set<NSManagedObject>?,
@@ -50,7 +50,7 @@ open class NSSaveChangesRequest: NSPersistentStoreRequest {
     /// Always ``NSPersistentStoreRequestType/saveRequestType``.
     open override var requestType: NSPersistentStoreRequestType { .saveRequestType }
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSSaveChangesRequest else { return }

@@ -2,10 +2,10 @@ import Foundation
 import StrataRows
 
 extension FetchPlanner {
-    /// The slots of the properties that a fetch of objects names; `nil` if it wants whole objects.
+    /// The slots of the properties that a fetch of objects names; `nil` if it wants complete objects.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for what is no stored attribute or to-one relationship of the entity,
-    ///   with a text that names it and the entity.
+    /// - Throws: `persistentStoreOperation` (134070) for a name that is no stored attribute or to-one relationship of
+    ///   the entity, with a text that contains the name and the entity.
     func wantedSlots(_ specification: FetchSpecification, of layout: EntityLayout) throws -> SlotSet? {
         guard let properties = specification.propertiesToFetch, !properties.isEmpty else { return nil }
         var slots = SlotSet()

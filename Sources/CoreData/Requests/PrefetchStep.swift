@@ -1,9 +1,9 @@
 import Foundation
 import StrataRows
 
-/// One relationship to prefetch, and what to prefetch from there on.
+/// One relationship to prefetch, and the relationships to prefetch from its objects.
 struct PrefetchStep {
-    /// Where the relationship lies in its entity's objects.
+    /// The place of the relationship in its entity's objects.
     enum Place {
         case toOne(Slot)
         case toMany(ToManySlot)
@@ -20,7 +20,7 @@ struct PrefetchStep {
 }
 
 extension FetchPlanner {
-    /// The relationships that key paths lead through: each once, however many paths begin with it.
+    /// The relationships in key paths; each occurs once, however many paths begin with it.
     ///
     /// - Throws: `persistentStoreOperation` (134070) for a key that is no stored relationship, with a text that names the
     ///   path, the key and the entity.
@@ -38,7 +38,7 @@ extension FetchPlanner {
         return steps
     }
 
-    /// As long as a key path of a predicate may be.
+    /// The maximum length of a key path in a predicate.
     private static let longestPath = 60
 
     private func add(

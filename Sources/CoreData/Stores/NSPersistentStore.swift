@@ -3,7 +3,7 @@ import Synchronization
 
 /// A store of objects: a SQLite file, or memory.
 ///
-/// The base class of all stores. You do not make one; you ask a coordinator to add it
+/// This is the base class of all stores. Programs do not make a store; they ask a coordinator to add it
 /// (``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``).
 ///
 /// Any thread may read the properties.
@@ -12,14 +12,15 @@ import Synchronization
 /// for store in coordinator.persistentStores { print(store.type, store.identifier ?? "", store.url?.path ?? "") }
 /// ```
 open class NSPersistentStore: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: `state` is behind its mutex and the rest is constant. A subclass answers for its own state.
+    // @unchecked Sendable: `state` is protected by its mutex and the rest is constant. A subclass is responsible for
+    // its own state.
 
     private struct State {
         weak var coordinator: NSPersistentStoreCoordinator?
         var identifier: String
         var isReadOnly: Bool
         var url: URL?
-        /// Values of a metadata dictionary are property-list values, which nobody mutates in place.
+        /// The values of a metadata dictionary are property-list values, which no code changes in place.
         nonisolated(unsafe) var metadata: [String: Any]
         /// Whether the metadata was set since it was read or written.
         var hasNewMetadata = false
@@ -27,7 +28,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
 
     private let state: Mutex<State>
 
-    /// The options that the store was added with.
+    /// The options with which the store was added.
     nonisolated(unsafe) public let options: [AnyHashable: Any]?
     // `options` is a constant of property-list values.
 
@@ -37,10 +38,10 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     /// Makes a store for a coordinator, which calls this and then ``loadMetadata()``.
     ///
     /// - Parameters:
-    ///   - root: The coordinator that the store is for.
+    ///   - root: The coordinator of the store.
     ///   - name: A configuration of the coordinator's model, or `nil` for all its entities.
-    ///   - url: Where the store lies.
-    ///   - options: Options, by the keys of the coordinator.
+    ///   - url: The place of the store.
+    ///   - options: Options, with keys of the coordinator.
     public required init(
         persistentStoreCoordinator root: NSPersistentStoreCoordinator?,
         configurationName name: String?,
@@ -61,11 +62,11 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// Reads the store's metadata, which must hold `NSStoreUUIDKey` and `NSStoreTypeKey`.
+    /// Reads the store's metadata, which must contain `NSStoreUUIDKey` and `NSStoreTypeKey`.
     ///
     /// The coordinator calls this once, before the store is used.
     ///
-    /// - Throws: A `CocoaError` when the store cannot be opened, which keeps it from being added.
+    /// - Throws: A `CocoaError` if the store cannot be opened; the store is then not added.
     open func loadMetadata() throws {
         throw CocoaError.described(
             .persistentStoreInvalidType,
@@ -76,7 +77,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         )
     }
 
-    /// The coordinator that the store was added to; `nil` once it was removed.
+    /// The coordinator of the store; `nil` after it was removed.
     public weak var persistentStoreCoordinator: NSPersistentStoreCoordinator? {
         get { state.withLock { $0.coordinator } }
         set { state.withLock { $0.coordinator = newValue } }
@@ -97,13 +98,13 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         set { state.withLock { $0.isReadOnly = newValue } }
     }
 
-    /// Where the store lies.
+    /// The place of the store.
     open var url: URL? {
         get { state.withLock { $0.url } }
         set { state.withLock { $0.url = newValue } }
     }
 
-    /// What the store says of itself: its type, its UUID, the version hashes of its model, and an application's own keys.
+    /// The metadata of the store: its type, its UUID, the version hashes of its model, and an application's own keys.
     open var metadata: [String: Any]! {
         get { state.withLock { UncheckedBox($0.metadata) }.value }
         set {
@@ -125,10 +126,10 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         return "<\(Swift.type(of: self)): \(type); \(parts.joined(separator: "; "))>"
     }
 
-    /// Writes the store's metadata when it has changed since it was read, without a save.
+    /// Writes the store's metadata without a save, if it has changed since it was read.
     func saveMetadata() throws { try (self as? any EngineStore)?.writeMetadata() }
 
-    /// Whether ``metadata`` was set since it was read or written, as far as this class knows: an engine may know better.
+    /// Whether ``metadata`` was set since it was read or written; an engine may have more exact information.
     final var hasNewMetadata: Bool {
         get { state.withLock { $0.hasNewMetadata } }
         set { state.withLock { $0.hasNewMetadata = newValue } }
@@ -138,24 +139,24 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///
     /// Does nothing.
     ///
-    /// - Parameter coordinator: The coordinator that has the store now.
+    /// - Parameter coordinator: The coordinator of the store.
     open func didAdd(to coordinator: NSPersistentStoreCoordinator) {}
 
-    /// Called before the store is removed from its coordinator, which is `nil` when that is going away.
+    /// Called before the store is removed from its coordinator, which is `nil` if the coordinator is being freed.
     ///
     /// Does nothing.
     ///
-    /// - Parameter coordinator: The coordinator that the store leaves, or `nil`.
+    /// - Parameter coordinator: The coordinator that has the store until now, or `nil`.
     open func willRemove(from coordinator: NSPersistentStoreCoordinator?) {}
 
-    /// The class of the managers that migrate such stores by objects when they are added: ``NSMigrationManager``, or a subclass.
+    /// The class of the managers that migrate such stores by objects when they are added.
     ///
-    /// - Returns: ``NSMigrationManager`` unless a subclass says otherwise.
+    /// - Returns: ``NSMigrationManager`` unless a subclass overrides it.
     open class func migrationManagerClass() -> AnyClass { NSMigrationManager.self }
 
     /// Reads the metadata of a store that is not open.
     ///
-    /// - Parameter url: Where the store lies.
+    /// - Parameter url: The place of the store.
     /// - Returns: The metadata, with `NSStoreTypeKey` and `NSStoreUUIDKey`.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
@@ -165,7 +166,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         )
     }
 
-    /// As ``metadataForPersistentStore(with:)``, with what databases take from the options: how long they are waited for.
+    /// The result of ``metadataForPersistentStore(with:)``; databases also use the time-out in the options.
     static func metadata(at url: URL, options: [AnyHashable: Any]?) throws -> [String: Any] {
         if let database = self as? any MigratingStore.Type { return try database.databaseMetadata(at: url, options) }
         return try metadataForPersistentStore(with: url)
@@ -175,7 +176,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - metadata: The new metadata; `nil` for none.
-    ///   - url: Where the store lies.
+    ///   - url: The place of the store.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
         throw CocoaError.described(
@@ -185,9 +186,9 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     }
 }
 
-/// Carries a value across a closure that the compiler takes for another isolation domain.
+/// Passes a value into a closure that the compiler assigns to another isolation domain.
 ///
-/// For values that are immutable, or that only one side still uses.
+/// Use it for values that are immutable, or that only one side still uses.
 struct UncheckedBox<Value>: @unchecked Sendable {
     let value: Value
     init(_ value: Value) { self.value = value }
@@ -203,21 +204,22 @@ extension NSPersistentStore {
     /// let store = try NSPersistentStoreCoordinator(managedObjectModel: model).addPersistentStore(type: .inMemory, at: url)
     /// ```
     public struct StoreType: RawRepresentable, Hashable, Sendable {
-        /// The text that Apple's older API and a store's metadata use.
+        /// The text for the type in Apple's older API and in a store's metadata.
         public var rawValue: String
 
-        /// A store type by its text.
+        /// Makes a store type from its text.
         ///
         /// - Parameter rawValue: The text, such as `NSSQLiteStoreType`.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// A SQLite file in Apple's layout, shared by many readers and one writer.
+        /// A SQLite file in Apple's layout, used by many readers and one writer.
         public static let sqlite = StoreType(rawValue: "SQLite")
-        /// Objects in memory, gone with the coordinator.
+        /// Objects in memory, which are lost with the coordinator.
         public static let inMemory = StoreType(rawValue: "InMemory")
-        /// A file that is read as a whole when the store is added, and written as a whole by each save.
+        /// A file that is read completely when the store is added, and written completely by each save.
         ///
-        /// Its objects are in memory meanwhile. The format is one of our own: files of Apple's framework cannot be read.
+        /// Between these times its objects are in memory. The format is specific to this framework: files of Apple's
+        /// framework cannot be read.
         public static let binary = StoreType(rawValue: "Binary")
         /// An XML file.
         ///

@@ -1,21 +1,21 @@
 /// A store that the coordinator can destroy, and replace by a copy of another.
 ///
-/// All of this is done while nobody of this coordinator has the store open.
+/// The methods are called only while this coordinator does not have the store open.
 package protocol WholeStore: NSPersistentStore {
-    /// Removes all that a store holds.
+    /// Removes the contents of a store.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - options: As for opening it, and `NSPersistentStoreForceDestroyOption`.
+    ///   - options: The options for opening it, and `NSPersistentStoreForceDestroyOption`.
     /// - Throws: Errors of the file.
     static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws
 
     /// Copies one store over another.
     ///
     /// - Parameters:
-    ///   - destination: What is replaced, or made.
+    ///   - destination: The store to replace, or to make.
     ///   - destinationOptions: Options for the destination.
-    ///   - source: What is copied.
+    ///   - source: The store to copy.
     ///   - sourceOptions: Options for the source.
     /// - Throws: `persistentStoreInvalidType` (134000) if stores of this class cannot be replaced, and errors of either file.
     static func replaceStore(
@@ -25,17 +25,17 @@ package protocol WholeStore: NSPersistentStore {
         _ sourceOptions: [AnyHashable: Any]?
     ) throws
 
-    /// Copies a store that may be in use to where nothing is.
+    /// Copies a store, which may be in use, to a place without a file.
     ///
     /// - Parameters:
     ///   - url: The store.
     ///   - options: Options for it.
-    ///   - destination: Where the copy goes.
-    /// - Throws: `fileWriteFileExists` (516) if there is something, `persistentStoreInvalidType` (134000) if stores of this class
-    ///   cannot be copied, and errors of either file.
+    ///   - destination: The place of the copy.
+    /// - Throws: `fileWriteFileExists` (516) if a file exists there, `persistentStoreInvalidType` (134000) if stores of
+    ///   this class cannot be copied, and errors of either file.
     static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws
 
-    /// Removes what is left of a new store that could not be filled.
+    /// Removes the remains of a new store that could not be filled.
     static func discardStore(at url: URL)
 }
 

@@ -1,6 +1,6 @@
 #if canImport(Glibc)
 import StrataLocks
 
-/// This module's mutexes are those of `StrataLocks`, see there for why.
+/// The mutex of this module, which is that of `StrataLocks`; the reasons are documented there.
 typealias Mutex<Value: ~Copyable> = StrataLocks.Mutex<Value>
 #endif

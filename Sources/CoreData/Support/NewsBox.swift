@@ -1,19 +1,19 @@
 import Synchronization
 
-/// What one observer has not taken yet.
+/// The news that one observer has not taken yet.
 protocol PendingNews: Sendable {
     associatedtype Taken: Sendable
-    /// Nothing.
+    /// Makes empty news.
     init()
     /// Whether there is nothing to take.
     var isEmpty: Bool { get }
-    /// Takes what the observer is told next; called only if there is something.
+    /// Takes the next news for the observer; called only if there are any.
     mutating func take() -> Taken
 }
 
-/// Where news are left for one observer, who takes them when it has time, or waits for some.
+/// A box of news for one observer, which takes them when it is ready, or waits for some.
 ///
-/// Any thread may call any member, but one task at a time takes. The mutex is a leaf in the lock order.
+/// Any thread may call any member, but only one task at a time may take news. The mutex is a leaf in the lock order.
 final class NewsBox<News: PendingNews>: Sendable {
     private struct State {
         var news: News
@@ -25,16 +25,16 @@ final class NewsBox<News: PendingNews>: Sendable {
 
     init(_ news: News = News()) { state = Mutex(State(news: news)) }
 
-    /// Adds to what waits; does nothing once the box is finished.
+    /// Adds news; does nothing once the box is finished.
     ///
-    /// - Parameter add: Adds the news. It runs under the mutex, so it must not call anybody.
+    /// - Parameter add: A closure that adds the news. It runs under the mutex, so it must not call other code.
     func note(_ add: (inout News) -> Void) {
         change { state in
             if !state.isFinished { add(&state.news) }
         }
     }
 
-    /// Ends it: what was not taken is lost, and nobody waits any more.
+    /// Finishes the box: news that were not taken are lost, and a waiting observer returns.
     func finish() {
         change { state in
             state.isFinished = true
@@ -52,9 +52,9 @@ final class NewsBox<News: PendingNews>: Sendable {
         waiter?.resume()
     }
 
-    /// Takes what waits, once there is something.
+    /// Takes the next news, and waits until there are some.
     ///
-    /// - Returns: `nil` once the box is finished, which the end of the calling task does too.
+    /// - Returns: The news. `nil` once the box is finished, or the calling task is cancelled.
     func next() async -> News.Taken? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

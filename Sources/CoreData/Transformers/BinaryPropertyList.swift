@@ -2,9 +2,9 @@ import StrataPredicates
 
 /// A binary property list as a flat table of nodes that refer to each other by index.
 ///
-/// `PropertyListSerialization` builds a tree and has no way to show the UIDs of keyed archives. The table shows them, and a
-/// list that refers to one node over and over takes no more room here than in the file. Reading takes time and memory in
-/// proportion to the length of the data, whatever the data is.
+/// `PropertyListSerialization` builds a tree and cannot represent the UIDs of keyed archives. The table represents
+/// them. A list that refers to the same node many times needs no more space here than in the file. The time and memory
+/// for reading are proportional to the length of the data, whatever its contents.
 struct BinaryPropertyList {
     /// One value.
     ///
@@ -26,13 +26,13 @@ struct BinaryPropertyList {
         case dictionary([String: Int])
     }
 
-    /// What reading damaged data throws.
+    /// The error for damaged data.
     struct Malformed: Error {}
 
     private(set) var nodes: [Node]
     private(set) var root: Int
 
-    /// An empty table, to be filled with ``append(_:)``.
+    /// Makes an empty table, to be filled with ``append(_:)``.
     init() {
         nodes = []
         root = 0
@@ -43,7 +43,7 @@ struct BinaryPropertyList {
 
     /// Adds a node and returns its index.
     ///
-    /// The last one added is the root.
+    /// The last node that was added is the root.
     mutating func append(_ node: Node) -> Int {
         nodes.append(node)
         root = nodes.count - 1
@@ -59,7 +59,7 @@ struct BinaryPropertyList {
 
     /// Reads a binary property list.
     ///
-    /// - Throws: ``Malformed`` when it is not one.
+    /// - Throws: ``Malformed`` if the data is none.
     init(_ data: Data) throws(Malformed) {
         var reader = try Reader(bytes: [UInt8](data))
         nodes = try reader.nodes()
@@ -73,9 +73,9 @@ struct BinaryPropertyList {
         private let referenceSize: Int
         private let offsetSize: Int
         private let tableStart: Int
-        /// How many bytes of content may still be read.
+        /// The number of bytes of content that may still be read.
         ///
-        /// Nodes of an honest file do not overlap.
+        /// Nodes of a regular file do not overlap.
         private var budget: Int
 
         init(bytes: [UInt8]) throws(Malformed) {
@@ -95,7 +95,7 @@ struct BinaryPropertyList {
         }
 
         mutating func nodes() throws(Malformed) -> [Node] {
-            // Keys are given by index, and may come later than the dictionary, so dictionaries are made last.
+            // Keys are references by index, and may follow the dictionary, so dictionaries are made last.
             var nodes: [Node] = []
             nodes.reserveCapacity(count)
             var dictionaries: [(index: Int, references: [Int])] = []
@@ -187,7 +187,7 @@ struct BinaryPropertyList {
             return bytes[start..<(start + size)].reduce(0) { $0 << 8 | UInt64($1) }
         }
 
-        /// The length of a string, data or container: in the marker, or as an integer after it.
+        /// The length of a string, data or container, which is in the marker, or in an integer after it.
         private func length(_ marker: UInt8, _ start: inout Int) throws(Malformed) -> Int {
             let low = Int(marker & 0xF)
             guard low == 0xF else { return low }
@@ -239,9 +239,9 @@ struct BinaryPropertyList {
 
     // MARK: - Writing
 
-    /// The table as a binary property list.
+    /// Encodes the table as a binary property list.
     func encoded() -> Data {
-        // Keys become nodes of their own, after all others.
+        // Keys become separate nodes, after all others.
         var keys = Set<String>()
         for case .dictionary(let entries) in nodes {
             keys.formUnion(entries.keys)
@@ -335,7 +335,7 @@ struct BinaryPropertyList {
         }
     }
 
-    /// 1, 2, 4 or 8 bytes, whatever the number needs.
+    /// The number of bytes for a number: 1, 2, 4 or 8.
     private static func size(of number: Int) -> Int {
         number <= 0xFF ? 1 : number <= 0xFFFF ? 2 : number <= 0xFFFF_FFFF ? 4 : 8
     }

@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// A keyed archive as a table of objects by number, read without making any of them.
+/// A keyed archive as a table of objects by number; reading it makes no objects.
 struct KeyedArchive {
     /// One object: a class and its fields, or a plain value.
     struct Object {
@@ -19,7 +19,7 @@ struct KeyedArchive {
             guard case .uid(let number)? = self["$class"], let description = archive.object(number) else { return [] }
             var names: [String] = []
             if case .array(let parts)? = description["$classes"] {
-                // No class has more ancestors than that.
+                // No class has more ancestors than this limit.
                 for part in parts.prefix(16) {
                     if case .string(let name)? = archive.list[part] { names.append(name) }
                 }
@@ -34,7 +34,7 @@ struct KeyedArchive {
             return entries[field].flatMap { archive.list[$0] }
         }
 
-        /// The numbers of the objects in a field that is an array; `nil` when it is missing or holds anything else.
+        /// The numbers of the objects in a field that is an array; `nil` if it is missing or no array.
         func references(_ field: String) -> [Int]? {
             guard case .array(let parts)? = self[field] else { return nil }
             var numbers: [Int] = []
@@ -49,12 +49,12 @@ struct KeyedArchive {
     fileprivate let list: BinaryPropertyList
     private let objects: [Int]
 
-    /// The number of the object that was archived under the key `root`, as `archivedData(withRootObject:)` does.
+    /// The number of the object under the key `root`, which `archivedData(withRootObject:)` uses.
     let root: Int
 
     /// Reads the table.
     ///
-    /// - Throws: ``BinaryPropertyList/Malformed`` when the data is no keyed archive in binary form.
+    /// - Throws: ``BinaryPropertyList/Malformed`` if the data is no keyed archive in binary form.
     init(_ data: Data) throws(BinaryPropertyList.Malformed) {
         list = try BinaryPropertyList(data)
         guard case .dictionary(let archive)? = list[list.root],
@@ -69,7 +69,7 @@ struct KeyedArchive {
     /// The number of objects.
     var count: Int { objects.count }
 
-    /// The object with a number; `nil` when there is none, and for the object that stands for nil.
+    /// The object with a number; `nil` if there is none, or if it is the object that represents nil.
     func object(_ number: Int) -> Object? {
         guard number > 0, number < objects.count, let node = list[objects[number]] else { return nil }
         return Object(archive: self, node: node)

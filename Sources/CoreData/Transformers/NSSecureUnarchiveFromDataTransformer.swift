@@ -1,12 +1,12 @@
 import StrataPredicates
 
-/// Turns archived data into the object in it, and objects into archived data, as far as their classes are allowed.
+/// Converts between archived data and objects, if their classes are allowed.
 ///
-/// It is what a transformable attribute uses when it names no transformer. To allow more classes, subclass it, override
-/// ``allowedTopLevelClasses`` and register an instance. Note the direction: data to object is ``transformedValue(_:)``.
-/// Attributes know that and call subclasses the right way round.
+/// A transformable attribute without a named transformer uses it. To allow more classes, subclass it, override
+/// ``allowedTopLevelClasses`` and register an instance. Note the direction: ``transformedValue(_:)`` turns data into an
+/// object. Attributes know that and call subclasses in the right direction.
 ///
-/// What cannot be archived, and data that is no archive or holds other classes, gives `nil`.
+/// The result is `nil` if an object cannot be archived, or if the data is no archive or contains other classes.
 ///
 /// ```swift
 /// let transformer = NSSecureUnarchiveFromDataTransformer()
@@ -14,16 +14,16 @@ import StrataPredicates
 /// let texts = transformer.transformedValue(data) as? [String]
 /// ```
 open class NSSecureUnarchiveFromDataTransformer: ValueTransformer {
-    /// The classes that may be at the top of an archive: by default arrays, dictionaries, sets, strings, numbers, dates, data,
-    /// URLs, UUIDs and `NSNull`.
+    /// The classes that may be at the top of an archive.
     ///
-    /// Inside of an object the same classes and the default ones are allowed.
+    /// By default these are arrays, dictionaries, sets, strings, numbers, dates, data, URLs, UUIDs and `NSNull`. Inside
+    /// of an object, the same classes and the default ones are allowed.
     open class var allowedTopLevelClasses: [AnyClass] { PropertyArchive.valueClasses }
 
     /// The default transformer of attributes.
     fileprivate static let attributeDefault = PropertyArchive(rule: .secureCoding)
 
-    /// `NSObject`: which class comes out depends on the data.
+    /// `NSObject`, because the class of the result depends on the data.
     open override class func transformedValueClass() -> AnyClass { NSObject.self }
 
     /// Always `true`.
@@ -39,7 +39,7 @@ open class NSSecureUnarchiveFromDataTransformer: ValueTransformer {
 
     /// The object as archived data, or `nil`.
     ///
-    /// - Returns: `Data`, or `nil` for what cannot be archived.
+    /// - Returns: `Data`, or `nil` if the object cannot be archived.
     open override func reverseTransformedValue(_ value: Any?) -> Any? {
         value.flatMap { archive.data(for: $0) }
     }
@@ -47,7 +47,7 @@ open class NSSecureUnarchiveFromDataTransformer: ValueTransformer {
     private var archive: PropertyArchive { PropertyArchive(rule: .classes(Self.allowedTopLevelClasses)) }
 }
 
-/// What `NSKeyedUnarchiveFromData` means in old models: no restriction on classes.
+/// The transformer for `NSKeyedUnarchiveFromData` in old models: it allows all classes.
 final class AnyClassUnarchiveTransformer: ValueTransformer {
     private let archive = PropertyArchive(rule: .anyCoding)
 
@@ -62,10 +62,10 @@ final class AnyClassUnarchiveTransformer: ValueTransformer {
 }
 
 extension NSAttributeDescription {
-    /// The value of a transformable attribute as the data that a store keeps.
+    /// The data that a store keeps for a value of a transformable attribute.
     ///
-    /// - Returns: `nil` when the transformer refuses the value, or there is no transformer of that name, or without one the
-    ///   value cannot be archived.
+    /// - Returns: The data; `nil` if the transformer refuses the value, or there is no transformer with the name, or
+    ///   there is no name and the value cannot be archived.
     func archived(_ value: Any) -> Data? {
         guard let name = valueTransformerName else {
             return NSSecureUnarchiveFromDataTransformer.attributeDefault.data(for: value)
@@ -76,10 +76,10 @@ extension NSAttributeDescription {
             ? transformer.reverseTransformedValue(value) : transformer.transformedValue(value)) as? Data
     }
 
-    /// The value of a transformable attribute from the data that a store keeps.
+    /// The value of a transformable attribute from the data in a store.
     ///
-    /// - Returns: `nil` when the data is damaged, or of classes that are unknown or not allowed, or when there is no
-    ///   transformer of that name or it refuses the data.
+    /// - Returns: The value; `nil` if the data is damaged, or has classes that are unknown or not allowed, or if there
+    ///   is no transformer with the name, or it refuses the data.
     func unarchived(_ data: Data) -> Any? {
         guard let name = valueTransformerName else {
             return NSSecureUnarchiveFromDataTransformer.attributeDefault.object(in: data)
@@ -91,7 +91,7 @@ extension NSAttributeDescription {
 }
 
 extension ValueTransformer {
-    /// Whether ``transformedValue(_:)`` reads data: so with the unarchiving ones, while users' own make data.
+    /// Whether ``transformedValue(_:)`` reads data: unarchiving transformers do; custom transformers make data.
     fileprivate var turnsDataIntoObjects: Bool {
         self is NSSecureUnarchiveFromDataTransformer || self is AnyClassUnarchiveTransformer
     }

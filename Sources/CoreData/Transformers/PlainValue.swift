@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// A value that an archive can hold without asking any class to encode itself.
+/// A value that an archive can contain without calling a class to encode itself.
 enum PlainValue {
     case null
     case bool(Bool)
@@ -18,9 +18,9 @@ enum PlainValue {
     case orderedSet(NSOrderedSet)
     case dictionary(NSDictionary)
 
-    /// Recognises Foundation's classes, and the Swift types that bridge to them.
+    /// Converts values of Foundation's classes, and of the Swift types that bridge to them.
     init?(_ value: Any) {
-        // Exact Swift types come first: casting a number to `Bool` succeeds for 0 and 1, whatever it was.
+        // Exact Swift types come first: casting a number to `Bool` succeeds for 0 and 1, whatever its type.
         switch value {
         case let value as NSDecimalNumber: self = .decimal(value.decimalValue)
         case let value as NSNumber: self.init(number: value)
@@ -40,7 +40,7 @@ enum PlainValue {
 
     private init(number: NSNumber) {
         switch UInt8(bitPattern: number.objCType[0]) {
-        // Only `Bool` and `Int8` have this code, and Foundation cannot tell the two apart.
+        // Only `Bool` and `Int8` have this code, and Foundation cannot distinguish them.
         case UInt8(ascii: "c") where number.int64Value == 0 || number.int64Value == 1: self = .bool(number.boolValue)
         case UInt8(ascii: "d"), UInt8(ascii: "f"): self = .real(number.doubleValue)
         case UInt8(ascii: "Q") where number.uint64Value > Int64.max: self = .large(number.uint64Value)
@@ -48,7 +48,7 @@ enum PlainValue {
         }
     }
 
-    /// The class of Foundation's that stands for such values.
+    /// The Foundation class of such values.
     var bridgedClass: AnyClass {
         switch self {
         case .null: NSNull.self

@@ -1,16 +1,16 @@
 import StrataPredicates
 
-/// Archives the values of transformable attributes, and reads such archives, also those that Apple's systems wrote.
+/// Archives the values of transformable attributes, and reads such archives, including those from Apple's systems.
 ///
-/// Plain values (strings, numbers, dates, data, URLs, UUIDs, null and collections of them) are written and read here, for
-/// Foundation's archiver stops the program on damaged archives and on decimal numbers. Objects of other classes go through
-/// Foundation's, after the archive has been checked.
+/// Plain values (strings, numbers, dates, data, URLs, UUIDs, null and collections of them) are written and read here,
+/// because Foundation's archiver stops the program on damaged archives and on decimal numbers. Foundation's archiver
+/// handles objects of other classes, after the archive has been checked.
 struct PropertyArchive: Sendable {
-    /// Which classes may be in an archive.
+    /// The classes that may be in an archive.
     enum Rule: @unchecked Sendable {
         // @unchecked Sendable: classes are constants.
 
-        /// The plain values; at the top only the classes listed, and inside also those.
+        /// The plain values; at the top only the listed classes, and inside also the listed classes.
         case classes([AnyClass])
 
         /// The plain values, and all classes of the program that support secure coding.
@@ -22,26 +22,26 @@ struct PropertyArchive: Sendable {
 
     let rule: Rule
 
-    /// The classes of plain values, as ``NSSecureUnarchiveFromDataTransformer`` lists them.
+    /// The classes of plain values, in the list for ``NSSecureUnarchiveFromDataTransformer``.
     static let valueClasses: [AnyClass] = [
         NSArray.self, NSDictionary.self, NSSet.self, NSString.self, NSNumber.self, NSDate.self, NSData.self, NSURL.self,
         NSUUID.self, NSNull.self,
     ]
 
-    /// How deeply values may nest.
+    /// The maximum depth of nested values.
     static let maximumDepth = 128
 
-    /// The archive of a value, or `nil` when a part of it is of a class that cannot be archived or is not allowed.
+    /// The archive of a value; `nil` if any part has a class that cannot be archived or is not allowed.
     func data(for value: Any) -> Data? {
         var writer = PropertyArchiveWriter(rule: rule)
         guard allowsAtTop(value), let number = writer.write(value, depth: 0) else { return nil }
         guard writer.hasForeignObjects else { return writer.finish(root: number) }
         let data = try? NSKeyedArchiver.archivedData(withRootObject: value, requiringSecureCoding: false)
-        // What cannot be read back must not be saved.
+        // A value that cannot be read back must not be saved.
         return data.flatMap { object(in: $0) == nil ? nil : $0 }
     }
 
-    /// The value in an archive, or `nil` when it is damaged or has objects of classes that are not known or not allowed.
+    /// The value in an archive; `nil` if it is damaged or has objects of classes that are unknown or not allowed.
     func object(in data: Data) -> Any? {
         guard let archive = try? KeyedArchive(data) else { return nil }
         var reader = PropertyArchiveReader(archive: archive, rule: rule)
@@ -58,9 +58,9 @@ struct PropertyArchive: Sendable {
         return allowsAtTop(object) ? object : nil
     }
 
-    /// Whether the class of the whole value is one that the rule lists.
+    /// Whether the rule lists the class of the whole value.
     ///
-    /// A Swift value counts as the class it bridges to.
+    /// A Swift value counts as an object of the class to which it bridges.
     private func allowsAtTop(_ value: Any) -> Bool {
         guard case .classes(let classes) = rule else { return true }
         guard let type = PlainValue(value)?.bridgedClass ?? (value as? NSObject).map({ Swift.type(of: $0) }) else {
@@ -71,9 +71,9 @@ struct PropertyArchive: Sendable {
 }
 
 extension PropertyArchive.Rule {
-    /// Whether objects of a class that is not a plain value may be archived and read.
+    /// Whether objects of a class, which are no plain values, may be archived and read.
     func allows(_ type: AnyClass) -> Bool {
-        // Foundation's archiver stops the program on these.
+        // Foundation's archiver stops the program for these classes.
         if type is NSError.Type || type is NSDecimalNumber.Type { return false }
         switch self {
         case .classes(let classes):
@@ -90,6 +90,6 @@ extension PropertyArchive.Rule {
 
 /// Whether a class is another one, or inherits from it.
 private func inherits(_ type: AnyClass, from ancestor: AnyClass) -> Bool {
-    // `_getSuperclass` is public in the standard library; Linux has no Objective-C runtime to ask.
+    // `_getSuperclass` is public in the standard library; Linux has no Objective-C runtime.
     sequence(first: type, next: { _getSuperclass($0) }).contains { $0 == ancestor }
 }

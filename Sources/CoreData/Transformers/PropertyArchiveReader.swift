@@ -1,23 +1,25 @@
 import StrataPredicates
 
-/// Makes the plain values in a keyed archive, and checks the parts that are of other classes.
+/// Makes the plain values in a keyed archive, and checks the parts that have other classes.
 struct PropertyArchiveReader {
     private let archive: KeyedArchive
     private let rule: PropertyArchive.Rule
     private var known: [Int: Known] = [:]
 
-    /// Whether an object that is no plain value was met.
+    /// Whether an object was found that is no plain value.
     ///
-    /// A string stands in for it; Foundation has to make it.
+    /// A string replaces it; Foundation has to make the object.
     private(set) var hasForeignObjects = false
 
     private struct Known {
         let value: Any
-        /// How many values it would be if each were written out as often as it is referred to.
+        /// The number of values if each was written as often as it is referenced.
         let size: Int
     }
 
-    /// The most values that an archive may stand for: comparing or hashing values that share parts takes as long as if they did not.
+    /// The maximum number of values of an archive, counted without sharing.
+    ///
+    /// Comparing or hashing values that share parts takes as long as if they did not share them.
     private static let maximumSize = 10_000_000
 
     init(archive: KeyedArchive, rule: PropertyArchive.Rule) {
@@ -25,12 +27,14 @@ struct PropertyArchiveReader {
         self.rule = rule
     }
 
-    /// The value with a number; `nil` when it is missing or damaged, of a class that is unknown or not allowed, or nests too deeply.
+    /// The value with a number; `nil` if it cannot be read.
+    ///
+    /// It is missing or damaged, its class is unknown or not allowed, or it is nested too deeply.
     mutating func read(_ number: Int, depth: Int) -> Any? {
         visit(number, depth)?.value
     }
 
-    /// What is being read and must not be met again inside of itself.
+    /// The values that are being read, which must not occur inside of themselves.
     private var pending: Set<Int> = []
 
     private mutating func visit(_ number: Int, _ depth: Int) -> Known? {
@@ -91,7 +95,7 @@ struct PropertyArchiveReader {
         }
     }
 
-    /// A value whose class has no other objects in it.
+    /// A value whose class contains no other objects.
     private static func leaf(_ object: KeyedArchive.Object, _ name: String) -> Any? {
         switch name {
         case "NSNull": return NSNull()
@@ -139,7 +143,7 @@ struct PropertyArchiveReader {
         return Decimal(string: "\(isNegative ? "-" : "")\(digits)e\(exponent)").map(NSDecimalNumber.init)
     }
 
-    // MARK: - Values with others in them
+    // MARK: - Values that contain others
 
     private mutating func visit(_ numbers: [Int], _ depth: Int) -> (values: [Any], size: Int)? {
         var values: [Any] = []
@@ -155,7 +159,7 @@ struct PropertyArchiveReader {
 
     private mutating func elements(of object: KeyedArchive.Object, _ depth: Int) -> (values: [Any], size: Int)? {
         if let numbers = object.references("NS.objects") { return visit(numbers, depth) }
-        // One field an element, as sets had it once and ordered sets have it still.
+        // There is one field for each element, as formerly in sets, and still in ordered sets.
         var numbers: [Int] = []
         while case .uid(let number)? = object["NS.object.\(numbers.count)"] {
             numbers.append(number)
@@ -192,7 +196,7 @@ struct PropertyArchiveReader {
 
     // MARK: - Other classes
 
-    /// Checks an object that Foundation has to make: its class is known and allowed, and what it refers to is sound.
+    /// Checks an object that Foundation has to make: its class is known and allowed, and its references are valid.
     private mutating func foreign(_ object: KeyedArchive.Object, _ name: String, _ depth: Int) -> Known? {
         guard let type = FoundationClasses.named(name), rule.allows(type) else { return nil }
         hasForeignObjects = true

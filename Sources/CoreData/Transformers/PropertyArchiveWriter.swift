@@ -7,12 +7,12 @@ struct PropertyArchiveWriter {
 
     /// The nodes of the objects, by number.
     ///
-    /// The first stands for nil.
+    /// The first one represents nil.
     private var objects: [Int] = []
     private var strings: [String: Int] = [:]
     private var classes: [String: Int] = [:]
 
-    /// Whether an object that is no plain value was met.
+    /// Whether an object was found that is no plain value.
     ///
     /// It may be archived, but not by this type.
     private(set) var hasForeignObjects = false
@@ -22,7 +22,7 @@ struct PropertyArchiveWriter {
         objects = [list.append(.string("$null"))]
     }
 
-    /// Adds a value and returns its number; `nil` when it may not be archived, or nests too deeply.
+    /// Adds a value and returns its number; `nil` if it may not be archived, or is nested too deeply.
     mutating func write(_ value: Any, depth: Int) -> Int? {
         guard depth < PropertyArchive.maximumDepth else { return nil }
         guard let plain = PlainValue(value) else {
@@ -67,7 +67,7 @@ struct PropertyArchiveWriter {
         }
     }
 
-    /// The archive, with the object of a number at its root.
+    /// Finishes the archive, with the given object at its root.
     mutating func finish(root: Int) -> Data {
         let top = list.append(.dictionary(["root": list.append(.uid(root))]))
         let archiver = list.append(.string("NSKeyedArchiver"))
@@ -105,7 +105,7 @@ struct PropertyArchiveWriter {
         return objects.count - 1
     }
 
-    /// Adds a text, which is there once, and returns its number.
+    /// Adds a text, which occurs only once, and returns its number.
     mutating func add(_ string: String) -> Int {
         if let known = strings[string] { return known }
         let number = add(.string(string))
@@ -113,24 +113,24 @@ struct PropertyArchiveWriter {
         return number
     }
 
-    /// Adds an object of a class with these fields, and returns its number.
+    /// Adds an object of a class with the given fields, and returns its number.
     mutating func add(_ className: String, _ fields: [String: BinaryPropertyList.Node]) -> Int {
         let number = reserve()
         fill(number, className, fields)
         return number
     }
 
-    /// The number of an object that comes later, so that others can refer to it.
+    /// The number of an object that is added later, so that others can refer to it.
     mutating func reserve() -> Int { add(.null) }
 
-    /// Makes the object of a number that was reserved.
+    /// Adds the object for a number that was reserved.
     mutating func fill(_ number: Int, _ className: String, _ fields: [String: BinaryPropertyList.Node]) {
         var entries = fields.mapValues { list.append($0) }
         entries["$class"] = list.append(.uid(self.number(ofClass: className)))
         list.replace(objects[number], with: .dictionary(entries))
     }
 
-    /// The classes that objects are of, besides `NSObject`.
+    /// The superclasses of the objects' classes, without `NSObject`.
     private static let superclasses = [
         "NSDecimalNumberPlaceholder": ["NSDecimalNumber", "NSNumber", "NSValue"],
         "NSMutableArray": ["NSArray"],
@@ -157,7 +157,7 @@ struct PropertyArchiveWriter {
         return number
     }
 
-    /// A decimal number: the digits as sixteen-bit words, lowest first, and a power of ten.
+    /// Adds a decimal number: the digits as sixteen-bit words, lowest first, and a power of ten.
     private mutating func add(_ value: Decimal) -> Int {
         var digits = value.isNaN ? 0 : UInt128("\(value.significand)") ?? 0
         var words: [UInt16] = []
@@ -177,7 +177,7 @@ struct PropertyArchiveWriter {
                 "NS.mantissa": .data(Data(mantissa)),
                 // The words are little-endian.
                 "NS.mantissa.bo": .integer(1),
-                // Not a number is a negative one without digits.
+                // NaN is a negative number without digits.
                 "NS.negative": .bool(value.isNaN || value.isSignMinus),
             ]
         )

@@ -8,7 +8,7 @@ import Synchronization
 /// print(ValueTransformer(forName: name) == nil)
 /// ```
 public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
-    /// The name as text, as an attribute's `valueTransformerName` has it.
+    /// The name as text, as in an attribute's `valueTransformerName`.
     public var rawValue: String
 
     /// Wraps a text.
@@ -25,17 +25,19 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Archived data to the object in it, of the property-list classes only: ``NSSecureUnarchiveFromDataTransformer``.
+    /// The transformer from archived data to objects of property-list classes.
+    ///
+    /// It is ``NSSecureUnarchiveFromDataTransformer``.
     public static let secureUnarchiveFromDataTransformerName =
         NSValueTransformerName(rawValue: "NSSecureUnarchiveFromData")
 
-    /// Archived data to the object in it, of any class that the program has.
+    /// The transformer from archived data to objects of any class of the program.
     ///
     /// For old models; it is not secure.
     public static let keyedUnarchiveFromDataTransformerName =
         NSValueTransformerName(rawValue: "NSKeyedUnarchiveFromData")
 
-    /// Archived data to the object in it, of any class that the program has.
+    /// The transformer from archived data to objects of any class of the program.
     ///
     /// For old models; it is not secure.
     public static let unarchiveFromDataTransformerName = NSValueTransformerName(rawValue: "NSUnarchiveFromData")
@@ -55,11 +57,12 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
 /// ValueTransformer.setValueTransformer(Reversed(), forName: NSValueTransformerName("Reversed"))
 /// ```
 ///
-/// One instance serves all contexts at once, so both methods must be safe to call from any thread. The registry is.
+/// One instance is used by all contexts at the same time, so both methods must be safe to call from any thread. The
+/// registry is safe to use from any thread.
 open class ValueTransformer: NSObject {
     /// Creates a transformer.
     ///
-    /// A class that is found by the name in a model is made with this initialiser.
+    /// If a class is found by the name in a model, then an instance is made with this initialiser.
     public override init() {
         super.init()
     }
@@ -70,17 +73,17 @@ open class ValueTransformer: NSObject {
     ///
     /// Default `NSObject`.
     ///
-    /// - Returns: The class, of which every result is.
+    /// - Returns: The class of all results.
     open class func transformedValueClass() -> AnyClass { NSObject.self }
 
-    /// Whether there is a way back.
+    /// Whether transformed values can be converted back.
     ///
     /// Default `true`. It must be `true` for a transformable attribute.
     ///
-    /// - Returns: False for one that only turns values into others.
+    /// - Returns: Whether the transformer has a reverse transformation.
     open class func allowsReverseTransformation() -> Bool { true }
 
-    /// The transformed value; `nil` when there is none.
+    /// The transformed value; `nil` if there is none.
     ///
     /// By default the value itself.
     ///
@@ -88,13 +91,13 @@ open class ValueTransformer: NSObject {
     /// - Returns: The new value, or `nil`.
     open func transformedValue(_ value: Any?) -> Any? { value }
 
-    /// The value that ``transformedValue(_:)`` made `value` from.
+    /// The value from which ``transformedValue(_:)`` made `value`.
     ///
     /// By default the transformed value.
     ///
-    /// Stops the program when the class does not allow it.
+    /// If the class does not allow the reverse transformation, then the program stops.
     ///
-    /// - Parameter value: What ``transformedValue(_:)`` has given; `nil` for no value.
+    /// - Parameter value: A result of ``transformedValue(_:)``; `nil` for no value.
     /// - Returns: The former value, or `nil`.
     open func reverseTransformedValue(_ value: Any?) -> Any? {
         precondition(
@@ -109,26 +112,26 @@ open class ValueTransformer: NSObject {
 
     /// Registers a transformer under a name, replaces the one with that name, or (with `nil`) removes it.
     ///
-    /// From any thread.
+    /// May be called on any thread.
     ///
     /// - Parameters:
     ///   - transformer: The transformer; `nil` removes the one with that name.
-    ///   - name: The name, as models have it.
+    ///   - name: The name, as in models.
     public class func setValueTransformer(_ transformer: ValueTransformer?, forName name: NSValueTransformerName) {
         TransformerRegistry.shared.set(transformer, name)
     }
 
     /// The names of all registered transformers, in no order.
     ///
-    /// From any thread.
+    /// May be called on any thread.
     ///
-    /// - Returns: The names; those of classes that were never asked for are not among them.
+    /// - Returns: The names, without those of classes that were never used.
     public class func valueTransformerNames() -> [NSValueTransformerName] {
         TransformerRegistry.shared.names
     }
 }
 
-/// The door through which `ValueTransformer(forName:)` returns the registered instance instead of a new one.
+/// A protocol that lets `ValueTransformer(forName:)` return the registered instance instead of a new one.
 ///
 /// ```swift
 /// let transformer = ValueTransformer(forName: .secureUnarchiveFromDataTransformerName)
@@ -140,11 +143,11 @@ extension ValueTransformer: ValueTransformerLookup {}
 extension ValueTransformerLookup where Self: ValueTransformer {
     /// The transformer that is registered under a name.
     ///
-    /// When there is none, but `name` is the name of a subclass (qualified with its module, unless the main program or this
-    /// module has it), an instance of it is made and registered. `nil` when there is neither, or when it is not of the class
-    /// that is asked.
+    /// If there is none, but `name` is the name of a subclass (qualified with its module, unless the class is in the
+    /// main program or in this module), then an instance is made and registered. The result is `nil` if there is
+    /// neither, or if the transformer is not of the requested class.
     ///
-    /// - Parameter name: The name, as models have it.
+    /// - Parameter name: The name, as in models.
     public init?(forName name: NSValueTransformerName) {
         guard let transformer = TransformerRegistry.shared.transformer(name) as? Self else { return nil }
         self = transformer
@@ -157,9 +160,10 @@ extension ValueTransformerLookup where Self: ValueTransformer {
 private final class TransformerRegistry: Sendable {
     static let shared = TransformerRegistry()
 
-    /// A transformer, to cross threads.
+    /// A transformer that can be passed between threads.
     private struct Entry: @unchecked Sendable {
-        // @unchecked Sendable: users' subclasses promise that instances may be used from any thread, see ValueTransformer.
+        // @unchecked Sendable: custom subclasses guarantee that any thread may use their instances, see
+        // ValueTransformer.
         let transformer: ValueTransformer
     }
 
@@ -185,7 +189,7 @@ private final class TransformerRegistry: Sendable {
     func transformer(_ name: NSValueTransformerName) -> ValueTransformer? {
         if let known = entries.withLock({ $0[name] }) { return known.transformer }
         guard let found = Self.classNamed(name.rawValue) else { return nil }
-        // Made outside the lock, for it is the user's code; of two threads that make one, the first wins.
+        // It is made outside the lock, because it runs custom code; if two threads make one, then the first is used.
         let made = Entry(transformer: TransformerMaking.make(found))
         return entries.withLock { entries in
             if let known = entries[name] { return known }
@@ -201,7 +205,7 @@ private final class TransformerRegistry: Sendable {
         if let found = candidates.lazy.compactMap({ FoundationClasses.named($0) as? ValueTransformer.Type }).first {
             return found
         }
-        // A class of another module, or one that is private or inside of another type.
+        // This finds a class of another module, or one that is private or inside of another type.
         let own = bare.split(separator: ".").last.map(String.init) ?? bare
         let found = ClassRecords.classes(named: own).compactMap { $0 as? ValueTransformer.Type }.filter {
             let full = String(reflecting: $0)
@@ -210,35 +214,37 @@ private final class TransformerRegistry: Sendable {
         return found.count == 1 ? found[0] : nil
     }
 
-    /// The module of the main program, where bare names are looked up.
+    /// The module of the main program, in which bare names are looked up.
     private static let mainModule: String = {
         let name = Bundle.main.executableURL?.lastPathComponent ?? ""
         return String(name.map { $0.isLetter || $0.isNumber ? $0 : "_" })
     }()
 }
 
-/// Makes transformers of classes that are known by name only.
+/// Makes transformers of classes that are known only by name.
 ///
-/// Swift calls `init()` of a class that is a value only if the initialiser is `required`. But then no subclass could have an
-/// initialiser of its own, or write `override init()`, as on Apple's platforms. The call that Swift makes is the same for both: it
-/// takes the initialiser from the class's table, where that of `NSObject` has its place. So a class that does declare it as
-/// required stands in for the transformer's class in the type of the call. A class without `init()` stops the program, with its name.
+/// Swift calls `init()` on a class in a variable only if the initialiser is `required`. But then no subclass could have
+/// other initialisers, or write `override init()`, as on Apple's platforms. The call that Swift makes is the same in
+/// both cases: it takes the initialiser from the class's table, at the place of `NSObject`'s initialiser. So, in the
+/// type of the call, a class that declares the initialiser as required replaces the transformer's class. A class
+/// without `init()` stops the program, with its name.
 enum TransformerMaking {
-    // Not optimised, so that nobody concludes from the type of the call which initialiser it is.
+    // It is not optimised, so that the compiler does not choose the initialiser from the type of the call.
     @_optimize(none)
     static func make(_ type: ValueTransformer.Type) -> ValueTransformer {
         let made: NSObject = unsafeBitCast(type, to: _TransformerStandIn.Type.self).init()
-        // It is of the class `type`.
+        // The object has the class `type`.
         return unsafeDowncast(made, to: ValueTransformer.self)
     }
 }
 
-/// Stands in for the class of a transformer in ``TransformerMaking``; of no use elsewhere.
+/// Replaces the class of a transformer in ``TransformerMaking``; it has no other use.
 ///
-/// Open, because of a class that nobody else can inherit from the compiler may call the initialiser without a look at the table.
+/// It is open: if no other code could inherit from the class, then the compiler might call the initialiser without
+/// using the table.
 @_documentation(visibility: internal)
 open class _TransformerStandIn: NSObject {
-    /// Makes nothing of use.
+    /// Makes an object without a use.
     public required override init() {
         super.init()
     }

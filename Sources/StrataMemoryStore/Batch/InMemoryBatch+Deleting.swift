@@ -3,7 +3,7 @@ import StrataPredicates
 import StrataRows
 
 extension InMemoryBatch {
-    /// Deletes the rows of a batch, with what delete rules add to them.
+    /// Deletes the rows of a batch, and the rows that delete rules add to them.
     mutating func delete(_ deletion: BatchDeletion) throws {
         var doomed = Doomed()
         for row in try InMemoryFetch(deletion.rows, contents).rows() { doomed.add(row) }
@@ -33,7 +33,7 @@ extension InMemoryBatch {
         changes.count = doomed.rows.count
     }
 
-    /// Rows that are to go, each once.
+    /// The rows that are to be deleted, each once.
     private struct Doomed {
         private(set) var rows: [Row] = []
         private var keys: [Int: Set<Int64>] = [:]
@@ -46,7 +46,7 @@ extension InMemoryBatch {
         func contains(_ row: Row) -> Bool { contains(row.key, root: row.layout.rootNumber) }
     }
 
-    /// What a relationship of a row leads to.
+    /// The rows that a relationship of a row leads to.
     private func members(_ link: DeleteLink, _ row: Row) -> [Row] {
         let root = link.destination.rootNumber
         switch row.layout.places[link.name] {
@@ -73,7 +73,7 @@ extension InMemoryBatch {
         }
     }
 
-    /// Refuses a deletion after which a relationship without an inverse would lead to a row that is gone.
+    /// Refuses a deletion after which a relationship without an inverse would lead to a deleted row.
     private func refuseLoose(_ doomed: Doomed) throws {
         let roots = Set(doomed.rows.map(\.layout.rootNumber))
         for owner in batch.layout.schema.entities {

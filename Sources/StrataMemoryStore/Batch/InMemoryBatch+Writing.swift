@@ -17,10 +17,10 @@ extension InMemoryBatch {
             reader: RowReader(before, update.rows.storeNumber)
         )
         var saved: [Int64: Int64] = [:]
-        // All rows have one limit.
+        // One time limit covers all rows.
         try update.rows.evaluating {
             for row in rows {
-                // What other rows of the batch have changed in it counts too.
+                // The successor keeps the values that other rows of the batch have changed in this row.
                 let next = successor(of: self.row(row.key, root: row.layout.rootNumber) ?? row)
                 for slot in update.constantSlots { next.take(slot, from: update.constants) }
                 for computed in update.computed {
@@ -40,7 +40,7 @@ extension InMemoryBatch {
         }
     }
 
-    /// Keeps the other side of a to-one relationship in step.
+    /// Updates the other side of a to-one relationship.
     private mutating func moveMember(_ old: Row, _ new: Row, _ slot: Slot) {
         guard let inverse = slot.inverse else { return }
         let (from, to) = (old.reference(slot)?.key, new.reference(slot)?.key)
@@ -55,7 +55,7 @@ extension InMemoryBatch {
         }
     }
 
-    /// Clears a to-one relationship of the rows that lead to one that has let go of them.
+    /// Clears the to-one relationship of all rows that lead to the row with this key, which no longer relates to them.
     mutating func releaseBack(_ key: Int64, _ backlink: Relationship) {
         let root = backlink.entity.rootNumber
         let keys = contents.pointing[InMemoryContents.RelationshipKey(backlink)]?[key]?.sortedKeys ?? []
@@ -135,9 +135,9 @@ extension InMemoryBatch {
         noteMembers(of: owner, inverse)
     }
 
-    /// Lets a row take over values of another; false if it would break a constraint by that.
+    /// Sets values of a stored row to those of another row; false if that would break a constraint.
     ///
-    /// A row of the same batch, which nobody has seen with other values, keeps its version.
+    /// A row of the same batch keeps its version, since no other context has seen it with other values.
     private mutating func replace(_ stored: Row, _ row: Row, _ slots: [Slot], isNew: Bool) -> Bool {
         guard !slots.isEmpty else { return true }
         let next = successor(of: stored)
@@ -159,7 +159,7 @@ extension InMemoryBatch {
 }
 
 extension Row {
-    /// The destination in a slot; `nil` for a slot that is no relationship.
+    /// The destination in a slot; `nil` if the slot is not a relationship.
     fileprivate func reference(_ slot: Slot, ifToOne: Bool) -> ObjectReference? {
         slot.kind == .reference ? reference(slot) : nil
     }

@@ -7,11 +7,11 @@ import StrataRows
 struct InMemoryBatch {
     let batch: Batch
     var contents: InMemoryContents
-    /// What has changed so far.
+    /// The changes so far.
     var changes = BatchChanges()
     /// The rows in `changes.followed` and `changes.related`, each of which is listed once.
     private var noted: Set<Noted> = []
-    /// Orders that are written anew at the end.
+    /// The orders that are written anew at the end.
     var reordered = ReorderedOwners()
 
     private struct Noted: Hashable {
@@ -25,7 +25,7 @@ struct InMemoryBatch {
         self.contents = contents
     }
 
-    /// The new rows of an insertion, all of them: this store keeps them in memory anyway.
+    /// All new rows of an insertion at once, because this store keeps them in memory anyway.
     static func givenRows(of batch: Batch) throws -> [GivenRow] {
         guard case .insert(let insertion) = batch.work else { return [] }
         if let count = insertion.rows.count { insertion.making?.expect(count) }
@@ -43,7 +43,7 @@ struct InMemoryBatch {
 
     /// Makes all changes.
     ///
-    /// - Throws: What is refused.
+    /// - Throws: The errors of rows, values and deletions that the batch may not have.
     mutating func run(_ given: [GivenRow]) throws {
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
@@ -83,7 +83,9 @@ struct InMemoryBatch {
 
     // MARK: - Owners and members
 
-    /// Notes that a to-many relationship has changed: of an ordered one the owner gets a new version.
+    /// Notes that a to-many relationship has changed.
+    ///
+    /// If it is ordered, then the owner gets a new version.
     mutating func noteMembers(of owner: Int64, _ relationship: Relationship) {
         let root = relationship.entity.rootNumber
         guard let row = row(owner, root: root) else { return }
@@ -96,7 +98,7 @@ struct InMemoryBatch {
         }
     }
 
-    /// The error for a relationship to a row that is gone.
+    /// Throws an error if a relationship leads to a row that does not exist.
     func requireTarget(_ reference: ObjectReference, _ slot: Slot) throws {
         guard let destination = slot.relationship?.destination,
             row(reference.key, root: destination.rootNumber) == nil

@@ -2,8 +2,8 @@ import StrataRows
 
 /// The owners of ordered relationships whose members change in a batch.
 ///
-/// Each order is written once, when all have left and joined: to write it for each member would take time that grows with the
-/// square of their number.
+/// Each order is written once, after all members have left and joined. If it were written for each member, the time
+/// would grow with the square of their number.
 struct ReorderedOwners {
     private struct Change {
         var left: Set<Int64> = []
@@ -12,7 +12,7 @@ struct ReorderedOwners {
 
     private struct Owners {
         let relationship: Relationship
-        /// By the owner's key.
+        /// The changes by the key of the owner.
         var changes: [Int64: Change] = [:]
     }
 
@@ -45,8 +45,9 @@ struct ReorderedOwners {
         )
     }
 
-    /// Takes those who have left out of the orders, and puts those who are new at the end by key, also if they had a place
-    /// there before.
+    /// Removes the members that have left from the orders, and puts the new ones at the end, sorted by key.
+    ///
+    /// A new member goes to the end even if it had a place in the order before.
     func write(to contents: inout InMemoryContents) {
         for (name, owners) in relationships {
             for (owner, change) in owners.changes {
@@ -57,7 +58,7 @@ struct ReorderedOwners {
                     let slot = layout.toMany(named: owners.relationship.name)
                 else { continue }
                 let members = contents.members(of: slot, ownedBy: owner).map(\.key)
-                // Those that were there may have no place either, as they came back with their rows.
+                // Members that are not new may lack a place too, because they came back when their rows were restored.
                 let order = members.filter { !change.joined.contains($0) } + members.filter(change.joined.contains)
                 contents.orders[name, default: PersistentMap()].set(order, for: owner)
             }

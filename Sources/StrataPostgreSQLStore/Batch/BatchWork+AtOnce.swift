@@ -3,12 +3,13 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-// A batch whose rows the server can tell by itself, and which concerns nothing but these rows, is one statement: no row comes to the process.
-// Rows that others change meanwhile are waited for, and looked at anew.
+// A batch is one statement if the server can find its rows alone, and if it concerns nothing else. Then no row comes to
+// the process. If others change rows meanwhile, then the statement waits for them and checks these rows again.
 extension BatchWork {
-    /// Updates all rows with one statement, if that will do.
+    /// Updates all rows with one statement, if that is possible.
     ///
-    /// - Returns: Whether the history has recorded something; `nil` if one statement will not do, and nothing was done.
+    /// - Returns: Whether the history has recorded something; `nil` if one statement is not enough, and nothing was
+    ///   done.
     func updateAtOnce(_ update: BatchUpdate, identifier: UUID) throws -> Bool? {
         guard !update.slots.isEmpty, let entity = database.mapping.entity(update.rows.layout),
             update.slots.allSatisfy({ concernsRowAlone($0, entity) }),
@@ -22,7 +23,7 @@ extension BatchWork {
         for slot in update.constantSlots {
             let column = entity.columns[slot.index]
             guard let name = column.name else { return nil }
-            // A literal for null, whose type the column tells.
+            // Null is written as a literal, whose type the column determines.
             guard !update.constants.isNull(slot.index) else {
                 assignments += ([name] + column.folded.map(\.name)).map { "\($0) = NULL" }
                 continue
@@ -47,7 +48,7 @@ extension BatchWork {
             try self.change(sql, writer.parameters, \.changed, entity, update.slots, identifier)
         }
         guard !update.computed.isEmpty else { return try change() }
-        // A number that is too large is a double in the process, or the error that it has for it.
+        // For a number that is too large, the process has a double or an error.
         return try queries.attempt(connection) {
             try change()
         } otherwise: {
@@ -55,9 +56,10 @@ extension BatchWork {
         }
     }
 
-    /// Deletes all rows with one statement, if that will do: no relationship leads to them, and nothing is kept of them.
+    /// Deletes all rows with one statement, if that is possible: no relationship leads to them, and no values of them
+    /// are kept.
     ///
-    /// - Returns: As ``updateAtOnce(_:identifier:)``.
+    /// - Returns: The result as in ``updateAtOnce(_:identifier:)``.
     func deleteAtOnce(_ deletion: BatchDeletion, identifier: UUID) throws -> Bool? {
         let mapping = database.mapping
         guard let entity = mapping.entity(deletion.rows.layout), !derivesFrom(entity.layout),
@@ -76,7 +78,7 @@ extension BatchWork {
         )
     }
 
-    /// Locks the rows in the order in which savers lock theirs, if an attempt before has come upon somebody who waited for it.
+    /// Locks the rows in the order in which saves lock theirs, if an earlier attempt has ended in a deadlock.
     private func lockInOrder(_ rows: (sql: String, parameters: [PostgreSQLValue]), _ entity: EntityMapping) throws {
         guard earlier.haveDeadlocked else { return }
         let key = "t0.\(database.naming.key)"
@@ -90,7 +92,7 @@ extension BatchWork {
         }
     }
 
-    /// Runs the statement of a batch, and lists the rows if somebody wants to know them.
+    /// Runs the statement of a batch, and lists the rows if they are needed.
     private func change(
         _ sql: String,
         _ values: [PostgreSQLValue],
@@ -138,14 +140,14 @@ extension BatchWork {
 
     // MARK: - What else a batch may concern
 
-    /// Whether a new value of a slot concerns nothing but the row that gets it.
+    /// Whether a new value of a slot concerns only the row that gets it.
     private func concernsRowAlone(_ slot: Slot, _ entity: EntityMapping) -> Bool {
         let column = entity.columns[slot.index]
         guard slot.kind != .reference, !column.isDerived, let name = column.name else { return false }
         return database.mapping.table(of: entity)?.constraints.contains { $0.columns.contains(name) } == false
     }
 
-    /// Whether a value cannot be stored, which is refused with the words of a save.
+    /// Whether a value cannot be stored; the error for that is the one of a save.
     private func cannotBeStored(_ values: Row, _ slot: Slot) -> Bool {
         slot.kind == .string && !values.isNull(slot.index) && values.string(slot.word).utf8.contains(0)
     }

@@ -5,7 +5,7 @@ import StrataRows
 import StrataSQL
 
 extension BatchWork {
-    /// Rows that are to go, each once.
+    /// The rows that are to be deleted, each once.
     private struct Doomed {
         private(set) var rows: [Row] = []
         private var names: Set<RowName> = []
@@ -17,7 +17,7 @@ extension BatchWork {
         func contains(_ row: Row) -> Bool { names.contains(RowName(row)) }
     }
 
-    /// Deletes the rows of a batch, with what delete rules add to them.
+    /// Deletes the rows of a batch, and the rows that delete rules add to them.
     func delete(_ deletion: BatchDeletion) throws {
         var doomed = Doomed()
         for row in try rows(for: deletion.rows) { doomed.add(row) }
@@ -42,7 +42,7 @@ extension BatchWork {
         changes.count = doomed.rows.count
     }
 
-    /// Locks rows before anybody looks at what is related to them: nobody can relate anything to them any more.
+    /// Locks rows before their related rows are read, so that no other transaction can relate rows to them any more.
     ///
     /// - Throws: ``PostgreSQLError`` with the code 40001 if others have changed or deleted some of them.
     private func lock(_ rows: [Row]) throws {
@@ -72,7 +72,7 @@ extension BatchWork {
         }
     }
 
-    /// The stored relationships of rows, each with the rows that have it.
+    /// Calls `body` with the stored relationships of rows, each with the rows that have it.
     private func forEachLink(of rows: [Row], _ body: (DeleteLink, [Row]) throws -> Void) throws {
         for (_, rows) in Dictionary(grouping: rows, by: { $0.layout.number }).sorted(by: { $0.key < $1.key }) {
             let layout = rows[0].layout
@@ -80,7 +80,7 @@ extension BatchWork {
         }
     }
 
-    /// What a relationship of rows leads to, by the row.
+    /// The rows that a relationship of rows leads to, by the row.
     private func members(_ link: DeleteLink, _ rows: [Row]) throws -> [(row: Row, members: [Row])] {
         guard let destination = database.mapping.entity(link.destination),
             let owner = database.mapping.entity(rows[0].layout)
@@ -119,7 +119,7 @@ extension BatchWork {
         }
     }
 
-    /// Refuses a deletion after which a relationship without an inverse would lead to a row that is gone.
+    /// Refuses a deletion after which a relationship without an inverse would lead to a deleted row.
     private func refuseLoose(_ doomed: Doomed) throws {
         let byRoot = Dictionary(grouping: doomed.rows, by: { $0.layout.rootNumber }).mapValues { $0.map(\.key) }
         for owner in batch.layout.schema.entities {

@@ -5,14 +5,14 @@ import StrataRows
 import StrataSQL
 
 extension BatchWork {
-    /// Who has the unique values of a constraint.
+    /// The row that has the unique values of a constraint.
     private enum Holder: Hashable {
         case stored(Int64)
-        /// One of the batch, by its position among the inserted rows.
+        /// A row of the batch, by its position among the inserted rows.
         case new(Int)
     }
 
-    /// The rows that have unique values, as far as the batch has to know them.
+    /// The rows with unique values that the batch has to know.
     private struct Holders {
         let constraints: [SQLConstraint]
         private var holders: [[[PostgreSQLValue]: Holder]]
@@ -26,7 +26,7 @@ extension BatchWork {
             holders[constraint][values] = holder
         }
 
-        /// The values of a row by constraint; `nil` where one is null, or the row has no such attributes.
+        /// The values of a row by constraint; `nil` if one of them is null, or if the row has no such attributes.
         func values(_ row: Row) -> [[PostgreSQLValue]?] {
             constraints.map { constraint in
                 guard constraint.applies(to: row.layout) else { return nil }
@@ -35,7 +35,7 @@ extension BatchWork {
             }
         }
 
-        /// For each constraint that a row would break: its attributes, and who has the values.
+        /// The attributes of each constraint that a row would break, and the row that has the values.
         func found(_ row: Row) -> [(attributes: [String], holder: Holder)] {
             if constraints.isEmpty { return [] }
             return zip(constraints.indices, values(row)).compactMap { index, values in
@@ -108,7 +108,7 @@ extension BatchWork {
         guard clashes.isEmpty else { throw BatchClashes(layout: insertion.layout, clashes: clashes) }
     }
 
-    /// The stored rows that have unique values of new ones.
+    /// The stored rows that have the unique values of new ones.
     private func storedHolders(
         of given: [GivenRow],
         _ holders: inout Holders,
@@ -134,7 +134,7 @@ extension BatchWork {
         return false
     }
 
-    /// A row as it will be.
+    /// The state of a row after the batch.
     private func row(_ holder: Holder, _ stored: [Int64: Row]) -> Row? {
         switch holder {
         case .stored(let key): stored[key].map { current($0) }
@@ -143,7 +143,7 @@ extension BatchWork {
     }
 
     private func add(_ row: Row, _ holders: inout Holders) throws {
-        // A name of its own until it gets its key.
+        // A temporary key, until the row gets its permanent one.
         row.setKey(-Int64(store.inserted.count) - 1)
         row.setVersion(0)
         holders.enter(row, .new(store.inserted.count))
@@ -151,7 +151,7 @@ extension BatchWork {
         changes.count += 1
     }
 
-    /// Notes whose relationships have new members.
+    /// Notes the owners whose relationships have new members.
     private func noteNewMembers(_ layout: EntityLayout) {
         for slot in layout.referenceSlots {
             guard let inverse = slot.inverse, inverse.isToMany else { continue }
@@ -159,7 +159,7 @@ extension BatchWork {
         }
     }
 
-    /// Lets a row take over values of another; false if it would break a constraint by that.
+    /// Sets values of a row to those of another row; false if that would break a constraint.
     private func replace(_ holder: Holder, _ held: Row, _ row: Row, _ slots: [Slot], _ holders: inout Holders) throws
         -> Bool
     {

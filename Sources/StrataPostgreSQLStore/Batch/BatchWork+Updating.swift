@@ -11,7 +11,7 @@ extension BatchWork {
             reader: StoreRowReader(source, rows, storeNumber: update.rows.storeNumber)
         )
         var values: [[PredicateValue]] = []
-        // All rows have one limit, and all values are of the rows before they change.
+        // One time limit covers all rows, and all values are computed from the rows before they change.
         try update.rows.evaluating {
             for row in rows {
                 values.append(try update.computed.map { try $0.value(for: row, &evaluator) })

@@ -7,11 +7,12 @@ import StrataSQL
 
 /// One batch, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
 ///
-/// What one statement can do is one statement. Otherwise it works out which rows it changes and how, and writes them as a save does: with the
-/// versions that it has read, so that what others have changed in between is noticed, and the whole is made again, with these rows locked before
-/// they are read. Its memory then grows with the number of rows that it changes.
+/// If one statement can do the work, then the batch is one statement. Otherwise it finds out which rows it changes and
+/// how, and writes them as a save does, with the versions that it has read. So it notices changes that others have made
+/// meanwhile. Then the whole batch is made again, and locks these rows before it reads them. In this form its memory
+/// grows with the number of rows that it changes.
 ///
-/// Used once, by the thread that executes the request.
+/// It is used once, by the thread that executes the request.
 final class BatchWork {
     let batch: Batch
     let database: OpenDatabase
@@ -19,13 +20,13 @@ final class BatchWork {
     let source: SnapshotSource
     let earlier: EarlierAttempts
     var changes = BatchChanges()
-    /// What is to be written.
+    /// The changes that are to be written.
     var store: StoreChanges
-    /// To-one relationships that lead elsewhere than they did, for each update.
+    /// The to-one relationships that have a new destination, for each update.
     ///
-    /// A member that is given the owner it has keeps its place in an ordered relationship.
+    /// If a member is given the owner that it already has, then it keeps its place in an ordered relationship.
     private var moved: [SlotSet] = []
-    /// Changed rows as they will be, in the order in which they were changed first.
+    /// The positions of changed rows in `store.updated`, which has their new state in the order of their first change.
     private var updates: [RowName: Int] = [:]
     private var owners: [MembersName: Set<Int64>] = [:]
 
@@ -47,7 +48,7 @@ final class BatchWork {
 
         init(_ relationship: Relationship) {
             self.relationship = ObjectIdentifier(relationship)
-            // Relationships are immortal.
+            // Relationships are never deallocated.
             value = Unmanaged.passUnretained(relationship)
         }
 
@@ -55,11 +56,13 @@ final class BatchWork {
         func hash(into hasher: inout Hasher) { hasher.combine(relationship) }
     }
 
+    /// Makes the work of a batch.
+    ///
     /// - Parameters:
     ///   - batch: The batch.
-    ///   - database: Where it works.
-    ///   - connection: What writes.
-    ///   - earlier: The attempts before this one; told of what this one finds.
+    ///   - database: The store.
+    ///   - connection: The connection that writes.
+    ///   - earlier: The attempts before this one; notes what this one finds.
     init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection, _ earlier: EarlierAttempts) {
         self.batch = batch
         self.earlier = earlier
@@ -73,9 +76,9 @@ final class BatchWork {
     ///
     /// - Parameters:
     ///   - given: The new rows of an insertion.
-    ///   - identifier: What the history knows the transaction by.
+    ///   - identifier: The identifier of the transaction in the history.
     /// - Returns: Whether the history has recorded something.
-    /// - Throws: What is refused.
+    /// - Throws: The errors of rows, values and deletions that the batch may not have, and ``PostgreSQLError``.
     func run(_ given: [GivenRow], identifier: UUID) throws -> Bool {
         do {
             return try runOnce(given, identifier: identifier)
@@ -109,19 +112,19 @@ final class BatchWork {
         )
         if let conflict = try transaction.run().first {
             if case .version = conflict { earlier.noteOvertaking(store) }
-            // Somebody may have taken the values since the batch has looked for those who have them.
+            // Another transaction may have taken the values since the batch has looked for the rows that have them.
             if case .constraint = conflict, earlier.mayHaveLostRace() { throw Self.overtaken }
             throw error(conflict)
         }
         for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
-        // Rows that others had related to deleted ones meanwhile.
+        // These are rows that others have meanwhile related to deleted ones.
         for row in transaction.result.reread where updates[RowName(row)] == nil {
             changes.followed.add(row.key, row.layout)
         }
         return transaction.history?.isWritten ?? false
     }
 
-    /// The rows that the batch is about, found within the time limit of its request.
+    /// The rows of the batch, found within the time limit of its request.
     func rows(for plan: FetchPlan) throws -> [Row] {
         do {
             return try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
@@ -131,7 +134,7 @@ final class BatchWork {
         }
     }
 
-    /// The batch has to be made again.
+    /// The error after which the batch is made again.
     static var overtaken: PostgreSQLError {
         PostgreSQLError(.server, sqlState: "40001", "others have changed rows of the batch")
     }
@@ -150,7 +153,7 @@ final class BatchWork {
 
     // MARK: - Changed rows
 
-    /// The row as it will be, to be changed.
+    /// The new state of a row, to be changed.
     func successor(of row: Row) -> Row {
         if let position = updates[RowName(row)] { return store.updated[position].row }
         let next = row.copy()
@@ -160,10 +163,10 @@ final class BatchWork {
         return next
     }
 
-    /// The row as it will be, or as it is.
+    /// The new state of a row, or its stored state if it does not change.
     func current(_ row: Row) -> Row { updates[RowName(row)].map { store.updated[$0].row } ?? row }
 
-    /// Notes which slots of a row that will be written have changed.
+    /// Notes the changed slots of a row that will be written.
     func noteChange(_ row: Row, _ slots: [Slot]) {
         guard let position = updates[RowName(row)] else { return }
         var changed = store.updated[position].changed
@@ -177,7 +180,7 @@ final class BatchWork {
         moved[position].insert(slot.index)
     }
 
-    /// Clears to-one relationships of rows that lead to others which have let go of them.
+    /// Clears the to-one relationships of rows that lead to given rows, which no longer relate to them.
     func release(_ targets: [Int64], _ backlink: Relationship, unless isLeft: (Row) -> Bool = { _ in false }) throws {
         for row in try rows(leadingTo: targets, by: backlink) where !isLeft(row) {
             guard let slot = row.layout.slot(named: backlink.name) else { continue }
@@ -202,14 +205,14 @@ final class BatchWork {
 
     // MARK: - Owners
 
-    /// Notes that the to-many relationship of an owner changes.
+    /// Notes that a to-many relationship of an owner changes.
     func noteMembers(of owner: Int64, _ relationship: Relationship) {
         owners[MembersName(relationship), default: []].insert(owner)
     }
 
     func noteMembers(of owners: some Sequence<Int64>, _ relationship: Relationship) {
         var keys: Set<Int64> = []
-        // Members mostly come in runs of one owner.
+        // Members usually come in runs with the same owner.
         var last: Int64?
         for owner in owners where owner != last {
             keys.insert(owner)
@@ -219,7 +222,9 @@ final class BatchWork {
         self.owners[MembersName(relationship), default: []].formUnion(keys)
     }
 
-    /// Lists the owners of to-many relationships that have changed; of an ordered one the owner gets a new version.
+    /// Lists the owners of changed to-many relationships.
+    ///
+    /// If a relationship is ordered, then its owner gets a new version.
     private func noteMembers() throws {
         let deleted = Set(store.deleted.map { RowName(root: $0.layout.rootNumber, key: $0.key) })
         for (name, keys) in owners {
@@ -239,7 +244,7 @@ final class BatchWork {
         }
     }
 
-    /// Keeps the other side of a to-one relationship in step that was given a value.
+    /// Updates the other side of a to-one relationship that was given a value.
     func move(_ row: Row, from: ObjectReference?, to: ObjectReference?, _ slot: Slot) throws {
         if from?.key != to?.key { noteMove(row, slot) }
         guard let inverse = slot.inverse else { return }

@@ -3,10 +3,11 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Writes the values of an update that the server computes of each row as the process would: sums, differences and products of numbers of the row.
+/// Writes the values of an update that the server computes for each row as the process would.
 ///
-/// A value that is too large for its type, or for its column, or is no number, ends the statement with 22003. Then the
-/// process computes it, and has a double for it, or an error.
+/// These are sums, differences and products of numbers of the row. If a value is too large for its type or its column,
+/// or is NaN, then the statement fails with 22003. The process then computes the value, and has a double for it, or an
+/// error.
 struct ComputedUpdate {
     private let entity: EntityMapping
     /// The values of the statement, to which constants are added.
@@ -17,7 +18,8 @@ struct ComputedUpdate {
         self.parameters = parameters
     }
 
-    /// The value of an expression as a slot takes it; `nil` if the process has to compute it, and the statement is of no use.
+    /// The SQL for an expression in the type of a slot; `nil` if the process has to compute it, so that the statement
+    /// cannot be used.
     mutating func value(of expression: ResolvedExpression, for slot: Slot) -> String? {
         guard let (sql, isWhole) = written(expression) else { return nil }
         return switch (slot.type, isWhole) {
@@ -25,18 +27,18 @@ struct ComputedUpdate {
         case (.integer32, true): "CAST(\(sql) AS integer)"
         case (.integer64, true): sql
         case (.double, true): "CAST(\(sql) AS double precision)"
-        // With infinities it may be no number, which is too large for any integer.
+        // With infinities the result may be NaN. The cast to an integer then fails, as intended.
         case (.double, false):
             """
             CASE WHEN \(sql) = 'NaN'::double precision THEN CAST(CAST(\(sql) AS bigint) AS double precision)
             ELSE \(sql) END
             """
-        // A fraction is rounded by the server, and cut off by the process; other types have other rules.
+        // The server rounds a fraction, and the process cuts it off; other types have other rules.
         default: nil
         }
     }
 
-    /// An expression, and whether it is a whole number.
+    /// The SQL of an expression, and whether its value is a whole number.
     private mutating func written(_ expression: ResolvedExpression) -> (sql: String, isWhole: Bool)? {
         switch expression {
         case .constant(.int(let number), _): return (parameter(.int8(number)), true)
@@ -47,7 +49,7 @@ struct ComputedUpdate {
             else { return nil }
             return switch entity.layout.slots[attribute.slot].type {
             case .integer16, .integer32, .integer64: ("CAST(t0.\(name) AS bigint)", true)
-            // An operator may have made the column a narrower one.
+            // An operator may have changed the column to a narrower type.
             case .double: ("CAST(t0.\(name) AS double precision)", false)
             default: nil
             }

@@ -1,28 +1,31 @@
 import StrataPostgreSQL
 import StrataRows
 
-/// What a batch that is made again knows of its earlier attempts.
+/// The knowledge that a repeated batch has of its earlier attempts.
 ///
-/// Rows that it was to write when others had changed some of them are locked before it reads anything: what it reads then stays as it is until
-/// it commits. Else a batch that others always overtake would come to nothing. Only rows that it did not meet before can be changed under it
-/// once more; these are locked the next time. Where new rows come all the time, that has no end. So after three attempts nobody else writes to
-/// the tables of these rows until the batch has ended.
+/// If others have changed rows that an attempt was to write, then the next attempt locks all of its rows before it
+/// reads anything. So the rows do not change until it commits. Without that, a batch that others always overtake would
+/// never end. Others can then change only rows that the batch did not find before; these are locked the next time. If
+/// new rows are added all the time, that would not end either. So after three attempts other transactions cannot write
+/// to the tables of these rows until the batch has ended.
 ///
-/// Used by the thread that executes the batch.
+/// It is used by the thread that executes the batch.
 final class EarlierAttempts {
-    /// How many attempts may find unique values taken: who inserts looks at them first, and finds what others have inserted the next time.
+    /// The number of attempts that may still find unique values taken.
+    ///
+    /// An insertion checks them first, and the next attempt finds rows that others have inserted meanwhile.
     private var racesLeft: Int
     /// The strength of the locks that the batch needs.
     let strength: String
     /// The keys of the rows by the number of their root entity.
     private var contended: [Int: Set<Int64>] = [:]
-    /// Whether one has waited for who waited for it.
+    /// Whether an attempt has ended in a deadlock.
     ///
     /// A statement that changes many rows locks them in the order in which it finds them.
     private(set) var haveDeadlocked = false
-    /// How many attempts were to write rows that others had changed.
+    /// The number of attempts that were to write rows which others had changed.
     private var overtakings = 0
-    /// How many of them lock rows only.
+    /// The number of overtaken attempts after which tables are locked instead of rows.
     private static let mostOvertakings = 3
 
     init(of batch: Batch) {
@@ -33,14 +36,14 @@ final class EarlierAttempts {
         }
     }
 
-    /// Notes what an attempt was to write when others had changed some of it.
+    /// Notes the rows that an attempt was to write when others had changed some of them.
     func noteOvertaking(_ changes: StoreChanges) {
         overtakings += 1
         for update in changes.updated { note([update.row.key], root: update.row.layout.rootNumber) }
         for deletion in changes.deleted { note([deletion.key], root: deletion.layout.rootNumber) }
     }
 
-    /// Notes what an attempt had found in one hierarchy when others changed or deleted some of it.
+    /// Notes the rows of one hierarchy that an attempt had found when others changed or deleted some of them.
     func noteOvertaking(_ keys: [Int64], root: Int) {
         overtakings += 1
         note(keys, root: root)
@@ -48,7 +51,7 @@ final class EarlierAttempts {
 
     private func note(_ keys: [Int64], root: Int) { contended[root, default: []].formUnion(keys) }
 
-    /// Whether unique values that are taken may be somebody else's only since the attempt began; each time counts.
+    /// Whether taken unique values may have been taken only since the attempt began; each call counts.
     func mayHaveLostRace() -> Bool {
         racesLeft -= 1
         return racesLeft >= 0
@@ -56,13 +59,13 @@ final class EarlierAttempts {
 
     func noteDeadlock() { haveDeadlocked = true }
 
-    /// Locks the rows, or their tables, with the next statement, in the order in which all savers lock rows.
+    /// Locks the rows, or their tables, with the next statement, in the order in which all saves lock rows.
     func lockContended(_ database: OpenDatabase, _ connection: Connection) throws {
         let naming = database.naming
         for (root, keys) in contended.sorted(by: { $0.key < $1.key }) {
             guard let entity = database.mapping.entity(modelNumber: root) else { continue }
             guard overtakings < Self.mostOvertakings else {
-                // Others may read. Who has locked rows already is waited for.
+                // Others may read. The statement waits for transactions that have locked rows already.
                 try connection.post("LOCK TABLE \(entity.table) IN EXCLUSIVE MODE", mayWait: true)
                 continue
             }

@@ -3,15 +3,17 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// What an attribute of members comes to, which the database computes where its answer is that of the process.
+/// An aggregate of an attribute of members.
+///
+/// The database computes it if its result is the same as that of the process.
 struct DerivedAggregate {
     private let function: PredefinedFunction
     private let slot: Slot
-    /// What computes it by owner; `nil` for one that the database does not have.
+    /// The statement that computes it by owner; `nil` if the database does not have the aggregate.
     ///
     /// Owners whose members have no values are left out.
     let computing: String?
-    /// What lists the values by owner, for the process to compute it.
+    /// The statement that lists the values by owner, for the process to compute it.
     let listing: String
     /// Whether the database may refuse to compute it: a sum may be too large for it.
     var mayBeTooLarge: Bool { function == .sum || function == .average }
@@ -32,7 +34,7 @@ struct DerivedAggregate {
         self.function = function
         self.slot = slot
         let key = dialect.naming.key
-        // The value as it is compared and added up.
+        // The value in the form in which it is compared and added up.
         let value = dialect.forms.attribute("d.\(column)", type)
         let rows = "FROM \(owner.table) AS d WHERE d.\(owner.column) = ANY($1) AND \(value) IS NOT NULL"
         computing = Self.text(function, slot, value, "d.\(key)", dialect).map {
@@ -41,7 +43,7 @@ struct DerivedAggregate {
         listing = "SELECT d.\(owner.column), \(value) \(rows) ORDER BY d.\(key)"
     }
 
-    /// The aggregate in SQL; `nil` for one that the database does not have.
+    /// The aggregate in SQL; `nil` if the database does not have it.
     private static func text(
         _ function: PredefinedFunction,
         _ slot: Slot,
@@ -65,7 +67,7 @@ struct DerivedAggregate {
         }
     }
 
-    /// The values by owner, of what ``computing`` has found.
+    /// The values by owner, from the result of ``computing``.
     func computed(_ found: QueryResult) -> [Int64: PredicateValue] {
         let isWhole = slot.kind == .int && function != .average
         var values: [Int64: PredicateValue] = [:]
@@ -82,7 +84,7 @@ struct DerivedAggregate {
         return values
     }
 
-    /// The same, of what ``listing`` has found.
+    /// The values by owner, from the result of ``listing``.
     func evaluated(_ found: QueryResult) -> [Int64: PredicateValue] {
         var members: [Int64: [PredicateValue]] = [:]
         for row in found.rows {
@@ -102,7 +104,8 @@ struct DerivedAggregate {
 }
 
 extension DerivedUpkeep {
-    /// An aggregate of the members of a relationship; `nil` if there is nothing to compute it of.
+    /// An aggregate of the members of a relationship; `nil` if the store does not have the relationship or the
+    /// attribute.
     func aggregate(
         _ function: PredefinedFunction,
         _ relationship: ToManySlot,

@@ -1,18 +1,20 @@
 import StrataRows
 import StrataSQL
 
-/// The derived attributes of a store: what each is computed from, and which changes make those of other rows outdated.
+/// The derived attributes of a store: the source of each, and the changes that make attributes of other rows outdated.
 ///
-/// Made when the store is opened; immutable.
+/// It is made when the store is opened, and is immutable.
 struct DerivedPlan: Sendable {
     /// A derived attribute of an entity.
     struct Attribute: Sendable {
         let slot: Slot
-        /// `nil` for a derivation that stores do not keep: the value is nil.
+        /// The source of the value.
+        ///
+        /// It is `nil` for a derivation that stores do not keep; the value is then nil too.
         let source: DerivedSource?
     }
 
-    /// A column of members with the key of an owner that computes something of them.
+    /// A column of members with the key of an owner that derives a value from them.
     struct MemberKey: Sendable, Hashable {
         let table: SQLName
         let column: SQLName
@@ -38,18 +40,18 @@ struct DerivedPlan: Sendable {
         let copiers: Int
     }
 
-    /// By the number of the entity in the model.
+    /// The derived attributes, by the number of the entity in the model.
     let attributes: [[Attribute]]
-    /// By the number of the root entity of the members.
+    /// The keys of owners, by the number of the root entity of the members.
     private(set) var memberKeys: [Int: Set<MemberKey>] = [:]
     private(set) var pairKeys: Set<PairKeys> = []
-    /// By the number of the root entity that is copied from.
+    /// The keys of copied rows, by the number of the root entity that is copied from.
     private(set) var copyKeys: [Int: Set<CopyKey>] = [:]
-    /// What matters of a member to its owners, by the number of its entity in the model.
+    /// The slots of a member that its owners derive values from, by the number of its entity in the model.
     private(set) var memberSlots: [SlotSet]
-    /// What is copied of a row, by the number of its entity in the model.
+    /// The slots of a row that others copy, by the number of its entity in the model.
     private(set) var copiedSlots: [SlotSet]
-    /// Whether something is derived from what is derived itself.
+    /// Whether a value is derived from another derived value.
     private(set) var isChained = false
 
     /// The derived attributes of a store; `nil` if its entities have none.

@@ -4,30 +4,34 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Keeps derived attributes up to date in one transaction of READ COMMITTED: gathers the rows whose values may be outdated, and computes
-/// these anew when everything else is written.
+/// Keeps derived attributes up to date in one transaction of READ COMMITTED.
 ///
-/// Of several transactions that give one owner members, each locks the owner before it counts, and so sees what those before it have
-/// committed. Of a row that is copied from, nobody changes the value until the copies are committed, and who has changed it finds them.
+/// It collects the rows whose values may be outdated, and computes these anew when everything else is written.
 ///
-/// What is asked goes to the server with what was posted before it: one round trip for what is outdated, and one for all that the values are
-/// computed from, whatever the number of rows.
+/// If several transactions add members to one owner, then each of them locks the owner before it counts. So it sees
+/// what the earlier ones have committed. If a value is copied from a row, then no other transaction changes it until
+/// the copies are committed. A transaction that changes it later finds the copies.
 ///
-/// Used by one thread.
+/// Queries go to the server with the statements that were posted before. One round trip finds the outdated rows, and
+/// another one reads all that the values are computed from, whatever the number of rows.
+///
+/// It is used by one thread.
 final class DerivedUpkeep {
     let plan: DerivedPlan
     let queries: RowQueries
     let connection: Connection
     var naming: SQLNaming { queries.naming }
-    /// By the root entity's number in the model, and the key: whether the row itself was written, or only what it is computed from.
+    /// The outdated rows, by the root entity's number in the model and the key.
+    ///
+    /// The value is true if the row itself was written, and false if only a row was written that it is computed from.
     private var outdated: [Int: [Int64: Bool]] = [:]
-    /// What was asked for the keys of rows that may be outdated, with the number of their root entity.
+    /// The queries for the keys of rows that may be outdated, each with the number of their root entity.
     private var questions: [(keys: PostedStatement, root: Int)] = []
     private let now = Date().timeIntervalSinceReferenceDate
-    /// Whether rows are locked before they are looked at; not where nothing is written.
+    /// Whether rows are locked before they are read; false if nothing is written.
     private let locks: Bool
 
-    /// How often attributes may be derived from derived ones, one behind the other.
+    /// The most rounds of derivation: a derived attribute may be derived from another derived attribute.
     private static let deepest = 1000
 
     init(_ plan: DerivedPlan, _ queries: RowQueries, _ connection: Connection, locks: Bool = true) {
@@ -47,7 +51,7 @@ final class DerivedUpkeep {
         }
     }
 
-    /// Asks for the owners that members have now.
+    /// Asks for the current owners of members.
     func askForOwners(of members: [Int64], _ root: Int) throws {
         guard !members.isEmpty else { return }
         for key in plan.memberKeys[root] ?? [] {
@@ -59,7 +63,7 @@ final class DerivedUpkeep {
         }
     }
 
-    /// Asks who counts pairs with rows that are about to be deleted.
+    /// Asks for the owners that count pairs with rows that are about to be deleted.
     func askForCounts(with members: [Int64], _ root: Int) throws {
         for pair in plan.pairKeys where pair.members == root {
             try ask(
@@ -70,7 +74,7 @@ final class DerivedUpkeep {
         }
     }
 
-    /// Asks who copies values of changed rows.
+    /// Asks for the rows that copy values of changed rows.
     func askForCopiers(of keys: [Int64], _ root: Int) throws {
         guard !keys.isEmpty else { return }
         for copy in plan.copyKeys[root] ?? [] {
@@ -82,7 +86,7 @@ final class DerivedUpkeep {
         questions.append((try connection.post(sql, [.array(PostgreSQLArray(keys))]), root))
     }
 
-    /// Notes the rows that were asked for.
+    /// Notes the rows that the queries have found.
     func noteAnswers() throws {
         for (keys, root) in questions {
             for row in try connection.answer(keys).rows { note(row.int64(0), root: root) }
@@ -92,9 +96,10 @@ final class DerivedUpkeep {
 
     // MARK: - Computing
 
-    /// Brings all that is outdated up to date; the versions of the rows stay.
+    /// Brings all outdated values up to date; the versions of the rows do not change.
     ///
-    /// - Returns: The rows that were written before, or have changed, as they are now, by the root entity's number in the model and the key.
+    /// - Returns: The current state of the rows that were written before or have changed, by the root entity's number
+    ///   in the model and the key.
     @discardableResult
     func settle() throws -> [Int: [Int64: Row]] {
         var settled: [Int: [Int64: Row]] = [:]
@@ -126,15 +131,16 @@ final class DerivedUpkeep {
         return settled
     }
 
-    /// The keys of rows of one hierarchy whose derived attributes are not what they should be, in an order of their own; the moments of their
-    /// last saves are believed.
+    /// The keys of rows of one hierarchy whose derived attributes are wrong, in any order.
+    ///
+    /// The times of their last saves are not checked.
     func differing(_ keys: [Int64], _ root: Int) throws -> [Int64] {
         let keys = Dictionary(keys.map { ($0, false) }, uniquingKeysWith: { first, _ in first })
         return try sources(of: [(root, keys)]).flatMap { try computed($0) }.flatMap { $0.rows }.filter(\.hasChanged)
             .map(\.row.key)
     }
 
-    /// The rows of one hierarchy with the values that they should have, by entity, and whether these are others than they had.
+    /// The rows of one hierarchy with their correct values, by entity, and whether these differ from the stored ones.
     private func computed(_ sources: Sources) throws -> [(entity: EntityMapping, rows: [(row: Row, hasChanged: Bool)])]
     {
         guard let hierarchy = queries.mapping.entity(modelNumber: sources.root) else { return [] }
@@ -188,24 +194,25 @@ final class DerivedUpkeep {
 // MARK: - What values are computed from
 
 extension DerivedUpkeep {
-    /// Rows of one hierarchy, and what their values are computed from, as the server was asked for them.
+    /// Rows of one hierarchy, and the queries for the values that they are computed from.
     struct Sources {
         let root: Int
-        /// The keys of the rows: whether the row itself was written.
+        /// The keys of the rows, each with whether the row itself was written.
         let keys: [Int64: Bool]
-        /// What answers with the rows.
+        /// The queries for the rows.
         fileprivate(set) var rows: [PostedStatement] = []
-        /// What else was asked about all of the rows, by the statement.
+        /// The other queries about all of the rows, by the statement.
         fileprivate(set) var answers: [String: PostedStatement] = [:]
-        /// What may be too large for the database: what asks for the values that are summed up in the process then, by the statement.
+        /// The statements that list values for sums in the process, by the statement whose sum may be too large for the
+        /// database.
         fileprivate(set) var sums: [String: String] = [:]
 
         fileprivate var parameter: PostgreSQLValue { .array(PostgreSQLArray(keys.keys.sorted())) }
     }
 
-    /// Asks for rows and all that their values are computed from: one round trip, unless a sum is too large.
+    /// Asks for rows and all that their values are computed from, in one round trip unless a sum is too large.
     ///
-    /// First come the locks: what is counted afterwards is all that others have committed who had them before.
+    /// Locks come first. So later counts include all that earlier holders of the locks have committed.
     private func sources(of outdated: [(key: Int, value: [Int64: Bool])]) throws -> [Sources] {
         var all = outdated.map { Sources(root: $0.key, keys: $0.value) }
         for index in all.indices { try askForRows(&all[index]) }
@@ -234,7 +241,7 @@ extension DerivedUpkeep {
         return all
     }
 
-    /// Locks the rows that this transaction has not written, those that are there, in the order of their keys, and reads all.
+    /// Locks the existing rows that this transaction has not written, in the order of their keys, and reads all.
     private func askForRows(_ sources: inout Sources) throws {
         guard let entity = queries.mapping.entity(modelNumber: sources.root) else { return }
         let written = sources.keys.filter { !locks || $0.value }.keys.sorted()
@@ -251,7 +258,8 @@ extension DerivedUpkeep {
         if !written.isEmpty { sources.rows.append(try queries.askForRows(written, entity, connection)) }
     }
 
-    /// Asks for what the attributes of all entities of the hierarchy are computed from: which entity each row is of, the answers tell.
+    /// Asks for the sources of the attributes of all entities of the hierarchy, because only the answers show the
+    /// entity of each row.
     private func askForValues(_ sources: inout Sources) throws {
         guard let hierarchy = queries.mapping.entity(modelNumber: sources.root) else { return }
         for number in hierarchy.subtree {
@@ -278,7 +286,8 @@ extension DerivedUpkeep {
         sources.answers[sql] = try connection.post(sql, [sources.parameter], mayWait: mayWait)
     }
 
-    /// What asks for the rows that a relationship leads to, which nobody else may change until the transaction ends.
+    /// The statement that reads the rows which a relationship leads to; no other transaction may change them until this
+    /// one ends.
     private func copying(_ slot: Slot, _ entity: EntityMapping) -> String? {
         guard let column = entity.columns[slot.index].name,
             let destination = queries.mapping.entity(modelNumber: slot.destinationNumber)
@@ -290,7 +299,7 @@ extension DerivedUpkeep {
             """
     }
 
-    /// What counts members by owner.
+    /// The statement that counts members by owner.
     private func counting(_ relationship: ToManySlot, _ entity: EntityMapping) -> String? {
         let (table, column): (SQLName, SQLName)
         switch entity.toMany[relationship.index] {
@@ -343,7 +352,7 @@ extension DerivedUpkeep {
 }
 
 extension Row {
-    /// Sets a whole number that the column cannot hold to nil.
+    /// Sets a whole number to nil if the column cannot hold it.
     fileprivate func clearUnlessStorable(_ slot: Slot) {
         guard !isNull(slot.index), slot.kind == .int else { return }
         let number = int(slot.word)

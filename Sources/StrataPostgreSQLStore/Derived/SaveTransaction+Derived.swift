@@ -2,10 +2,11 @@ import StrataRows
 import StrataSQL
 
 extension SaveTransaction {
-    /// Asks, behind the locks, for rows that compute something of what the save changes: the owners that members have before anything is written,
-    /// who counts pairs with deleted rows, and who copies values.
+    /// Asks, after the locks, for rows that derive values from rows of the save.
     ///
-    /// Nobody can relate anything to these rows any more, or copy of them, before the save has ended.
+    /// These are the owners that members have before anything is written, the owners that count pairs with deleted
+    /// rows, and the rows that copy values. No other transaction can relate anything to the locked rows, or copy from
+    /// them, before the save has ended.
     func askForDerived() throws {
         guard let derived else { return }
         for (root, keys) in derivedMembers(derived.plan) { try derived.askForOwners(of: keys, root) }
@@ -20,20 +21,20 @@ extension SaveTransaction {
         for (root, keys) in copied.sorted(by: { $0.key < $1.key }) { try derived.askForCopiers(of: keys, root) }
     }
 
-    /// Brings derived attributes up to date, once all else is written.
+    /// Brings derived attributes up to date, after all else is written.
     func updateDerived() throws {
         guard let derived else { return }
         noteNewOwners(derived)
         notePairs(derived)
         noteWritten(derived)
-        // The rows are known as they are now, and need not be read again.
+        // The current state of these rows is known, so they need not be read again.
         for (root, rows) in try derived.settle() {
             result.reread += rows.values
             inexact[root]?.subtract(rows.keys)
         }
     }
 
-    /// The stored members that owners compute something of, as far as this save changes what matters of them, by the root entity's number.
+    /// The stored members whose owners derive values from slots that this save changes, by the root entity's number.
     private func derivedMembers(_ plan: DerivedPlan) -> [(root: Int, keys: [Int64])] {
         var members: [Int: Set<Int64>] = [:]
         func add(_ key: Int64, _ layout: EntityLayout) {
@@ -53,7 +54,7 @@ extension SaveTransaction {
         return members.map { ($0.key, $0.value.sorted()) }.sorted { $0.root < $1.root }
     }
 
-    /// Notes the owners that members get: new rows, and those whose relationship changes.
+    /// Notes the owners that members get: those of new rows, and those of changed relationships.
     private func noteNewOwners(_ derived: DerivedUpkeep) {
         let plan = derived.plan
         func note(_ row: Row, _ changed: SlotSet?) {
@@ -82,7 +83,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Notes who counts the pairs of relationships that have changed.
+    /// Notes the owners that count the pairs of changed relationships.
     private func notePairs(_ derived: DerivedUpkeep) {
         guard !derived.plan.pairKeys.isEmpty else { return }
         for change in changes.toMany {
@@ -96,7 +97,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Notes the rows that the save writes, which are read again.
+    /// Notes the rows that the save writes, which are then read again.
     private func noteWritten(_ derived: DerivedUpkeep) {
         func note(_ key: Int64, _ layout: EntityLayout) {
             guard layout.hasDerivedSlots else { return }
@@ -105,7 +106,7 @@ extension SaveTransaction {
         }
         for (row, key) in zip(changes.inserted, result.insertedKeys) { note(key, row.layout) }
         for update in changes.updated { note(update.row.key, update.row.layout) }
-        // The row may be of a sub-entity, which alone has derived attributes; then it is found when the row is read.
+        // The row may belong to a sub-entity that alone has derived attributes; its entity is found when it is read.
         for row in released { derived.note(row.key, root: row.entity.layout.rootNumber, isWritten: true) }
     }
 }

@@ -8,34 +8,36 @@ import Synchronization
 import StrataLocks
 #endif
 
-/// Notices that a store's history has grown, and tells others that it will.
+/// Notices that a store's history has grown, and wakes up other processes after commits of this one.
 ///
-/// Has a thread and a connection of its own. Wake-ups come by NOTIFY, outside of saves and at most every 10 ms, as one inside would
-/// make all commits of the database wait for one another. They may get lost; so the thread also looks every second.
+/// It has a separate thread and connection. Wake-ups arrive by NOTIFY, at most every 10 ms. They are sent outside of
+/// saves, because a NOTIFY inside a save would make all commits of the database wait for one another. Wake-ups may get
+/// lost, so the thread also looks every second.
 final class ChangeWatcher: @unchecked Sendable {
-    // @unchecked Sendable: the connection belongs to the thread; the rest is constant, atomic, or behind its mutex.
+    // @unchecked Sendable: the connection belongs to the thread; the rest is constant, atomic, or protected by a mutex.
     private let engine: @Sendable () -> PostgreSQLEngine?
     private let database: OpenDatabase
     private let isStopped = Atomic(false)
     private let isAnnounced = Atomic(false)
     private let told = Mutex<(@Sendable () -> Void)?>(nil)
-    /// What wakes the thread: the end of a pipe to read from, and the one to write to.
+    /// The pipe that wakes the thread: the end to read from, and the end to write to.
     private let wakeUp: (read: Int32, write: Int32)
-    /// The last number that was seen, and the timeline of the server that it was seen on.
+    /// The last number that was seen; the property after it is the timeline of the server that had it.
     private var last: Int64
     private var timeline: Int64?
     private var mayNotify = true
     private let seen = Mutex(ContinuousClock.now)
 
-    /// After how many milliseconds it looks though nobody has woken it up.
+    /// How many milliseconds pass before it looks without a wake-up.
     let interval = Atomic(1_000)
-    /// How often it has looked.
+    /// The number of times that it has looked.
     let looks = Atomic(0)
 
-    /// Since when others may have saved without its knowing.
+    /// The time since when others may have saved without its knowledge.
     var lastSeen: ContinuousClock.Instant { seen.withLock { $0 } }
 
-    /// For how many seconds the server may be silent, or let it wait for a new connection: cached rows grow old meanwhile.
+    /// The most seconds that the server may be silent, or that opening a connection may take: cached rows become
+    /// outdated meanwhile.
     private static let longestSilence = 10.0
     /// The least time in milliseconds between two wake-ups that it sends, and between two looks.
     private static let pause = 10.0
@@ -58,7 +60,7 @@ final class ChangeWatcher: @unchecked Sendable {
         Foundation.close(wakeUp.write)
     }
 
-    /// Calls a function whenever transactions have come, of whomever.
+    /// Sets a function that is called whenever transactions have been added, by this process or another.
     func tell(_ function: @escaping @Sendable () -> Void) { told.withLock { $0 = function } }
 
     func start() {
@@ -72,7 +74,7 @@ final class ChangeWatcher: @unchecked Sendable {
         wake()
     }
 
-    /// Tells other processes, soon, that something was committed.
+    /// Wakes up other processes, soon, because something was committed.
     func announce() {
         guard !isAnnounced.exchange(true, ordering: .acquiringAndReleasing) else { return }
         wake()
@@ -95,7 +97,7 @@ final class ChangeWatcher: @unchecked Sendable {
                 connection = current
                 let start = ContinuousClock.now
                 try database.pool.letWork(current) {
-                    // First the numbers: whoever is woken up need not come for them too.
+                    // Numbers are given first, so that the processes that are woken up need not give them.
                     try number(current)
                     if wakesOthers { try wakeUpOthers(current) }
                     try look(current)
@@ -103,7 +105,7 @@ final class ChangeWatcher: @unchecked Sendable {
                 seen.withLock { $0 = start }
                 try wait(current, since: start)
             } catch {
-                // The server is away: it is looked for again, and the history tells then what has happened.
+                // The server is away. The thread looks for it again, and the history then reports what has happened.
                 connection = nil
                 if wakesOthers { isAnnounced.store(true, ordering: .releasing) }
                 sleep(milliseconds: 1_000)
@@ -111,9 +113,9 @@ final class ChangeWatcher: @unchecked Sendable {
         }
     }
 
-    /// What wake-ups are called: a digest of the schema's name, which whoever has the store open knows.
+    /// The name of the wake-ups: a digest of the schema's name, which every process knows that has the store open.
     ///
-    /// PostgreSQL cuts names off that are too long, and wakes nobody up by them.
+    /// PostgreSQL cuts off names that are too long, and then delivers no wake-ups under them.
     static func channel(of schema: String) -> String {
         let digest = SHA2.sha256(Data(schema.utf8)).prefix(16)
         return "strata_" + digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
@@ -123,18 +125,18 @@ final class ChangeWatcher: @unchecked Sendable {
 
     private func listen() throws -> Connection {
         let connection = try database.pool.open(timeout: min(database.pool.timeout, Self.longestSilence))
-        // Behind a pooler nobody tells the connection what comes to a session of the server, so it only looks.
+        // Behind a pooler the connection does not receive the notifications of a session, so the thread only looks.
         if !connection.isPooled {
             try connection.command("SET synchronous_commit = off")
-            // First to listen, then to look: what comes in between is not lost.
+            // The thread listens before it looks, so that nothing between the two is lost.
             do { try connection.command("LISTEN \"\(channel)\"") } catch let error as PostgreSQLError
                 where error.isUnavailable && !connection.isBroken
             {
-                // A server that only follows, or has no LISTEN, tells nobody. It is looked at.
+                // A replica, or a server without LISTEN, sends no notifications. The thread only looks.
             }
         }
         if timeline != nil, timeline != connection.timeline {
-            // The new server may not have the last transactions of the old one, and gives their numbers to others.
+            // The new server may lack the last transactions of the old one, and gives their numbers to others.
             let newest = try connection.query("SELECT last FROM strata_history").firstInt64
             last = min(last, newest ?? 0)
             engine()?.noteSetBack()
@@ -153,7 +155,7 @@ final class ChangeWatcher: @unchecked Sendable {
         do {
             try connection.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
         } catch let error as PostgreSQLError where error.isUnavailable && !connection.isBroken {
-            // The server has no NOTIFY, or does not let the role use it. Others look every second.
+            // The server has no NOTIFY, or does not allow it to the role. Others look every second.
             mayNotify = false
         }
     }
@@ -175,7 +177,7 @@ final class ChangeWatcher: @unchecked Sendable {
             return
         }
         guard newest > last else {
-            // The database was set back, as from a backup.
+            // The database was set back, for instance to a backup.
             engine.noteSetBack()
             last = newest
             told.withLock { $0 }?()
@@ -185,7 +187,8 @@ final class ChangeWatcher: @unchecked Sendable {
             "SELECT seq, id FROM strata_transaction WHERE number > $1 AND number <= $2 ORDER BY number",
             [.int8(last), .int8(newest)]
         )
-        // Each number was given once. So what is not there was purged, or picked out, before this process has looked.
+        // Each number was given once. So a missing transaction was purged, or picked out, before this process has
+        // looked.
         let wasPurged = Int64(found.rowCount) < newest - last
         let transactions = found.rows.map { (place: $0.int64(0), identifier: $0.uuid(1)) }
         let others = engine.own.withLock { own in
@@ -196,7 +199,7 @@ final class ChangeWatcher: @unchecked Sendable {
         } else if !others.isEmpty {
             engine.noteChangesOfOthers(try HistoryQueries.changedRows(of: others, database, connection))
         }
-        // Only now: if something fails it is looked at again.
+        // This comes last, so that after an error the thread looks again.
         last = newest
         told.withLock { $0 }?()
     }
@@ -206,7 +209,7 @@ final class ChangeWatcher: @unchecked Sendable {
         try connection.waitForNotification(orFor: wakeUp.read, seconds: seconds)
         var bytes = [UInt8](repeating: 0, count: 64)
         _ = read(wakeUp.read, &bytes, 64)
-        // What comes together is told together, and what others tell in quick succession is looked at together.
+        // One wake-up announces all commits of this pause, and one look covers all wake-ups of it.
         let isAnnounced = isAnnounced.load(ordering: .acquiring)
         sleep(milliseconds: isAnnounced ? Self.pause : Self.pause - (.now - start) / .milliseconds(1))
     }
@@ -218,20 +221,23 @@ final class ChangeWatcher: @unchecked Sendable {
 }
 
 extension PostgreSQLEngine {
-    /// Starts to watch for changes, if the store keeps a history: without one there is nothing that tells of them.
+    /// Starts to watch for changes, if the store keeps a history.
     ///
-    /// - Parameter isLate: Whether others may have written since rows were cached, which are read again then.
+    /// Without one, nothing reports changes.
+    ///
+    /// - Parameter isLate: Whether others may have written since rows were cached; the rows are read again then.
     /// - Throws: Errors of reading the history.
     package func watchForChanges(isLate: Bool = false) throws {
         let database = try openDatabase()
         guard database.recordsHistory else { return }
-        // Without numbers for those that have none: whoever gives them just now may take long, and the watcher does so later.
+        // This gives no numbers to transactions without one, because another process may be slow at that just now. The
+        // watcher gives them later.
         let last = try lastNumberSoFar()
-        // Not before: what is written in between would be in neither.
+        // This must not come earlier: changes in between would be missed.
         if isLate { noteChangesOfOthers() }
         let new = ChangeWatcher(database, last: last) { [weak self] in self }
         if let told = toldOfChanges.withLock({ $0 }) { new.tell(told) }
-        // It may wait for a server whose place another has taken.
+        // The watcher may be waiting for a server that another one has replaced.
         database.onFailover.withLock { $0 = { [weak new] in new?.wake() } }
         let old = watcher.withLock { current in
             defer { current = new }
@@ -241,28 +247,28 @@ extension PostgreSQLEngine {
         new.start()
     }
 
-    /// Notes that the history went back, so that anything may be otherwise, and numbers that were known are given once more.
+    /// Notes that the history went back: any row may have changed, and known numbers are given again.
     func noteSetBack() {
         setBacks.add(1, ordering: .acquiringAndReleasing)
         noteChangesOfOthers()
     }
 
-    /// Watches for changes from now on if a save has found that somebody has begun a history.
+    /// Watches for changes from now on, if a save has found that another process has begun a history.
     ///
-    /// If that fails, the next save tries again.
+    /// If this fails, then the next save tries again.
     func followHistory(of database: OpenDatabase) {
         guard database.recordsHistory, watcher.withLock({ $0 == nil }) else { return }
-        // What others have saved before is not told.
+        // Nothing reports what others have saved before.
         do { try watchForChanges(isLate: true) } catch { noteChangesOfOthers() }
         // The store may have been closed meanwhile.
         if (try? openDatabase()) == nil { watcher.withLock { $0 }?.stop() }
     }
 
-    /// Calls a function whenever the history has grown, by this process or another.
+    /// Sets a function that is called whenever the history has grown, by this process or another.
     ///
-    /// - Parameter told: Called on a thread of the watcher's own.
+    /// - Parameter told: Called on the thread of the watcher.
     package func onChanges(_ told: @escaping @Sendable () -> Void) {
-        // A watcher may begin later, with the history.
+        // A watcher may begin later, together with the history.
         toldOfChanges.withLock { $0 = told }
         watcher.withLock { $0 }?.tell(told)
     }

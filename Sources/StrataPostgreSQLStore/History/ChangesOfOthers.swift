@@ -1,19 +1,22 @@
 import StrataRows
 import Synchronization
 
-/// What others were found to have changed in a store, for who has cached its rows.
+/// The changes of others that were found in a store, for users that have cached its rows.
 ///
-/// Each finding has a number. Who has seen one asks for the rows of those that came later. Any thread may use it.
+/// Each finding has a number. A user that has seen one finding asks for the rows of the later ones. Any thread may use
+/// it.
 final class ChangesOfOthers: Sendable {
     private struct State {
-        /// By their numbers, which follow one another.
+        /// The findings by their numbers, which are consecutive.
         var findings: [(number: UInt64, rows: ChangedRows)] = []
         var keyCount = 0
-        /// The number of the last finding whose rows are not known, or no more.
+        /// The number of the last finding whose rows are unknown, or were forgotten.
         var unknown: UInt64 = 0
     }
 
-    /// As many keys as are remembered: to forget all rows costs less than to look for more.
+    /// The most keys that are remembered.
+    ///
+    /// To discard all cached rows costs less than to look for more.
     static let mostKeys = 100_000
 
     private let count = Atomic<UInt64>(0)

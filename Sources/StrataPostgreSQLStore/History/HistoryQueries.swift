@@ -8,7 +8,8 @@ import StrataSQL
 import StrataLocks
 #endif
 
-/// Reads the history, on a connection inside a transaction of one snapshot; only transactions that have a number.
+/// Reads the history, on a connection inside a transaction of one snapshot; it sees only transactions that have a
+/// number.
 struct HistoryQueries {
     let database: OpenDatabase
     let connection: Connection
@@ -19,23 +20,24 @@ struct HistoryQueries {
 
     // MARK: - Numbers
 
-    /// Gives a number to every transaction that has committed and has none, in a transaction of its own.
+    /// Gives a number to every committed transaction that has none, in a separate transaction.
     ///
-    /// A number is given after the commit, by whoever wants to read. So what becomes visible later has a higher number, and no
-    /// token passes anything over; and saves do not wait for one another.
+    /// A number is given after the commit, by a process that wants to read. So a transaction that becomes visible later
+    /// has a higher number, tokens skip nothing, and saves do not wait for one another.
     static func number(_ connection: Connection) throws {
-        // Mostly there is nothing to do.
+        // Most often there is nothing to do.
         let waiting = try connection.query("SELECT 1 FROM strata_transaction WHERE number IS NULL LIMIT 1")
         guard waiting.rowCount > 0 else { return }
         do { try numberAll(connection) } catch let error as PostgreSQLError
             where ["42501", "25006"].contains(error.sqlState) && !connection.isBroken
         {
-            // A role that may only read, or a server that only follows: what is numbered can be read, and whoever may write numbers the rest.
+            // The role may only read, or the server is a replica. Numbered transactions can be read; a process that may
+            // write numbers the rest.
             try connection.rollback()
         }
     }
 
-    /// Sends everything together: whoever stands still once it was sent keeps nobody else from the history.
+    /// Sends all statements together, so that a client that stops after that does not block others from the history.
     private static func numberAll(_ connection: Connection) throws {
         #if FaultPoints
         let isAlone = !FaultGuard.numberingLock.isOff
@@ -43,9 +45,9 @@ struct HistoryQueries {
         let isAlone = true
         #endif
         try begin(connection, isAlone: isAlone)
-        // A number that a crash takes back would be given again, and tokens pass over it.
+        // If a crash could undo a number, it would be given again, and tokens would skip a transaction.
         try connection.post("SELECT pg_catalog.set_config('synchronous_commit', 'on', true)")
-        // A statement of its own: its view of the rows begins after the lock was taken.
+        // This is a separate statement, so that its view of the rows begins after the lock was taken.
         try connection.post(
             """
             WITH numbered AS (
@@ -66,9 +68,10 @@ struct HistoryQueries {
         try connection.commit()
     }
 
-    /// Posts the beginning of a transaction that has the history's tables for itself, but for those who record or read.
+    /// Posts the beginning of a transaction that keeps other writers from the history's tables, but not processes that
+    /// record or read.
     ///
-    /// If its client stands still the server ends it after some seconds, as all others wait for it.
+    /// If its client stops, then the server ends the transaction after some seconds, because others wait for it.
     static func begin(_ connection: Connection, isAlone: Bool = true) throws {
         try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
         try connection.post(
@@ -78,10 +81,10 @@ struct HistoryQueries {
         try connection.post("SELECT pg_catalog.pg_advisory_xact_lock(\(AdvisoryLocks.numbering))", mayWait: true)
     }
 
-    /// For how many seconds a client may stand still that others wait for.
+    /// How many seconds a client may be idle while others wait for it.
     private static let longestPause = 5
 
-    /// The number of the last transaction, purged ones included; 0 before the first.
+    /// The number of the last transaction, including purged ones; 0 before the first.
     func lastNumber() throws -> Int64 { try connection.query("SELECT last FROM strata_history").firstInt64 ?? 0 }
 
     /// The same, with the identifier of the transaction unless it was purged.
@@ -93,14 +96,14 @@ struct HistoryQueries {
             ? HistoryPlace(number: found[0].int64(0), transaction: found[0].uuid(1)) : HistoryPlace(number: 0)
     }
 
-    /// Where the history begins.
+    /// The number at which the history begins.
     ///
-    /// A purge takes all that is old, so the oldest transaction that is left says how far it went. Once transactions
-    /// were picked out, which may be the oldest, `purged` keeps the number from which on nothing was purged; it is 0
-    /// before.
+    /// A purge removes all old transactions, so the oldest remaining one shows how far it went. Transactions that were
+    /// picked out may include the oldest. So `purged` then keeps the number from which on nothing was purged; before
+    /// that it is 0.
     ///
-    /// - Returns: The number from which on no transaction was purged, and that of the oldest one that is there, or of
-    ///   the next one if there is none.
+    /// - Returns: The number from which on no transaction was purged, and that of the oldest remaining one, or of the
+    ///   next one if there is none.
     func beginning() throws -> (number: Int64, oldest: Int64) {
         let found = try connection.query(
             """
@@ -122,7 +125,7 @@ struct HistoryQueries {
         return records
     }
 
-    /// How many transactions a query is about, its limit aside.
+    /// The number of transactions that match a query, without its limit.
     func count(_ query: HistoryQuery) throws -> Int {
         let condition = Self.condition(of: query)
         let found = try connection.query(
@@ -132,12 +135,13 @@ struct HistoryQueries {
         return Int(found.firstInt64 ?? 0)
     }
 
-    /// Refuses a number that is too old: a transaction after it was purged.
+    /// Refuses a number that is too old, because a later transaction was purged.
     ///
-    /// That its own one was purged, or that later ones were picked out, makes no difference.
+    /// It makes no difference whether the transaction of the number itself was purged, or whether later ones were
+    /// picked out.
     ///
-    /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
-    /// numbers that were read; and one that has been given to another transaction meanwhile.
+    /// This also refuses a number that was not given yet. In that case the store is an older copy, in which other
+    /// transactions will get the numbers that were read. It also refuses a number that another transaction has now.
     func requireCovered(_ number: Int64, _ transaction: UUID? = nil) throws {
         guard try requireReached(number, transaction) > number else { return }
         let left = try beginning()
@@ -148,7 +152,8 @@ struct HistoryQueries {
         )
     }
 
-    /// Refuses a number that is yet to come, or that another transaction has than the one that is meant, if that is known.
+    /// Refuses a number that was not given yet, or that belongs to another transaction than the expected one, if that
+    /// is known.
     ///
     /// - Returns: The last number.
     @discardableResult
@@ -184,7 +189,7 @@ struct HistoryQueries {
         return CocoaError.described(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }
 
-    /// The condition for the transactions that a query is about, and the values in it.
+    /// The condition for the transactions that match a query, and its values.
     private static func condition(of query: HistoryQuery) -> (text: String, values: [PostgreSQLValue]) {
         var conditions = ["number IS NOT NULL"]
         var values: [PostgreSQLValue] = []
@@ -225,13 +230,13 @@ struct HistoryQueries {
 
     // MARK: - Changes
 
-    /// The rows that transactions have changed or deleted; `nil` if they are many, or some were purged meanwhile.
+    /// The rows that transactions have changed or deleted; `nil` if they are many, or if some were purged meanwhile.
     ///
     /// - Parameters:
     ///   - transactions: The transactions, by their places in the sequence.
     ///   - database: The store.
-    ///   - connection: What reads.
-    /// - Returns: The rows, of hierarchies that the store holds.
+    ///   - connection: The connection that reads.
+    /// - Returns: The rows of hierarchies that the store holds.
     /// - Throws: ``PostgreSQLError``.
     static func changedRows(of transactions: [Int64], _ database: OpenDatabase, _ connection: Connection) throws
         -> ChangedRows?
@@ -242,7 +247,7 @@ struct HistoryQueries {
             "SELECT entity, keys, kind FROM strata_change WHERE seq = ANY($1) LIMIT \(mostChanges + 1)",
             places
         )
-        // Looked at afterwards: a purge takes a transaction together with its changes.
+        // This is read afterwards, because a purge removes a transaction together with its changes.
         let left = try connection.query(
             "SELECT pg_catalog.count(*) FROM strata_transaction WHERE seq = ANY($1)",
             places
@@ -256,7 +261,7 @@ struct HistoryQueries {
         return rows.count > ChangesOfOthers.mostKeys ? nil : rows
     }
 
-    /// As many transactions, and rows of the table of changes, as are looked at one by one.
+    /// The most transactions, and the most rows of the table of changes, that are examined one by one.
     private static let (mostTransactions, mostChanges) = (1000, 2000)
 
     /// Reads the changes of transactions that are in the order of their numbers.
@@ -279,7 +284,7 @@ struct HistoryQueries {
         }
     }
 
-    /// Appends the changes that a row of the table tells; none of an entity that the store does not hold.
+    /// Appends the changes in a row of the table; none if the store does not hold the entity.
     private func appendChanges(_ row: ResultRow, to changes: inout [HistoryChangeRecord]) {
         guard let kind = HistoryChangeKind(rawValue: Int(row.int64(2))),
             let entity = database.mapping.entity(storeNumber: row.int64(3))
@@ -291,7 +296,7 @@ struct HistoryQueries {
         for (index, key) in row.int64s(4).enumerated() {
             changes.append(
                 HistoryChangeRecord(
-                    // A place counts within its transaction.
+                    // A place is counted within its transaction.
                     id: row.int64(0) << 32 + row.int64(1) + Int64(index),
                     kind: kind,
                     layout: entity.layout,

@@ -4,20 +4,20 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// Records what one transaction changes, as part of that transaction: last of all, when every row is locked.
+/// Records the changes of one transaction, as part of that transaction: at its end, when every row is locked.
 ///
-/// Used once, by the thread that writes, before it commits.
+/// It is used once, by the thread that writes, before it commits.
 final class HistoryRecorder {
     let identifier: UUID
     private let database: OpenDatabase
     private let author: String?
     private let contextName: String?
-    /// What was recorded.
+    /// The recorded changes.
     ///
-    /// Unchecked, as `record` alone changes it, which calls nothing that records.
+    /// Exclusivity is not checked, because only `record` changes them, and it calls nothing that records.
     @exclusivity(unchecked) private var runs: [Run] = []
 
-    /// Changes of one kind to rows of one entity, which follow one another in the transaction: a row of the table.
+    /// Consecutive changes of one kind to rows of one entity: they become one row of the table.
     private struct Run {
         /// The number of its first change in the transaction, from 1.
         let place: Int
@@ -25,11 +25,11 @@ final class HistoryRecorder {
         let entity: Int
         /// The properties that were changed in all of the rows.
         let mask: [UInt8]?
-        /// What is kept of a deleted row, which is a run by itself then.
+        /// The kept values of a deleted row, which then is a separate run.
         let tombstone: Data?
         var keys: [Int64]
 
-        /// The most keys: so many are a row of the table that the server stores as it is, without compressing it.
+        /// The most keys: the server stores a row of the table with that many without compressing it.
         static let most = 200
     }
 
@@ -53,7 +53,7 @@ final class HistoryRecorder {
         for key in keys { record(.update, entity, key, mask: mask.bytes) }
     }
 
-    /// Whether the model wants values of deleted rows of an entity, or of its sub-entities, to be kept.
+    /// Whether the model keeps values of deleted rows of an entity, or of its sub-entities.
     static func keepsValues(of entity: EntityMapping, _ mapping: SQLMapping) -> Bool {
         entity.subtree.contains { number in
             mapping.entity(storeNumber: Int64(number)).map { !$0.layout.keptSlots.isEmpty } ?? false
@@ -64,7 +64,7 @@ final class HistoryRecorder {
         for key in keys { record(.delete, entity, key) }
     }
 
-    /// Records that a row is deleted, with what the model wants kept of it.
+    /// Records that a row is deleted, with the values that the model keeps.
     func deleted(_ row: Row) {
         guard let entity = database.mapping.entity(row.layout) else { return }
         record(.delete, entity, row.key, tombstone: Tombstone.archive(row))
@@ -93,17 +93,17 @@ final class HistoryRecorder {
 
     // MARK: - The end
 
-    /// How many changes, and how many of their keys, one statement writes at most.
+    /// The most runs, and the most keys of them, that one statement writes.
     private static let mostRuns = 5000
     private static let mostKeys = 100_000
 
     /// Writes everything; nothing may be recorded afterwards.
     ///
-    /// A transaction without changes leaves no trace.
+    /// A transaction without changes is not recorded.
     func finish(_ connection: Connection) throws {
         guard !runs.isEmpty else { return }
         isWritten = true
-        // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
+        // The number in the sequence is drawn when all rows are locked, so a later change of a row gets a later number.
         let transaction = """
             INSERT INTO strata_transaction (id, time, author, bundle, context, process)
             VALUES ($1, \(HistoryQueries.now), $2, $3, $4, $5) RETURNING seq
@@ -117,7 +117,8 @@ final class HistoryRecorder {
             let isFirst = rest.startIndex == 0
             let source = isFirst ? transaction : "SELECT seq FROM strata_transaction WHERE id = $1"
             let other = isFirst ? values : [values[0]]
-            // There are no arrays of arrays of different lengths: the keys of all runs are one array, of which each run has a part.
+            // There are no arrays of arrays of different lengths. So the keys of all runs are one array, and each run
+            // has a part of it.
             var keys = PostgreSQLArray(.int8)
             var columns = Self.columns.map { PostgreSQLArray($0) }
             var count = 0
@@ -157,7 +158,7 @@ final class HistoryRecorder {
     private static let processID = ProcessInfo.processInfo.processName
 }
 
-/// Which bits stand for the properties of each entity.
+/// The bits that stand for the properties of each entity.
 final class PlacesByEntity: Sendable {
     private let places: [HistoryPlaces]
 
@@ -178,7 +179,7 @@ extension EntityLayout {
     }
 }
 
-/// What the history keeps of a deleted object: a property list of the values by attribute.
+/// The values of a deleted object that the history keeps: a property list of the values by attribute.
 enum Tombstone {
     static func archive(_ row: Row) -> Data? {
         let kept = row.layout.keptSlots
@@ -198,7 +199,7 @@ enum Tombstone {
         return try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
     }
 
-    /// The values as key-value coding shows them; of transformable attributes the archives.
+    /// The values as key-value coding returns them; for transformable attributes, the archives.
     static func values(_ data: Data, _ layout: EntityLayout) -> [String: Any] {
         guard let list = PropertyListSerialization.dictionary(from: data) else { return [:] }
         var values: [String: Any] = [:]

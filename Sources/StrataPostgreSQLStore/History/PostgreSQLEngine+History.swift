@@ -15,16 +15,16 @@ extension PostgreSQLEngine: HistoryStore {
     package var historySetBacks: UInt64 { setBacks.load(ordering: .acquiring) }
 
     package func lastGivenHistoryNumber() throws -> Int64? {
-        // Those without a number will get the next ones.
+        // Transactions without a number will get the next ones.
         try unnumbered(
             "SELECT last + (SELECT pg_catalog.count(*) FROM strata_transaction WHERE number IS NULL) FROM strata_history"
         )
     }
 
-    /// The last number, though there may be transactions that have none yet.
+    /// The last number, even if there are transactions without a number.
     func lastNumberSoFar() throws -> Int64 { try unnumbered("SELECT last FROM strata_history") ?? 0 }
 
-    /// Asks the history as it is, which gives no numbers.
+    /// Reads the history without giving numbers.
     private func unnumbered(_ sql: String) throws -> Int64? {
         let database = try openDatabase()
         return try PostgreSQLBoundary.run(.reading, database.place) {
@@ -41,7 +41,7 @@ extension PostgreSQLEngine: HistoryStore {
             try database.pool.withConnection { connection in
                 try database.requireSame(connection)
                 try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
-                // The number in between stays without a transaction, so that the other history's last place is not just
+                // One number stays without a transaction, so that the last place of the other history is not directly
                 // before this one.
                 try connection.query(
                     """
@@ -83,7 +83,7 @@ extension PostgreSQLEngine: HistoryStore {
     package func historyCount(_ query: HistoryQuery) throws -> Int { try readHistory { try $0.count(query) } }
 
     package func pickOutOfHistory(_ places: [HistoryPlace]) throws -> Int {
-        // Their numbers may have been given to others by a server that has lost them.
+        // A server that has lost these transactions may have given their numbers to others.
         let identifiers = places.compactMap(\.transaction)
         return try writeHistory { connection, queries -> Int in
             let beginning = try queries.beginning().number
@@ -107,7 +107,7 @@ extension PostgreSQLEngine: HistoryStore {
         }
     }
 
-    /// How many transactions one statement picks out, so that no message gets long.
+    /// The most transactions that one statement picks out, so that no message becomes long.
     private static let picksPerStatement = 10_000
 
     package func deleteHistory(_ bound: HistoryBound) throws -> Int {
@@ -125,14 +125,14 @@ extension PostgreSQLEngine: HistoryStore {
 
     package func setHistoryConsumer(_ name: String, to place: HistoryPlace) throws {
         try writeHistory { connection, queries in
-            // A consumer that is known may be late. That changes nothing.
+            // A known consumer may be late, which changes nothing.
             let known = try connection.query("SELECT 1 FROM strata_consumer WHERE name = $1", [.text(name)])
             if known.rowCount > 0 {
                 try queries.requireReached(place.number, place.transaction)
             } else {
                 try queries.requireCovered(place.number, place.transaction)
             }
-            // The number never decreases, as several readers may share the name and one is slower.
+            // The number never decreases, because several readers may share the name, and one of them may be slower.
             try connection.query(
                 """
                 INSERT INTO strata_consumer AS c (name, number, seen) VALUES ($1, $2, \(HistoryQueries.now)) ON CONFLICT (name)
@@ -153,17 +153,20 @@ extension PostgreSQLEngine: HistoryStore {
         try writeHistory { connection, _ in
             _ = try connection.query("DELETE FROM strata_consumer WHERE seen < $1", [.float8(time)])
         }
-        // A consumer may come between two pieces.
+        // A consumer may be added between two pieces.
         return try purge { connection in
             try connection.query("SELECT pg_catalog.min(number) FROM strata_consumer").firstInt64 ?? 0
         }
     }
 
-    /// How many transactions go at a time: whoever numbers others waits for that long.
+    /// The number of transactions that are removed at a time; processes that give numbers wait for that long.
     private static let pieceOfPurge: Int64 = 1000
 
-    /// Removes the transactions before a number, which is asked for each piece, the oldest first, and their changes; the numbers are not given
-    /// again.
+    /// Removes the transactions before a number, and their changes, the oldest first.
+    ///
+    /// The number is asked for each piece.
+    ///
+    /// The numbers of removed transactions are not given again.
     private func purge(before end: (Connection) throws -> Int64) throws -> Int {
         var count = 0
         while true {
@@ -188,20 +191,21 @@ extension PostgreSQLEngine: HistoryStore {
         }
     }
 
-    /// The number of the first transaction that a purge leaves.
+    /// The number of the first transaction that a purge keeps.
     private static func end(of bound: HistoryBound, _ connection: Connection) throws -> Int64 {
         let (column, value): (String, PostgreSQLValue) =
             switch bound {
             case .number(let number): ("number", .int8(number))
             case .time(let seconds): ("time", .float8(seconds))
             }
-        // All transactions after the first one that stays remain as well. So a clock that was set back leaves no gap in the numbers.
+        // All transactions after the first kept one stay too. So a clock that was set back leaves no gap in the
+        // numbers.
         let first = try connection.query(
             "SELECT pg_catalog.min(number) FROM strata_transaction WHERE NOT \(column) < $1",
             [value]
         )
         if let number = first.firstInt64 { return number }
-        // All go that are there now.
+        // All current transactions are removed.
         return try connection.query("SELECT last + 1 FROM strata_history").firstInt64 ?? 0
     }
 
@@ -214,7 +218,7 @@ extension PostgreSQLEngine: HistoryStore {
                 try database.pool.reading { connection in
                     try database.requireSame(connection)
                     try HistoryQueries.number(connection)
-                    // Whoever knows of a transaction finds it on replicas too.
+                    // A process that knows a transaction must find it on replicas too.
                     defer { database.noteCommit() }
                     return try connection.inSnapshot {
                         try body(HistoryQueries(database: database, connection: connection))
@@ -224,7 +228,7 @@ extension PostgreSQLEngine: HistoryStore {
         }
     }
 
-    /// Changes the history's tables in a transaction of its own.
+    /// Changes the history's tables in a separate transaction.
     ///
     /// - Throws: `persistentStoreSave` (134030) for a store that may not be written.
     private func writeHistory<R>(_ body: (Connection, HistoryQueries) throws -> R) throws -> R {
@@ -235,7 +239,7 @@ extension PostgreSQLEngine: HistoryStore {
                 try database.requireSame(connection)
                 try HistoryQueries.number(connection)
                 try HistoryQueries.begin(connection)
-                // The body's view begins after the lock was taken.
+                // The view of `body` begins after the lock was taken.
                 let result = try body(connection, HistoryQueries(database: database, connection: connection))
                 try connection.commit()
                 return result
@@ -258,12 +262,13 @@ extension PostgreSQLEngine: HistoryStore {
 
 /// The transactions of the history that a store object has written.
 ///
-/// Only the newest are kept if there are very many. Older ones then count as somebody else's, which costs a look at rows that have not changed.
+/// If there are very many, then only the newest are kept. Older ones count as those of others, and rows that have not
+/// changed are then examined in vain.
 struct OwnTransactions {
     private static let most = 1 << 16
     private var identifiers: Set<UUID> = []
     private var order: [UUID] = []
-    /// As far as they were read.
+    /// The numbers of those that were read.
     private var numbers: Set<Int64> = []
     private var newest: Int64 = 0
 
@@ -276,20 +281,22 @@ struct OwnTransactions {
         order.removeFirst(Self.most / 2)
     }
 
-    /// Takes a transaction for somebody else's: nobody knows whether it was committed, so that whoever reads the history has to be told.
+    /// Treats a transaction as one of another process.
+    ///
+    /// It is unknown whether it was committed, so readers of the history have to be notified of it.
     mutating func forget(_ identifier: UUID) { identifiers.remove(identifier) }
 
-    /// Notes the number that a transaction has got, of whomever.
+    /// Notes the number that a transaction has got, whether it is one of this store object or not.
     mutating func note(_ number: Int64, of identifier: UUID) {
         guard identifiers.contains(identifier) else {
-            // After a failover that has lost a transaction its number is given once more.
+            // If a failover has lost a transaction, then its number is given again.
             numbers.remove(number)
             return
         }
         numbers.insert(number)
         newest = max(newest, number)
         guard numbers.count > Self.most else { return }
-        // So many go that this happens seldom.
+        // Many are removed at once, so that this happens seldom.
         let oldest = newest - Int64(Self.most / 2)
         numbers = numbers.filter { $0 > oldest }
     }

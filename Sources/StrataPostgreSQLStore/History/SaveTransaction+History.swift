@@ -2,12 +2,13 @@ import Foundation
 import StrataRows
 import StrataSQL
 
-/// Rows that a save changes besides those it was told to: owners of changed to-many relationships, rows set free of deleted ones.
+/// Rows that a save changes besides those of its request: owners of changed to-many relationships, and rows whose
+/// relationship to a deleted row is cleared.
 struct TouchedRows {
     private struct Touched {
         let key: Int64
         let entity: EntityMapping
-        /// `nil` once it was taken.
+        /// The changed properties; `nil` once they were taken.
         var mask: HistoryMask?
     }
 
@@ -19,7 +20,7 @@ struct TouchedRows {
         var positions = KeyMap<Int>()
     }
 
-    /// Mostly few, so that they are found faster one after the other than by hashing.
+    /// There are usually few, so a linear search is faster than hashing.
     private var hierarchies: [Hierarchy] = []
 
     mutating func touch(_ key: Int64, _ entity: EntityMapping, _ mask: HistoryMask) {
@@ -41,7 +42,7 @@ struct TouchedRows {
     /// Whether rows of an entity's hierarchy were touched.
     func concerns(_ entity: EntityMapping) -> Bool { hierarchies.contains { $0.root == entity.rootNumber } }
 
-    /// Removes and returns what is known of a row, because it is recorded now or was already.
+    /// Removes and returns the changed properties of a row, because the row is recorded now or was already.
     mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
         guard let index = hierarchies.firstIndex(where: { $0.root == entity.rootNumber }),
             let position = hierarchies[index].positions[key]
@@ -61,7 +62,7 @@ struct TouchedRows {
 }
 
 extension SaveTransaction {
-    /// Records inserted and changed rows, when everything is written; deletions were recorded as they were made.
+    /// Records inserted and changed rows when everything is written; deletions are recorded when they are made.
     func recordHistory() throws {
         guard let history else { return }
         var touched = try collectTouched(history)
@@ -87,7 +88,7 @@ extension SaveTransaction {
     private func collectTouched(_ history: HistoryRecorder) throws -> TouchedRows {
         var touched = TouchedRows()
         let missing = try missingOwners()
-        // The owners of one entity mostly have changed in the same relationships.
+        // The owners of one entity usually have changes in the same relationships.
         var last: (entity: EntityMapping, relationships: [Int], mask: HistoryMask)?
         for owner in changes.touched {
             guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity),
@@ -101,7 +102,7 @@ extension SaveTransaction {
                 touched.touch(key, entity, mask)
             }
         }
-        // The row may be of a sub-entity, which the rows that are read again tell.
+        // The row may belong to a sub-entity; the rows that are read again show that.
         var relationships: [Int: [Int64: [String]]] = [:]
         for row in released {
             relationships[row.entity.layout.rootNumber, default: [:]][row.key, default: []].append(row.relationship)
@@ -119,7 +120,7 @@ extension SaveTransaction {
 
     // MARK: - Before anything is written
 
-    /// Asks for rows that are to be deleted, where the model wants something kept of them.
+    /// Asks for rows that are to be deleted, if the model keeps values of them.
     func askForKept() throws {
         guard history != nil else { return }
         for run in runs(changes.deleted, \.layout) {
@@ -136,7 +137,7 @@ extension SaveTransaction {
         for row in try database.queries.rows(try connection.answer(kept), entity) { history.deleted(row) }
     }
 
-    /// Asks which owners of changed to-many relationships are there, as far as the save does not lock them.
+    /// Asks which owners of changed to-many relationships exist, except for those that the save locks.
     func askForTouched() throws {
         guard history != nil else { return }
         // The rows that are locked.
@@ -161,8 +162,10 @@ extension SaveTransaction {
         }
     }
 
-    /// The owners that are not there, or not any more: members that go from a row which somebody else has deleted are no conflict, and no
-    /// change of it either.
+    /// The owners that do not exist, or do not exist any more.
+    ///
+    /// Removing members from an owner that another context has deleted is no conflict, and no change of the owner
+    /// either.
     private func missingOwners() throws -> [Int: Set<Int64>] {
         var missing = try touched.mapValues { keys, asked in
             keys.subtracting(try connection.answer(asked).rows.map { $0.int64(0) })

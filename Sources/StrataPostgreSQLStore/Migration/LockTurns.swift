@@ -1,19 +1,22 @@
 import Foundation
 import StrataPostgreSQL
 
-/// How a migration takes its locks: it waits for a second at most, then others get their turn, and it is tried again.
+/// Takes the locks of a migration: it waits for a second at most, then others may proceed, and it tries again.
 ///
-/// Whoever waits for a table keeps all others from it. A deadlock is tried again as well: a save takes its tables in another order.
+/// A wait for a table keeps all others from it. After a deadlock it tries again too, because a save takes its tables in
+/// another order.
 struct LockTurns {
-    /// For how many seconds a table is waited for before others get their turn.
+    /// How many seconds to wait for a table before others may proceed.
     static let wait = 1.0
 
     private let connection: Connection
     private let end: ContinuousClock.Instant
 
+    /// Makes the turns for a connection.
+    ///
     /// - Parameters:
-    ///   - connection: What takes the locks.
-    ///   - timeout: For how many seconds others may keep them.
+    ///   - connection: The connection that takes the locks.
+    ///   - timeout: How many seconds others may keep them.
     init(_ connection: Connection, timeout: Double) {
         self.connection = connection
         end = .now + .seconds(timeout)
@@ -21,14 +24,16 @@ struct LockTurns {
 
     private static let limit = "SET LOCAL lock_timeout = \(Int(wait * 1000))"
 
-    /// Runs `body` in a transaction, which it may commit or roll back, and which is open afterwards if it does neither.
+    /// Runs `body` in a transaction.
+    ///
+    /// It may commit or roll back; if it does neither, then the transaction stays open.
     ///
     /// - Parameters:
     ///   - settings: Statements that begin the transaction.
-    ///   - before: Run before each transaction.
-    ///   - body: Is run again, in a new transaction, if it had to wait for too long.
-    /// - Returns: What `body` returns.
-    /// - Throws: ``PostgreSQLError``: 55P03 if the time is over; what `body` throws.
+    ///   - before: Runs before each transaction.
+    ///   - body: Runs again, in a new transaction, if it had to wait for too long.
+    /// - Returns: The result of `body`.
+    /// - Throws: ``PostgreSQLError``: 55P03 if the time is over; the errors of `body`.
     func transaction<R>(
         _ settings: [String] = [],
         before: () throws -> Void = {},
@@ -38,11 +43,13 @@ struct LockTurns {
         return try run(begin.joined(separator: "; "), back: "ROLLBACK", before, body)
     }
 
-    /// Runs `body` in the transaction that is open, and goes back to where that was if it had to wait for too long.
+    /// Runs `body` in the transaction that is open.
+    ///
+    /// If it had to wait for too long, then its changes are undone and it runs again.
     ///
     /// - Parameter body: As in ``transaction(_:_:)``.
-    /// - Returns: What `body` returns.
-    /// - Throws: As ``transaction(_:_:)``.
+    /// - Returns: The result of `body`.
+    /// - Throws: The errors of ``transaction(_:_:)``.
     func savepoint<R>(_ body: () throws -> R) throws -> R {
         try run("SAVEPOINT strata_place; \(Self.limit)", back: "ROLLBACK TO SAVEPOINT strata_place", {}, body)
     }

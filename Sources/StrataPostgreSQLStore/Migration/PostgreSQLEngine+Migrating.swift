@@ -4,20 +4,20 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// What a store is migrated with.
+/// The values that a store is migrated with.
 package struct PostgreSQLMigrationRequest {
     package let url: URL
-    /// What becomes what.
+    /// The mapping from the old entities and properties to the new ones.
     package let migration: SchemaMigration
     /// The labels of the new version of the model.
     package let versionIdentifiers: [String]
     /// The copy of the new model for the store; `nil` for none.
     package let modelCache: Data?
-    /// Whether rows and values may be dropped that have no place in the new version.
+    /// Whether rows and values without a place in the new version may be dropped.
     package let mayDropValues: Bool
-    /// For how many seconds others may keep the store locked.
+    /// How many seconds others may keep the store locked.
     package let timeout: Double
-    /// Told how much of the work is done, from 0 to 1; what it throws ends the migration.
+    /// Called with the part of the work that is done, from 0 to 1; an error that it throws ends the migration.
     package let advance: (Double) throws -> Void
 
     package init(
@@ -42,15 +42,17 @@ package struct PostgreSQLMigrationRequest {
 extension PostgreSQLEngine {
     /// Brings a store to another version of its model, in one transaction.
     ///
-    /// Whoever reads or saves waits until it is done. Tables are locked before anything is changed, and for a second at most it is waited
-    /// for them: whoever waits for a table keeps all others from it.
+    /// Other processes that read or save wait until it is done. Tables are locked before anything is changed. A wait
+    /// for a table keeps all others from it, so each wait lasts for a second at most.
     ///
-    /// Sessions that were opened before end at the commit. So nobody reads or saves with the old model afterwards: a new session looks at
-    /// the metadata first.
+    /// Older sessions end at the commit. So no process reads or saves with the old model afterwards, because a new
+    /// session reads the metadata first.
     ///
-    /// - Parameter request: The store, and what becomes what.
-    /// - Returns: Whether it was migrated here; false if it has another version than the one to start from, since somebody else was first.
-    /// - Throws: `migration` (134110) with the reason, and `persistentStoreTimeout` (134090), with who that is, if others keep a table locked.
+    /// - Parameter request: The store and the mapping of its model.
+    /// - Returns: Whether it was migrated here; false if the store has another version than the expected one, because
+    ///   another process was first.
+    /// - Throws: `migration` (134110) with the reason. `persistentStoreTimeout` (134090), with the blocking session, if
+    ///   others keep a table locked.
     @discardableResult
     package static func migrate(_ request: PostgreSQLMigrationRequest) throws -> Bool {
         let target: ConnectionTarget
@@ -58,7 +60,7 @@ extension PostgreSQLEngine {
             throw PostgreSQLBoundary.cocoaError(error, .migrating, "")
         }
         return try PostgreSQLBoundary.run(.migrating, target.place) {
-            // One more connection, to ask who has a table that is waited for.
+            // The second connection asks which session has a table that is waited for.
             let pool = OpenDatabase.pool(target, size: 2, timeout: request.timeout)
             defer { pool.close() }
             return try pool.withConnection { connection in
@@ -68,11 +70,12 @@ extension PostgreSQLEngine {
         }
     }
 
-    /// For how many seconds the server may be silent once it has the locks and works.
+    /// How many seconds the server may be silent once it has the locks and works.
     static let workPatience = 86_400.0
 
-    /// Lets the statements of a transaction take their time, whatever limit the role has: it is meant for what programs ask, and not for work on
-    /// whole tables.
+    /// Removes the time limit of statements for a transaction.
+    ///
+    /// A limit of the role is meant for queries of programs, and not for work on whole tables.
     static let workSetting = "SET LOCAL statement_timeout = 0"
 
     private static func migrate(
@@ -123,7 +126,7 @@ extension PostgreSQLEngine {
             try connection.command("ROLLBACK")
             return false
         }
-        // Their statements and numbers of entities are those of the old model.
+        // Their statements and numbers of entities belong to the old model.
         try StoreSessions.endOthers(of: target, connection)
         try ShapeCommit(connection, target, pool).commit { connection in
             let found = try StoreMetadata.read(connection, target.place)

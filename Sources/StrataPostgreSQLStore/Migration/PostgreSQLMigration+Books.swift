@@ -4,7 +4,7 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-// What a store says of itself: metadata, the copy of the model, and the history.
+// The records that a store keeps about itself: metadata, the copy of the model, and the history.
 
 extension PostgreSQLMigration {
     func writeMetadata() throws {
@@ -17,7 +17,7 @@ extension PostgreSQLMigration {
         )
     }
 
-    /// Lets the history speak of the new entities, and notes the migration in it.
+    /// Changes the history to the new entities, and notes the migration in it.
     func migrateHistory() throws {
         let pairs = request.migration.pairs.compactMap { pair in
             source.entity(pair.source).flatMap { from in destination.entity(pair.destination).map { (pair, from, $0) } }
@@ -35,7 +35,7 @@ extension PostgreSQLMigration {
         try noteMigration()
     }
 
-    /// As a transaction without changes, by Apple's author text.
+    /// Adds a transaction without changes, with the author that Apple uses.
     private func noteMigration() throws {
         guard try connection.query("SELECT 1 FROM strata_history").rowCount > 0 else { return }
         let digest =
@@ -51,10 +51,11 @@ extension PostgreSQLMigration {
         )
     }
 
-    /// How many changes are rewritten by one statement.
+    /// The number of changes that one statement rewrites.
     private static let pieceSize = 5_000
 
-    /// The bits of changed properties lie at other places, and values that are kept of deleted objects have other names.
+    /// Rewrites the changes of an entity: the bits of changed properties have other positions, and the values of
+    /// deleted objects have other names.
     private func moveChanges(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
         let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
         let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
@@ -95,7 +96,7 @@ extension PostgreSQLMigration {
 }
 
 extension Tombstone {
-    /// The values under new names; those of properties that went are left out.
+    /// The values under their new names; values of removed properties are left out.
     fileprivate static func renamed(_ data: Data, _ names: [String: String]) -> Data? {
         guard let list = PropertyListSerialization.dictionary(from: data) else { return nil }
         var values: [String: Any] = [:]

@@ -5,7 +5,7 @@ import StrataSQL
 extension PostgreSQLMigration {
     /// Makes the foreign keys of the new model, if the store had those of the old one.
     ///
-    /// - Throws: `migration` (134110) with the number of rows for each relationship if there are any that lead nowhere.
+    /// - Throws: `migration` (134110) with the number of rows for each relationship, if some lead nowhere.
     func makeForeignKeys() throws {
         guard hadForeignKeys else { return }
         let violations = try ForeignKeys(destination, connection).make()

@@ -4,7 +4,7 @@ import StrataRows
 import StrataSQL
 
 extension PostgreSQLMigration {
-    /// Drops the indexes that nobody will need, or that are of tables which are written anew.
+    /// Drops the indexes that are no longer needed, or that belong to tables which are rewritten.
     func dropIndexes() throws {
         var stable: Set<SQLName> = []
         var rewritten: Set<SQLName> = []
@@ -18,7 +18,7 @@ extension PostgreSQLMigration {
         }
         let wanted = Dictionary(PostgreSQLSchema.indexes(destination).map { ($0.name, $0) }) { first, _ in first }
         for index in PostgreSQLSchema.indexes(source) {
-            // Unique values are judged when all are there.
+            // Unique values are checked when all are written.
             let isKept =
                 stable.contains(index.table) && wanted[index.name]?.sql == index.sql
                 && (index.constraint == nil || !rewritten.contains(index.table))
@@ -33,7 +33,8 @@ extension PostgreSQLMigration {
 
     /// Drops indexes of expressions, of points, and of some rows only.
     ///
-    /// The copy of a model that a store keeps leaves them out, so that the old model does not know them. They are told by their names.
+    /// The store's copy of its model does not contain them, so the old model does not know them. They are recognised by
+    /// their names.
     private func dropIndexesOfOthers() throws {
         let starts = source.entities.map { PostgreSQLName.folded($0.layout.name) + "_" }
         var tables = PostgreSQLArray(.text)
@@ -48,7 +49,7 @@ extension PostgreSQLMigration {
             [.array(tables)]
         )
         for name in found.rows.map({ naming.name($0.string(0)) }) where !standing.contains(name) {
-            // The second of one name has a number at its end.
+            // If two indexes have the same name, then the second has a number at its end.
             let plain = name.raw.trimmingCharacters(in: .decimalDigits)
             guard plain.hasSuffix("_index"), starts.contains(where: name.raw.hasPrefix) else { continue }
             try connection.command("DROP INDEX \(name)")
@@ -57,7 +58,7 @@ extension PostgreSQLMigration {
 
     func makeIndexes() throws {
         for index in PostgreSQLSchema.indexes(destination) where !standing.contains(index.name) {
-            // One of that name is of another version of the model.
+            // An index of that name belongs to another version of the model.
             try connection.command("DROP INDEX IF EXISTS \(index.name)")
             try make(index)
         }
@@ -81,10 +82,10 @@ extension PostgreSQLMigration {
         try connection.command("RELEASE SAVEPOINT strata_index")
     }
 
-    /// How many groups of objects an error lists.
+    /// The most groups of objects that an error lists.
     private static let mostGroups = 100
 
-    /// The objects that a constraint does not allow beside each other, by the values that they share.
+    /// The objects that a constraint does not allow together, grouped by the values that they share.
     private func duplicates(_ constraint: SQLConstraint, _ table: SQLName) throws -> [[URL]] {
         let columns = constraint.columns.map(\.description)
         let found = try connection.query(

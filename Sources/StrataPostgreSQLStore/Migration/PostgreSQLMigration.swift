@@ -6,9 +6,10 @@ import StrataSQL
 
 /// One migration, inside a transaction that its caller begins, and commits or rolls back.
 ///
-/// Columns are added and renamed where they are; a table whose columns go, change their types or trade places is copied once.
+/// Columns are added and renamed in place. A table is copied once if its columns are removed, change their types or
+/// exchange names.
 ///
-/// Used once, by one thread.
+/// It is used once, by one thread.
 final class PostgreSQLMigration {
     let request: PostgreSQLMigrationRequest
     let connection: Connection
@@ -18,7 +19,7 @@ final class PostgreSQLMigration {
     let place: String
     var metadata: StoreMetadata
 
-    /// The tables that stay, by the name that they have.
+    /// The tables that stay, by their current name.
     private var kept: Set<SQLName> = []
     /// Tables that have to be renamed at the end.
     private var renamed: [(from: SQLName, to: SQLName)] = []
@@ -26,7 +27,7 @@ final class PostgreSQLMigration {
     private lazy var takenNames = PostgreSQLSchema.takenNames(destination)
     /// The indexes that stay.
     var standing: Set<SQLName> = []
-    /// Whether the store has foreign keys, and shall have those of the new model.
+    /// Whether the store has foreign keys, and gets those of the new model.
     private(set) var hadForeignKeys = false
 
     var naming: SQLNaming { destination.dialect.naming }
@@ -55,15 +56,15 @@ final class PostgreSQLMigration {
         layout = MigrationLayout(migration, from: source, to: destination)
     }
 
-    /// Writes everything.
+    /// Makes all changes.
     ///
-    /// - Returns: Whether it did; not if the store has another version by now.
+    /// - Returns: Whether the store was migrated; false if it has another version by now.
     func run() throws -> Bool {
         try lockAll()
-        // Somebody may have written it while the tables were waited for.
+        // Another process may have written the metadata during the wait for the tables.
         metadata = try StoreMetadata.locked(connection, place)
         guard request.migration.starts(at: metadata.versionHashes) else { return false }
-        // Copying large tables takes the time that it takes.
+        // Copying large tables may take long.
         connection.patience = max(request.timeout, PostgreSQLEngine.workPatience)
         let (dropped, successors) = replacedTables()
         let belongings = try TableBelongings(of: dropped, connection)
@@ -71,7 +72,8 @@ final class PostgreSQLMigration {
         let columns = PostgreSQLSchema.columns(source).filter { rewritten.contains($0.key) }
         try belongings.requireNoObstacles(dropped, successors, keeping: columns, request.url, place)
         try checkRows()
-        // Before rows are written: what is noted for them to be looked at later keeps tables from being changed.
+        // The foreign keys are dropped before rows are written, because checks that wait for the end of the transaction
+        // keep tables from being changed.
         hadForeignKeys = try ForeignKeys.drop(connection)
         try dropIndexes()
         try freeNames()
@@ -103,7 +105,7 @@ final class PostgreSQLMigration {
         return true
     }
 
-    /// The tables that will be dropped, and which ones take their places.
+    /// The tables that are dropped, and their successors.
     private func replacedTables() -> (dropped: [SQLName], [TableBelongings.Successor]) {
         var dropped = Set(oldTables)
         var successors: [TableBelongings.Successor] = []
@@ -140,13 +142,13 @@ final class PostgreSQLMigration {
 
     private var oldTables: [SQLName] { source.tables.map(\.name) + source.joinTables.map(\.name) }
 
-    /// Keeps everybody from all tables, before anything waits for a lock in the midst of the work.
+    /// Locks all tables at once, so that nothing waits for a lock later during the work.
     private func lockAll() throws {
         let tables = ["strata_store", "strata_change"] + oldTables.map(\.description)
         try connection.command("LOCK TABLE \(tables.joined(separator: ", ")) IN ACCESS EXCLUSIVE MODE")
     }
 
-    /// Gives the index of a primary key another name if a new table is to have that.
+    /// Renames the index of a primary key if a new table needs the name.
     private func freeNames() throws {
         var names = PostgreSQLArray(.text)
         for name in takenNames { names.append(name.raw) }
@@ -185,7 +187,7 @@ final class PostgreSQLMigration {
         return TableAlteration(table, columns: source.columns.map { ($0.name.raw, $0.type) })
     }
 
-    /// The name under which a new table is made: its own, unless another table has that as yet.
+    /// The name under which a new table is made: its own, unless another table still has that.
     private func provisionalName(_ name: SQLName) -> SQLName {
         guard oldTables.contains(name) else { return name }
         let temporary = temporaryName()
@@ -208,7 +210,7 @@ final class PostgreSQLMigration {
         var values: [PostgreSQLValue] = []
         let types = Dictionary(table.source?.columns.map { ($0.name, $0.type) } ?? []) { first, _ in first }
         let fill = table.fill(name) { value, column in
-            // Each column by itself: beside it there may be a value of the new type.
+            // Each column is cast alone, because a value of the new type may stand beside it.
             value.text(column: { Self.cast($0, types[$0], to: column.type) }) { Self.parameter($0, &values) }
         }
         if let fill { try connection.query(fill, values) }
@@ -217,7 +219,7 @@ final class PostgreSQLMigration {
     /// A column as a value of another type.
     private static func cast(_ column: SQLName, _ type: String?, to wanted: String) -> String {
         guard let type, type != wanted else { return column.description }
-        // A truth value becomes a number by way of `integer` only.
+        // A truth value becomes a number only through `integer`.
         return type == "boolean" ? "\(column)::integer::\(wanted)" : "\(column)::\(wanted)"
     }
 
@@ -254,14 +256,15 @@ final class PostgreSQLMigration {
         try move(source.name, to: table.destination.name)
     }
 
-    /// Adds a column that has one value in all rows, without touching them: the value is kept as what the column had at first.
+    /// Adds a column with the same value in all rows, without a rewrite: the server keeps the value as the column's
+    /// initial value.
     private func add(_ column: SQLColumn, _ text: String, _ table: SQLName) throws {
         try connection.query("SELECT pg_catalog.set_config('strata.migrated', $1, true)", [.text(text)])
         let setting = "pg_catalog.current_setting('strata.migrated')"
         let value =
             column.type == "bytea" ? "pg_catalog.decode(\(setting), 'hex')" : "(\(setting))::\(Self.plain(column.type))"
         try connection.command("ALTER TABLE \(table) ADD COLUMN \(column.name) \(column.type) DEFAULT \(value)")
-        // What comes later is written with all of its values.
+        // Rows that are added later are written with all of their values.
         try connection.command("ALTER TABLE \(table) ALTER COLUMN \(column.name) DROP DEFAULT")
     }
 
@@ -277,7 +280,7 @@ final class PostgreSQLMigration {
         for (from, to) in columns { try connection.command("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)") }
     }
 
-    /// Gives a table that is kept the name that it will have, by way of one that is free.
+    /// Gives a kept table its final name, through a free temporary one.
     private func move(_ table: SQLName, to name: SQLName) throws {
         guard table != name else { return }
         let temporary = temporaryName()
@@ -287,7 +290,7 @@ final class PostgreSQLMigration {
 
     // MARK: - Values of the new model
 
-    /// Writes a parameter, and adds what it is bound to.
+    /// Writes a parameter, and adds its value.
     private static func parameter(_ constant: MigratedValue.Constant, _ values: inout [PostgreSQLValue]) -> String {
         values.append(value(constant))
         return "$\(values.count)"
@@ -305,7 +308,7 @@ final class PostgreSQLMigration {
         }
     }
 
-    /// The value as the database reads it; `nil` for one that it cannot keep.
+    /// The value as text for the database; `nil` if it cannot store the value.
     private static func text(_ constant: MigratedValue.Constant) -> String? {
         switch value(constant) {
         case .bool(let value): value ? "true" : "false"
@@ -321,7 +324,7 @@ final class PostgreSQLMigration {
 
     // MARK: - Derived attributes
 
-    /// Computes derived attributes of tables that have new ones, or some that are computed in another way.
+    /// Computes derived attributes of tables that have new ones, or ones with a new derivation.
     private func computeDerived() throws {
         guard let plan = DerivedPlan(destination) else { return }
         let upkeep = DerivedUpkeep(plan, RowQueries(destination, place: place), connection)
@@ -351,10 +354,10 @@ final class PostgreSQLMigration {
 
     // MARK: - Keys
 
-    /// Counts on where the keys were: a key is never given twice.
+    /// Continues the sequences, so that a key is never given twice.
     private func keepSequences() throws {
         var final: [(from: SQLName, to: SQLName)] = []
-        // What the sequences that stay are called meanwhile.
+        // The temporary names of the sequences that stay.
         var current: [SQLName: SQLName] = [:]
         for table in layout.tables {
             let name = PostgreSQLSchema.sequence(table.destination)
@@ -363,7 +366,7 @@ final class PostgreSQLMigration {
                 continue
             }
             if let other = current[old] {
-                // Rows of one hierarchy that becomes two.
+                // A second table gets rows of the same old hierarchy.
                 let last = try connection.query("SELECT last_value FROM \(other)").firstInt64 ?? 1
                 final.append((try newSequence(from: last + Int64(PostgreSQLSchema.keyBlock)), name))
             } else if old == name {

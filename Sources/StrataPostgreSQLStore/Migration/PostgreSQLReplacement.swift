@@ -4,12 +4,12 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// A new store that is made beside another one, in a schema of its own, and takes its place in one transaction.
+/// A new store that is made beside another one, in a separate schema, and replaces it in one transaction.
 ///
-/// Until then the old one can be read, and whoever writes to it waits. The new tables move into the schema of the old ones, so that what else
-/// lies there, and who may use it, stays.
+/// Until then the old store can be read, and writers wait. The new tables move into the schema of the old ones, so that
+/// other objects there, and its privileges, stay.
 ///
-/// Used by one thread.
+/// It is used by one thread.
 package final class PostgreSQLReplacement {
     /// Where the new store is made.
     package let url: URL
@@ -18,23 +18,23 @@ package final class PostgreSQLReplacement {
     /// The old store.
     private let source: SQLMapping
     private let timeout: Double
-    /// Leads to the old store.
+    /// The connections to the old store.
     private let pool: ConnectionPool
-    /// What keeps others from writing.
+    /// The connection that keeps others from writing.
     private let connection: Connection
-    /// Whether the old store has foreign keys, and the new one shall have them too.
+    /// Whether the old store has foreign keys, so that the new one gets them too.
     private var hasForeignKeys = false
 
-    /// Keeps others from writing to a store, and removes what a replacement has left that was killed.
+    /// Keeps others from writing to a store, and removes what a killed replacement has left.
     ///
-    /// The result is `nil` if the store has other hashes than expected, since somebody else was first.
+    /// The result is `nil` if the store has other hashes than expected, because another process was first.
     ///
     /// - Parameters:
     ///   - old: The store.
-    ///   - schema: The model that it has.
-    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
+    ///   - schema: Its model.
+    ///   - configuration: The configuration of the model that the store holds, or `nil` for all.
     ///   - hashes: The version hashes that the store is expected to have.
-    ///   - timeout: For how many seconds others may keep the store locked.
+    ///   - timeout: How many seconds others may keep the store locked.
     /// - Throws: `persistentStoreTimeout` (134090) if others keep the store locked, and errors of the database.
     package init?(
         of old: URL,
@@ -56,7 +56,7 @@ package final class PostgreSQLReplacement {
         self.pool = pool
         connection = try PostgreSQLBoundary.run(.migrating, target.place) { try pool.open() }
         let isExpected = try PostgreSQLBoundary.run(.migrating, target.place) {
-            // In a transaction of its own: it locks what the copy reads.
+            // This needs a separate transaction, because it locks tables that the copy reads.
             if let metadata = try StoreMetadata.read(connection, target.place), metadata.format < StoreFormat.current {
                 try StoreFormat.bringUp(target, connection)
             }
@@ -69,19 +69,21 @@ package final class PostgreSQLReplacement {
 
     /// Begins the transaction that keeps others from writing.
     ///
-    /// - Returns: Whether the store has the hashes that were expected.
-    /// - Throws: `migration` (134110) if something is in the way of new tables; ``PostgreSQLError``.
+    /// - Returns: Whether the store has the expected hashes.
+    /// - Throws: `migration` (134110) if an obstacle prevents new tables; ``PostgreSQLError``.
     private func lockOutWriters(_ hashes: [String: Data], _ old: URL) throws -> Bool {
-        // Objects are made meanwhile, for as long as that takes.
+        // Objects are made meanwhile, and that may take long.
         let settings = ["SET LOCAL idle_in_transaction_session_timeout = 0"]
-        // Whoever reads the history meanwhile finds its transactions numbered. To number them is to write.
+        // Readers of the history need numbered transactions, and cannot number them during the replacement, because
+        // that writes.
         let number = { [connection] in try HistoryQueries.number(connection) }
         let isExpected = try LockTurns(connection, timeout: timeout).transaction(settings, before: number) {
             try OpenDatabase.lockShape(of: target, connection)
             let metadata = try StoreMetadata.read(connection, target.place)
             guard let metadata, source.schema.current(metadata.versionHashes) == hashes else { return false }
             try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
-            // Once more: somebody may have written it while the tables were waited for.
+            // The metadata is checked again, because another process may have written it during the wait for the
+            // tables.
             let locked = try StoreMetadata.locked(connection, target.place)
             return source.schema.current(locked.versionHashes) == hashes
         }
@@ -90,7 +92,7 @@ package final class PostgreSQLReplacement {
             return false
         }
         hasForeignKeys = try !ForeignKeys.found(connection).isEmpty
-        // Before objects are made in vain.
+        // Obstacles are reported before objects are made in vain.
         let columns = PostgreSQLSchema.columns(source)
         let belongings = try TableBelongings(of: oldNames, connection)
         try belongings.requireNoObstacles(oldNames, [], keeping: columns, old, target.place)
@@ -158,7 +160,7 @@ package final class PostgreSQLReplacement {
         try connection.command("INSERT INTO \(table) (\(list)) SELECT \(list) FROM \(target.quotedSchema).\(table)")
     }
 
-    /// Goes on where a sequence of the old store is.
+    /// Sets a sequence to the state of that of the old store.
     private func setSequence(_ name: SQLName, _ connection: Connection) throws {
         try connection.query(
             "SELECT pg_catalog.setval($1::text::regclass, s.last_value, s.is_called) FROM \(target.quotedSchema).\(name) AS s",
@@ -168,20 +170,21 @@ package final class PostgreSQLReplacement {
 
     // MARK: - The end
 
-    /// Puts the new store, which nobody has open any more, in the place of the old one.
+    /// Replaces the old store by the new one, which must not be open any more.
     ///
-    /// Sessions that have the old one open end.
+    /// Sessions that have the old store open end.
     ///
     /// - Parameters:
-    ///   - schema: The model that the new store has.
-    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
-    /// - Throws: `persistentStoreTimeout` (134090) if others keep a table of the old store locked, as by a version that they are pinned to, and
-    ///   `migration` (134110) if the old store has foreign keys, and rows of the new one do not allow them.
+    ///   - schema: The model of the new store.
+    ///   - configuration: The configuration of the model that the store holds, or `nil` for all.
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep a table of the old store locked, for instance by a
+    ///   version that they are pinned to. `migration` (134110) if the old store has foreign keys, and rows of the new
+    ///   one do not allow them.
     package func finish(_ schema: Schema, configuration: String?) throws {
         do {
             try PostgreSQLBoundary.run(.migrating, target.place) {
                 try makeForeignKeys(schema, configuration)
-                // Others get their turn in between.
+                // Between the attempts others may use the tables.
                 _ = try LockTurns(connection, timeout: timeout).savepoint {
                     try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
                 }
@@ -209,7 +212,7 @@ package final class PostgreSQLReplacement {
         }
     }
 
-    /// Gives the new tables and sequences what those of the same names had.
+    /// Gives the new tables and sequences the belongings of the old ones with the same names.
     private func handOn(_ belongings: TableBelongings, _ mapping: SQLMapping) throws {
         let found = try connection.query(
             """
@@ -230,7 +233,7 @@ package final class PostgreSQLReplacement {
         }
     }
 
-    /// Gives the new store the foreign keys of its model if the old one has some, while nobody waits for it.
+    /// Gives the new store foreign keys if the old one has some, before other processes have to wait.
     private func makeForeignKeys(_ schema: Schema, _ configuration: String?) throws {
         guard hasForeignKeys else { return }
         let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
@@ -246,7 +249,7 @@ package final class PostgreSQLReplacement {
     }
 
     private func moveTables() throws {
-        // The sequence of a column goes with its table.
+        // The sequence of a column moves with its table.
         let found = try connection.query(
             """
             SELECT c.relname::text, c.relkind = 'S' FROM pg_catalog.pg_class AS c

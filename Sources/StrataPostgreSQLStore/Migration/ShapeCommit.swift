@@ -4,14 +4,14 @@ import StrataPostgreSQL
 
 /// The commit of a transaction that has changed the tables of a store, and that has ``OpenDatabase/lockShape(of:_:)``.
 ///
-/// If the connection breaks while it is under way, another one looks what has become of it: the store itself tells.
+/// If the connection breaks during the commit, then another connection finds out the result from the store itself.
 struct ShapeCommit {
     private let connection: Connection
     private let target: ConnectionTarget
     private let pool: ConnectionPool
     private let session: LostSession
 
-    /// Asks what the transaction is called, by which the session is found that nobody can reach any more.
+    /// Asks for the number of the transaction, by which the session can be found after its connection is lost.
     init(_ connection: Connection, _ target: ConnectionTarget, _ pool: ConnectionPool) throws {
         self.connection = connection
         self.target = target
@@ -22,10 +22,11 @@ struct ShapeCommit {
         session = LostSession(process: told[0].int64(1), transaction: told[0].string(0))
     }
 
-    /// Commits.
+    /// Commits the transaction.
     ///
-    /// - Parameter hasHappened: Whether what another connection sees is what the transaction has made.
-    /// - Throws: ``PostgreSQLError`` if nothing was committed; `migration` (134110) if nobody can be asked within the time-out.
+    /// - Parameter hasHappened: Whether another connection sees the changes of the transaction.
+    /// - Throws: ``PostgreSQLError`` if nothing was committed; `migration` (134110) if no server answers within the
+    ///   time-out.
     func commit(_ hasHappened: (Connection) throws -> Bool) throws {
         do {
             try connection.commit()
@@ -45,7 +46,7 @@ struct ShapeCommit {
                 // The server may still wait in the old session.
                 switch try session.end(asking) {
                 case .gone:
-                    // Whoever gets the lock sees how it has ended.
+                    // A connection that gets the lock sees the result.
                     try asking.command("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 1000")
                     try OpenDatabase.lockShape(of: target, asking)
                     return try hasHappened(asking)

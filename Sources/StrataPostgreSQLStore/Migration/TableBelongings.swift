@@ -4,32 +4,32 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// What others have given to tables that are dropped, and that the tables in their place shall have: their owner, privileges and triggers, storage
-/// parameters, replica identity, and publications.
+/// The belongings of dropped tables that their successors get: owner, privileges, triggers, storage parameters, replica
+/// identity, and publications.
 ///
-/// Used by one thread, in one transaction.
+/// It is used by one thread, in one transaction.
 struct TableBelongings {
-    /// A table in the place of another one.
+    /// A table that replaces another one.
     struct Successor {
         let old: SQLName
         let new: SQLName
-        /// What the columns are called that go on.
+        /// The columns that are kept, with their old and new names.
         let columns: [(old: SQLName, new: SQLName)]
     }
 
     private struct Privilege {
         let kind: String
-        /// As SQL writes it.
+        /// The grantee in SQL.
         let grantee: String
         let mayBePassedOn: Bool
-        /// `nil` for the whole table.
+        /// The column; `nil` for the whole table.
         let column: String?
     }
 
     private struct Trigger {
         let name: String
         let definition: String
-        /// What lets it fire when, as SQL writes it; `nil` for what is usual.
+        /// The setting in SQL that decides when the trigger fires; `nil` for the default.
         let firing: String?
     }
 
@@ -37,13 +37,13 @@ struct TableBelongings {
     private var privileges: [String: [Privilege]] = [:]
     private var owners: [String: String] = [:]
     private var triggers: [String: [Trigger]] = [:]
-    /// What `SET` is given.
+    /// The storage parameters, in the form that `SET` takes.
     private var parameters: [String: String] = [:]
-    /// What replicas are told of changed rows, where that is not usual.
+    /// The replica identities that are not the default.
     private var replicaIdentities: [String: String] = [:]
     private var publications: [String: [String]] = [:]
 
-    /// Looks at tables and sequences of the schema that the session sees, while they are there.
+    /// Reads the belongings of tables and sequences in the schema of the session, while these exist.
     init(of names: [SQLName], _ connection: Connection) throws {
         self.connection = connection
         let list = PostgreSQLValue.array(Self.array(names))
@@ -145,10 +145,10 @@ struct TableBelongings {
 
     // MARK: - Handing on
 
-    /// Gives a table or a sequence what its predecessor had, but for its triggers.
+    /// Gives a table or a sequence the belongings of its predecessor, except for the triggers.
     func handOn(to successor: Successor, isSequence: Bool = false) throws {
         let kind = isSequence ? "SEQUENCE" : "TABLE"
-        // What is granted by default may be more than the old one had.
+        // Default privileges may grant more than the old table had.
         let given = try TableBelongings(of: [successor.new], connection).privileges[successor.new.raw] ?? []
         for grantee in Set(given.map(\.grantee)).sorted() {
             try connection.command("REVOKE ALL ON \(kind) \(successor.new) FROM \(grantee)")
@@ -179,7 +179,7 @@ struct TableBelongings {
         }
     }
 
-    /// Makes the triggers of a table that has the name of its predecessor.
+    /// Makes the triggers of a table, which has the name of its predecessor by now.
     func makeTriggers(of table: SQLName) throws {
         for trigger in triggers[table.raw] ?? [] {
             do {
@@ -199,10 +199,10 @@ struct TableBelongings {
 
     // MARK: - What is in the way
 
-    /// What operators have added to tables that are written anew, and that these would lose.
+    /// Objects that operators have added to tables which are rewritten, and which would be lost.
     ///
     /// - Parameter columns: The columns that the store knows, by the names of the tables.
-    /// - Returns: Each in a few words.
+    /// - Returns: A short description of each.
     /// - Throws: ``PostgreSQLError``.
     private func losses(_ columns: [SQLName: Set<SQLName>]) throws -> [String] {
         let list = PostgreSQLValue.array(Self.array(columns.keys.sorted { $0.raw < $1.raw }))
@@ -236,8 +236,10 @@ struct TableBelongings {
         return own + others.rows.map { "\($0.string(0)) (of \($0.string(1)))" }
     }
 
-    /// What keeps tables from being replaced, each in a few words: what depends on them, row security, which nobody may lose without notice, and
-    /// triggers of tables that get another name.
+    /// The obstacles to replacing tables, each in a few words.
+    ///
+    /// These are objects that depend on the tables, row security, which must not be lost silently, and triggers of
+    /// tables that are renamed.
     private func obstacles(_ dropped: [SQLName], _ successors: [Successor]) throws -> [String] {
         let found = try connection.query(
             """
@@ -268,15 +270,15 @@ struct TableBelongings {
         return obstacles
     }
 
-    /// Refuses a migration that something is in the way of.
+    /// Refuses a migration if there are obstacles.
     ///
     /// - Parameters:
-    ///   - dropped: The tables that go.
-    ///   - successors: The tables that take the places of some of them.
-    ///   - columns: The columns that the store knows of tables that are written anew.
+    ///   - dropped: The tables that are dropped.
+    ///   - successors: The tables that replace some of them.
+    ///   - columns: The columns that the store knows of rewritten tables.
     ///   - url: The store.
-    ///   - place: What messages call it.
-    /// - Throws: `migration` (134110) with what is in the way.
+    ///   - place: The name of the store in messages.
+    /// - Throws: `migration` (134110) with the obstacles.
     func requireNoObstacles(
         _ dropped: [SQLName],
         _ successors: [Successor],

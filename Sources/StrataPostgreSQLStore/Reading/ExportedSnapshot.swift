@@ -1,16 +1,17 @@
 import StrataPostgreSQL
 
-/// The name by which other connections see what the transaction of one sees, for as long as that transaction is open.
+/// An exported snapshot: a name by which other connections see the same data as an open transaction.
 ///
-/// The server uses names again after a crash, and another server has the same ones. So the session that has given it is named as well: as long
-/// as that one is there, the name is its own.
+/// The name is valid as long as that transaction is open. The server reuses names after a crash, and another server has
+/// the same names. So this also identifies the session that has exported the snapshot. While that session exists, the
+/// name belongs to it.
 struct ExportedSnapshot: Sendable {
     private let name: String
-    /// The session: the number of its process, and when it has begun, in microseconds.
+    /// The session: the number of its process, and its start, in microseconds.
     private let process: Int64
     private let start: Int64
 
-    /// What tells an exported snapshot, in a transaction of one moment that is outside of any savepoint.
+    /// The columns that export a snapshot, in a transaction of one moment, outside of any savepoint.
     static let columns = """
         pg_catalog.pg_export_snapshot(), pg_catalog.pg_backend_pid()::bigint,
         (SELECT \(begun) FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()))
@@ -18,7 +19,7 @@ struct ExportedSnapshot: Sendable {
 
     private static let begun = "(EXTRACT(epoch FROM backend_start) * 1000000)::bigint"
 
-    /// Takes the answer apart; `nil` if the server does not tell enough.
+    /// Reads the answer; `nil` if the server does not report enough.
     init?(_ row: ResultRow, from column: Int) {
         guard let name = row.optionalString(column), let process = row.optionalInt64(column + 1),
             let start = row.optionalInt64(column + 2)
@@ -28,10 +29,11 @@ struct ExportedSnapshot: Sendable {
         self.start = start
     }
 
-    /// Begins a transaction that sees the same, together with the first statement in it.
+    /// Begins a transaction that sees the same data, and posts a check of the session.
     ///
     /// - Parameter connection: Another connection.
-    /// - Returns: What has a row if it does; if not, what it sees may be anything. There is no answer if the session is gone, or of another server.
+    /// - Returns: The check. If its answer has a row, then the transaction sees the same data; if it has none, then it
+    ///   may see anything. There is no answer if the session is gone, or belongs to another server.
     /// - Throws: ``PostgreSQLError``.
     func begin(on connection: Connection) throws -> PostedStatement {
         try connection.post("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -2,16 +2,18 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Conditions that overlook case, accents or both (`[c]`, `[d]`, `[cd]`), asked of columns that hold the folded text.
+/// Rewrites conditions that ignore case, accents or both (`[c]`, `[d]`, `[cd]`) into conditions on columns with the
+/// folded text.
 ///
-/// Such a column has what an attribute is compared by there, byte for byte: one that the user info of the attribute asks for, or, for `[cd]`, that of a derived attribute
-/// `canonical:(name)`. So where there is one, the condition becomes one about that column, without folding, which an index serves.
+/// Such a column holds the text that these conditions compare, byte for byte. The user info of an attribute asks for
+/// it; for `[cd]`, the column of a derived attribute `canonical:(name)` serves too. If there is such a column, then the
+/// condition becomes one on that column, without folding, and an index can serve it.
 struct FoldedText {
     private let mapping: SQLMapping
-    /// By variable.
+    /// The entities of the variables.
     private var layouts: [EntityLayout?]
 
-    /// A predicate about rows of an entity in that form, as far as such columns serve.
+    /// A predicate about rows of an entity in that form, if such columns exist.
     static func rewritten(_ predicate: ResolvedPredicate, _ layout: EntityLayout, _ mapping: SQLMapping)
         -> ResolvedPredicate
     {
@@ -61,11 +63,11 @@ struct FoldedText {
 
     private func rewritten(_ test: ResolvedStringTest) -> ResolvedStringTest? {
         switch test.test {
-        // Folding leaves the signs of a pattern as they are.
+        // Folding does not change the special characters of a pattern.
         case .beginsWith, .endsWith, .contains, .like: break
         case .matches: return nil
         }
-        // What is nothing but accents is found everywhere, and an empty text nowhere.
+        // A pattern of accents alone matches everywhere, and an empty text nowhere.
         guard let folding = kept(test.folding), let text = folded(test.text, folding),
             let pattern = folded(test.pattern, folding),
             case .string(let value)? = pattern.constantValue, !value.isEmpty
@@ -79,15 +81,15 @@ struct FoldedText {
         )
     }
 
-    /// What a column has to overlook to serve for what a condition overlooks; `nil` if none serves.
+    /// The folding of the column that serves a condition with a folding; `nil` if no column serves.
     ///
-    /// The two spellings of a letter are the same in it as well.
+    /// The column treats the two spellings of a letter as equal too.
     private func kept(_ folding: StringFolding) -> StringFolding? {
         let kept = folding.subtracting(.canonical)
         return kept.isEmpty ? nil : kept
     }
 
-    /// The folded text of an expression; `nil` for one that is kept nowhere.
+    /// The folded text of an expression; `nil` if no column holds it.
     private func folded(_ expression: ResolvedExpression, _ folding: StringFolding) -> ResolvedExpression? {
         switch expression {
         case .constant(.null, _): return expression

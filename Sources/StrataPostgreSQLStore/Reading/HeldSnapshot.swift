@@ -1,25 +1,28 @@
 import Foundation
 import StrataPostgreSQL
 
-/// A connection of its own with a transaction that stays at one moment, for as long as it is held.
+/// A separate connection with a transaction that stays at one moment, as long as it is held.
 struct HeldSnapshot: Sendable {
     let connection: Connection
-    /// What leads to the same server.
+    /// The connections to the same server.
     let pool: ConnectionPool
-    /// What lets other connections see the same moment; `nil` where nobody knows which server they would lead to, or the server
-    /// cannot.
+    /// The snapshot through which other connections see the same moment.
+    ///
+    /// It is `nil` if they might lead to another server, or if the server cannot export snapshots.
     let exported: ExportedSnapshot?
     let age: VersionAge?
 
-    /// Keeps the transaction that is open, in which a statement has seen its moment already.
+    /// Keeps the open transaction, in which a statement has already fixed the moment.
     ///
     /// - Parameters:
-    ///   - connection: What has the transaction.
-    ///   - pool: What leads to the same server.
-    ///   - limit: After how many seconds it is given up; `nil` for never.
-    ///   - isShared: Whether other connections shall see the same moment.
-    ///   - begun: What was posted in the transaction before; that this fails does not mean that nothing can be shared. `nil` for nothing.
-    /// - Throws: ``PostgreSQLError``; ``CannotBeShared`` if the server lets nobody share it, after which the transaction is of no use.
+    ///   - connection: The connection that has the transaction.
+    ///   - pool: The connections to the same server.
+    ///   - limit: The number of seconds after which the version ends; `nil` for never.
+    ///   - isShared: Whether other connections have to see the same moment.
+    ///   - begun: The statement that was posted in the transaction before; its failure does not mean that the moment
+    ///     cannot be shared. `nil` for none.
+    /// - Throws: ``PostgreSQLError``; ``CannotBeShared`` if the server does not export the snapshot. The transaction
+    ///   cannot be used after that.
     init(
         _ connection: Connection,
         _ pool: ConnectionPool,
@@ -29,7 +32,8 @@ struct HeldSnapshot: Sendable {
     ) throws {
         self.connection = connection
         self.pool = pool
-        // Before the server is told, so that whoever reads knows no later than the server that the time is over.
+        // This comes before the server gets its limit, so that readers notice the end of the time no later than the
+        // server does.
         age = limit.map(VersionAge.init)
         // The server's own limit is meant for transactions that write.
         let idle = PostgreSQLValue.text(String(age?.restInMilliseconds ?? 0))
@@ -48,29 +52,31 @@ struct HeldSnapshot: Sendable {
     /// The server has no exported snapshots, or does not let the role use them.
     struct CannotBeShared: Error {}
 
-    /// What to go back to if a read fails or is cancelled, which must not end the transaction.
+    /// The savepoint to return to if a read fails or is cancelled, so that the transaction does not end.
     ///
-    /// One is enough for all reads.
+    /// One savepoint is enough for all reads.
     static let savepoint = "strata"
 
     private static let idling = "pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 }
 
-/// For how long a version may be held.
+/// The time for which a version may be held.
 struct VersionAge: Sendable {
-    /// In seconds.
+    /// The limit in seconds.
     let limit: Double
     private let end: ContinuousClock.Instant
 
-    /// Begins now.
+    /// Begins the time now.
     init(limit: Double) {
         self.limit = limit
-        // A year stands for "for ever", as more cannot be added.
+        // A year stands for "for ever", because the clock cannot add much larger numbers.
         end = .now + .seconds(min(limit, 31_536_000))
     }
 
     var isOver: Bool { ContinuousClock.now >= end }
 
-    /// How long the server may wait for the next statement, in its settings' unit: at least one, as nothing means no limit there.
+    /// How long the server may wait for the next statement, in the unit of its settings.
+    ///
+    /// It is at least one, because zero means no limit there.
     var restInMilliseconds: Int { Int(max(1, min(((end - .now) / .milliseconds(1)).rounded(.up), 2e9))) }
 }

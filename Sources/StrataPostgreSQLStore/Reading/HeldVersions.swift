@@ -2,13 +2,14 @@ import Foundation
 import StrataKeys
 import Synchronization
 
-/// The versions of a store that somebody holds on to: contexts that are pinned, and loops over rows.
+/// The versions of a store that are held: by contexts that are pinned to them, and by loops over rows.
 ///
-/// Each keeps a process of the server, and old rows from being cleared away, so their number is limited. Any thread may use it.
+/// Each version keeps a process of the server, and keeps old rows from being removed, so their number is limited. Any
+/// thread may use it.
 final class HeldVersions: Sendable {
     private struct State {
         var held: [WeakVersion] = []
-        /// How many are about to be held.
+        /// The number of versions that are about to be held.
         var coming = 0
     }
 
@@ -22,12 +23,12 @@ final class HeldVersions: Sendable {
 
     init(most: Int) { self.most = most }
 
-    /// Holds on to the newest version.
+    /// Holds the newest version.
     ///
     /// - Parameters:
     ///   - database: The store.
-    ///   - mayBeReplica: Whether a replica's version will do.
-    ///   - limit: After how many seconds it is given up; `nil` for never.
+    ///   - mayBeReplica: Whether it may be a replica's version.
+    ///   - limit: The number of seconds after which the version ends; `nil` for never.
     /// - Returns: The version.
     /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the server.
     func hold(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double?) throws -> PostgreSQLVersion {
@@ -51,7 +52,7 @@ final class HeldVersions: Sendable {
                 try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica, ageLimit: limit)
             }
         }
-        // At once, so that nobody counts it twice.
+        // Both numbers change at once, so that a version is not counted twice.
         state.withLock { state in
             state.coming -= 1
             if case .success(let version) = version { state.held.append(WeakVersion(version: version, since: .now)) }
@@ -59,13 +60,13 @@ final class HeldVersions: Sendable {
         return try version.get()
     }
 
-    /// How many there are, and for how long the oldest has been held.
+    /// The number of versions, and how long the oldest has been held.
     var figures: (count: Int, oldest: Duration?) {
         let held = state.withLock { $0.held.filter { $0.version != nil }.map(\.since) }
         return (held.count, held.min().map { .now - $0 })
     }
 
-    /// Lets go of all of them, which cannot be read any more.
+    /// Ends all versions, which cannot be read any more.
     func endAll() {
         for version in state.withLock({ $0.held.compactMap(\.version) }) { version.end() }
     }

@@ -3,9 +3,10 @@ import StrataRows
 import StrataSQL
 
 extension PostgreSQLEngine {
-    /// Asks the server how it would go about a fetch.
+    /// Asks the server for the plan of a fetch.
     ///
-    /// What the process does with the rows that come is no part of it: a condition that SQL cannot say is missing from the statement.
+    /// This does not include the work of the process on the rows: if SQL cannot express a condition, then the condition
+    /// is missing from the statement.
     package func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement? {
         let database = try openDatabase()
         guard let entity = database.mapping.entity(plan.layout) else { return nil }
@@ -29,7 +30,7 @@ extension RowQueries {
         let statement = try statement(isCount ? plan.unordered : plan, entity, isOrdered: !isCount)
         let columns: String
         switch answer {
-        // What is evaluated in the process needs whole rows.
+        // Evaluation in the process needs whole rows.
         case .count where statement.isExact: columns = "pg_catalog.count(*)"
         case .references where statement.isExact: columns = "t0.\(naming.key), t0.\(naming.entity)"
         case .rows, .references, .count: columns = shape(entity).columns
@@ -39,7 +40,9 @@ extension RowQueries {
 }
 
 extension ExplainedStatement {
-    /// Reads the lines of EXPLAIN, of which those with conditions have values: only the steps themselves are kept.
+    /// Reads the lines of EXPLAIN.
+    ///
+    /// Lines with conditions contain values, so only the steps themselves are kept.
     ///
     ///     Sort
     ///       Sort Key: t0.name
@@ -57,7 +60,7 @@ extension ExplainedStatement {
             } else if number > 0 {
                 continue
             }
-            // The first step has no arrow; each level below moves it six places on.
+            // The first step has no arrow; each level below is indented by six more places.
             let level = number == 0 ? 0 : (indent - 2) / 6 + 1
             plan.append(String(repeating: "  ", count: level) + step)
             if let name = Self.name(in: step, after: "Scan using ")
@@ -72,7 +75,7 @@ extension ExplainedStatement {
         self.init(sql: sql, plan: plan, indexes: indexes, scannedTables: scanned)
     }
 
-    /// The name behind a phrase, without its quotes.
+    /// The name after a phrase, without its quotes.
     private static func name(in step: String, after phrase: String) -> String? {
         guard let range = step.firstRange(of: phrase) else { return nil }
         let rest = step[range.upperBound...]

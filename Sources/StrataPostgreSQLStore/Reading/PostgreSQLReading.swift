@@ -6,9 +6,9 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Answers reads: of what is committed when they are made, or of one version that is held on to.
+/// Answers reads, from the data that is committed when they are made, or from one version that is held.
 ///
-/// Any thread may use it. An answer that takes several statements is of one snapshot.
+/// Any thread may use it. If an answer takes several statements, then they see one snapshot.
 struct PostgreSQLReading: RowReading {
     let database: OpenDatabase
     /// The version; `nil` for the newest.
@@ -42,7 +42,8 @@ struct PostgreSQLReading: RowReading {
         if version == nil, plan.control?.mayReadReplica == true, database.replicas != nil {
             let position = plan.control?.position
             if let cursor = try? newestCursor(for: plan, mayBeReplica: true) {
-                // A replica may have to give the version up. Until the first rows were handed out another one does as well.
+                // A replica may have to end the version. Until the first rows were handed out, another version can
+                // replace it.
                 cursor.startAgain = { [self] in try newestCursor(for: plan, mayBeReplica: false) }
                 return cursor
             }
@@ -52,7 +53,7 @@ struct PostgreSQLReading: RowReading {
     }
 
     private func newestCursor(for plan: FetchPlan, mayBeReplica: Bool) throws -> PostgreSQLCursor {
-        // The rows are of the moment at which they are listed.
+        // The rows belong to the moment at which they are listed.
         let version =
             try version ?? database.versions.hold(database, mayBeReplica: mayBeReplica, ageLimit: nil)
         let reading = PostgreSQLReading(database, at: version)
@@ -113,7 +114,7 @@ struct PostgreSQLReading: RowReading {
 
     // MARK: - On a connection
 
-    /// What answers a fetch; `nil` for one of an entity that the store does not hold.
+    /// The statement of a fetch; `nil` if the store does not hold the entity.
     private func statement(_ plan: FetchPlan) throws -> FetchStatement? {
         try database.mapping.entity(plan.layout).map { try database.queries.statement(plan, $0) }
     }
@@ -157,7 +158,7 @@ struct PostgreSQLReading: RowReading {
                         }
                         if let answer = try readReplica(control, wait, limited) { return answer }
                         return try database.pool.reading(cancellation: wait) { connection in
-                            // Another session has told of rows before it was lost.
+                            // Another session has already reported rows before it was lost.
                             if isRepeated, let position { control?.goBack(to: position) }
                             isRepeated = true
                             connection.tellWait()
@@ -182,7 +183,7 @@ struct PostgreSQLReading: RowReading {
         return try control.running(stoppedBy: { wait.cancel() }, { try body(wait) })
     }
 
-    /// Lets a replica answer; `nil` if the primary has to.
+    /// Reads from a replica; `nil` if the primary has to answer.
     private func readReplica<R>(
         _ control: FetchControl?,
         _ wait: Cancellation?,
@@ -195,7 +196,7 @@ struct PostgreSQLReading: RowReading {
         return answer
     }
 
-    /// Runs `body`, whose statements a cancel ends; a wait that comes afterwards as well.
+    /// Runs `body`; a cancel ends its statements, and also later waits.
     private func cancelling<R>(
         _ connection: Connection,
         _ control: FetchControl?,
@@ -222,22 +223,22 @@ extension Connection {
         #if FaultPoints
         if FaultGuard.commonSnapshot.isOff { isolation = "READ COMMITTED" }
         #endif
-        // Sent with the first statement.
+        // This is sent with the first statement.
         try post("BEGIN ISOLATION LEVEL \(isolation) READ ONLY", isKept: false)
         let result = try body()
-        // With what is left to be sent.
+        // This is sent with the statements that are not sent yet.
         _ = try answer(try post("COMMIT", isKept: false))
         return result
     }
 }
 
-/// The answer to a fetch, taken piece by piece: the rows of a version are read by their keys.
+/// The answer to a fetch, read piece by piece: the rows of a version are read by their keys.
 final class PostgreSQLCursor: RowCursor {
     private var references: [ObjectReference]
     private let layout: EntityLayout
     private var reading: PostgreSQLReading
     private var position = 0
-    /// Makes another one if the version goes before anything was handed out; `nil` if that cannot be.
+    /// Makes another cursor if the version ends before any row was handed out; `nil` if that is not possible.
     var startAgain: (() throws -> PostgreSQLCursor)?
 
     init(_ references: [ObjectReference], _ layout: EntityLayout, _ reading: PostgreSQLReading) {
@@ -276,7 +277,7 @@ final class PostgreSQLCursor: RowCursor {
 }
 
 extension Connection {
-    /// Tells the operation around it how long it has waited for the connection.
+    /// Reports to the current operation how long it has waited for the connection.
     func tellWait() {
         guard leaseWait > 0, let tally = OperationTally.current else { return }
         tally.pointee.readerWait += Int64(leaseWait * 1e9)
@@ -284,7 +285,7 @@ extension Connection {
 }
 
 extension Error {
-    /// Whether a request has ended for the cancel that somebody has asked for.
+    /// Whether a request has ended because it was cancelled.
     fileprivate var isCancel: Bool {
         if self is CancellationError { return true }
         let underlying = (self as? CocoaError)?.userInfo[NSUnderlyingErrorKey] ?? self

@@ -5,19 +5,23 @@ import StrataPostgreSQL
 import StrataPredicates
 import StrataRows
 
-/// One version of a store, which stays readable for as long as this is held, its connection lives, and it is not too old.
+/// One version of a store.
 ///
-/// Holds a transaction open on a connection of its own. Any thread may read. Whoever finds that connection taken reads on one of the pool,
-/// which is given the same snapshot; where there is none at once, reads take turns. The version is there as long as its own connection is:
-/// a reader beside it that fails asks there.
+/// It can be read while it is held, while its connection exists, and until it is too old.
+///
+/// It keeps a transaction open on a separate connection. Any thread may read. If that connection is in use, then a
+/// thread reads on a connection of the pool, with the same snapshot. If none is free at once, then the reads take
+/// turns. The version exists as long as its own connection does. If a read on another connection fails, then it is
+/// repeated on that one.
 final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
-    // @unchecked Sendable: `held` is used by whoever has the turn; the rest is constant, or behind its mutex.
+    // @unchecked Sendable: only the thread that has the turn uses `held`; the rest is constant, or protected by a
+    // mutex.
     private let database: OpenDatabase
-    /// The connection; `nil` once the version was let go of.
+    /// The connection; `nil` once the version has ended.
     private var held: Connection?
-    /// What leads to the same server.
+    /// The connections to the same server.
     private let pool: ConnectionPool
-    /// The name of the snapshot there; `nil` if only one connection has it.
+    /// The exported snapshot on that server; `nil` if only one connection has it.
     private let snapshot: ExportedSnapshot?
     private let age: VersionAge?
     private let turn = FairSemaphore(permits: 1)
@@ -26,14 +30,14 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     /// Whether it is a replica's version.
     let isOfReplica: Bool
 
-    /// Holds on to the newest version, of a replica if that is allowed and one has caught up.
+    /// Holds the newest version, of a replica if that is allowed and one has caught up.
     ///
     /// - Parameters:
     ///   - database: The store.
-    ///   - mayBeReplica: Whether a replica's version will do.
-    ///   - limit: After how many seconds it is given up; `nil` for never.
+    ///   - mayBeReplica: Whether it may be a replica's version.
+    ///   - limit: The number of seconds after which the version ends; `nil` for never.
     /// - Returns: The version.
-    /// - Throws: ``PostgreSQLError``; what ``OpenDatabase/requireSame(_:)-(Connection)`` throws.
+    /// - Throws: ``PostgreSQLError``; the errors of ``OpenDatabase/requireSame(_:)-(Connection)``.
     static func newest(_ database: OpenDatabase, mayBeReplica: Bool, ageLimit limit: Double? = nil) throws
         -> PostgreSQLVersion
     {
@@ -54,7 +58,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         do {
             return try held(database, connection, limit)
         } catch let error as PostgreSQLError where error.kind == .connection {
-            // One that nobody had used for a while was lost: a migration, or the server, had ended it.
+            // A connection that was not used for a while was lost: a migration, or the server, had ended it.
             database.pool.closeIdle()
             return try held(database, try database.pool.lend(), limit)
         }
@@ -73,7 +77,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
             let held = try HeldSnapshot(connection, database.pool, for: limit, isShared: isShared, begun)
             return PostgreSQLVersion(database, held, isOfReplica: false)
         } catch let error as PostgreSQLError where error.sqlState == "42P01" {
-            // There is no store any more.
+            // The store does not exist any more.
             try database.requireSame(StoreMetadata?.none)
             throw error
         }
@@ -90,23 +94,23 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
 
     deinit { letGo() }
 
-    /// Gives the connection back, by whoever has the turn, or is the last to know the version.
+    /// Gives the connection back; called by the thread that has the turn, or that releases the version last.
     private func letGo() {
         guard let connection = held else { return }
         held = nil
         pool.takeBack(connection)
     }
 
-    /// Lets go of the version, which cannot be read any more.
+    /// Ends the version, which cannot be read any more.
     func end() {
         isEnded.withLock { $0 = true }
-        // Whoever reads lets go of it afterwards.
+        // If a thread is reading, then it gives the connection back afterwards.
         guard case .acquired = turn.acquire(timeout: 0) else { return }
         letGo()
         turn.release()
     }
 
-    /// How many wait for the connection of the version, for tests that script it.
+    /// The number of threads that wait for the connection of the version, for tests that control it.
     var waiterCount: Int { turn.waiterCount }
 
     // MARK: - Reading
@@ -114,12 +118,12 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     /// Runs `body` on a connection that sees the version.
     ///
     /// - Parameters:
-    ///   - control: Goes back if `body` is run again.
+    ///   - control: Is set back before `body` runs again.
     ///   - wait: Stops the wait for others who read the version.
-    ///   - body: Reads; is run again if a connection of the pool was lost.
-    /// - Returns: What `body` returns.
-    /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too old, or the server has
-    ///   ended the connection.
+    ///   - body: Reads; runs again if a connection of the pool was lost.
+    /// - Returns: The result of `body`.
+    /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, the version is too
+    ///   old, or the server has ended the connection.
     func read<R>(
         _ control: FetchControl? = nil,
         _ wait: Cancellation? = nil,
@@ -140,7 +144,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         }
     }
 
-    /// Reads on the connection of the version, by whoever has the turn, and gives that back.
+    /// Reads on the connection of the version, with the turn, and gives the turn back.
     private func readInTurn<R>(_ control: FetchControl?, _ body: (Connection) throws -> R) throws -> R {
         defer {
             held?.settleCancel()
@@ -154,7 +158,8 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
             do {
                 return try readOnce(held, body)
             } catch let error as PostgreSQLError where error.isStale && !held.isBroken {
-                // The connection was in use before the version: it may have prepared statements for columns that were altered since.
+                // The connection is older than the version: it may have prepared statements for columns that were
+                // altered since.
                 held.forgetPrepared()
                 if let position { control?.goBack(to: position) }
                 return try readOnce(held, body)
@@ -164,10 +169,10 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         }
     }
 
-    /// Reads on the connection of the version, which stays in its transaction if that fails.
+    /// Reads on the connection of the version, which stays in its transaction if the read fails.
     private func readOnce<R>(_ held: Connection, _ body: (Connection) throws -> R) throws -> R {
         do {
-            // Sent with the first statement.
+            // This is sent with the first statement.
             if let idling { try held.post(idling, isKept: false) }
             return try body(held)
         } catch {
@@ -180,30 +185,33 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         }
     }
 
-    /// Reads on a connection of the pool while others have that of the version.
+    /// Reads on a connection of the pool while others use that of the version.
     ///
-    /// - Returns: What `body` returns; `nil` if no connection was free at once, or none could be had that sees the version, or it was lost.
+    /// - Returns: The result of `body`; `nil` if no connection that sees the version was available at once, or if it
+    ///   was lost.
     private func readBeside<R>(_ body: (Connection) throws -> R) throws -> R? {
         guard let snapshot, let connection = try? pool.take(waiting: 0, opening: 1) else { return nil }
         defer { pool.give(back: connection) }
         guard let begun = try? begin(snapshot, connection) else { return nil }
         let outcome = Result { try body(connection) }
-        // Before anybody sees it.
+        // This check comes before the result is used.
         guard let seen = try? connection.answer(begun), seen.rowCount > 0 else { return nil }
         do {
             let result = try outcome.get()
-            // With what is left to be sent.
+            // This is sent with the statements that are not sent yet.
             _ = try connection.answer(try connection.post("COMMIT", isKept: false))
             return result
         } catch let error as PostgreSQLError where error.kind == .connection || error.isTransient {
-            // Lost, or thrown out by a replica: the connection of the version tells whether that is gone as well.
+            // The connection was lost, or a replica has cancelled the read. The connection of the version shows whether
+            // the version is gone too.
             return nil
         }
     }
 
-    /// Lets a connection of the pool see the version.
+    /// Makes a connection of the pool see the version.
     private func begin(_ snapshot: ExportedSnapshot, _ connection: Connection) throws -> PostedStatement {
-        // The session joins those that a migration ends. A replica has none: there the version itself has the metadata that was looked at.
+        // The session joins those that a migration ends. A replica has no such sessions; there the metadata of the
+        // version itself was checked.
         if !isOfReplica { try database.requireSame(connection) }
         return try snapshot.begin(on: connection)
     }
@@ -212,7 +220,8 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
 
     private var isOver: Bool { age?.isOver == true || isEnded.withLock { $0 } }
 
-    /// What tells the server how long it may wait for the next read, which would begin anew otherwise; `nil` if there is no limit.
+    /// The statement that limits how long the server waits for the next read, since the server's wait begins anew each
+    /// time; `nil` if there is no limit.
     private var idling: String? {
         age.map { "SET LOCAL idle_in_transaction_session_timeout = \($0.restInMilliseconds)" }
     }
@@ -222,7 +231,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
         if age?.isOver == true { throw gone(ending, nil) }
     }
 
-    /// Why the connection is gone.
+    /// The reason why the connection is gone.
     private var ending: String {
         // The server may have been the first to notice.
         if let age, age.isOver {

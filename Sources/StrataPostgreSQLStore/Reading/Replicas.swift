@@ -4,26 +4,27 @@ import StrataPostgreSQL
 import StrataRows
 import Synchronization
 
-/// Servers that follow the one which is written to, and answer reads that bear to be a little behind.
+/// The servers that follow the primary, and answer reads which accept slightly old data.
 ///
-/// A replica answers once it has replayed everything that this process has saved, or knows of. So nothing that was removed comes back
-/// from there into what is cached. One replica is used until it fails, as two of them need not agree about what was saved first.
-/// Any thread may use it.
+/// A replica answers once it has replayed everything that this process has saved, or knows of. So deleted rows do not
+/// return from a replica into cached data. One replica is used until it fails, because two of them need not agree about
+/// the order of saves. Any thread may use it.
 final class Replicas: Sendable {
     /// One server.
     private final class Member: Sendable {
         let pool: ConnectionPool
-        /// Until when it is not asked any more, in seconds of the system's clock; and the metadata that it was last found with, as a hash.
+        /// The time until which the server is not asked, in seconds of the system's clock; and a hash of the metadata
+        /// that it had last.
         let state = Mutex((restsUntil: 0.0, metadata: String?.none))
 
         init(_ pool: ConnectionPool) { self.pool = pool }
     }
 
-    /// How far replicas have to be.
+    /// The position that replicas have to reach.
     private struct Demand {
-        /// How many commits this process knows of, in no order; and how many of them `position` covers.
+        /// The number of commits that this process knows of, and the number of those that `position` covers.
         ///
-        /// Those from before the store was opened count as one.
+        /// Commits from before the store was opened count as one.
         var commits: UInt64 = 1
         var covered: UInt64 = 0
         /// The end of the primary's log when it was last asked.
@@ -32,14 +33,14 @@ final class Replicas: Sendable {
 
     private let members: [Member]
     private let primary: ConnectionPool
-    /// For how many seconds a replica is waited for.
+    /// How many seconds to wait for a replica.
     private let wait: Double
     private let demand = Mutex(Demand())
     private let chosen: Atomic<Int>
 
-    /// For how many seconds a server is not asked again that has failed.
+    /// How many seconds a server that has failed is not asked again.
     private static let rest = 5.0
-    /// For how many seconds one is waited for that does not let anybody in.
+    /// How many seconds to wait for a server that does not accept a connection.
     private static let openingLimit = 5.0
 
     init(_ targets: [ConnectionTarget], of primary: ConnectionPool, _ request: PostgreSQLStoreRequest) {
@@ -55,7 +56,7 @@ final class Replicas: Sendable {
         }
         self.primary = primary
         wait = request.replicas.wait
-        // The processes of a program spread over the replicas.
+        // The processes of a program are distributed over the replicas.
         chosen = Atomic(Int.random(in: 0..<max(targets.count, 1)))
     }
 
@@ -63,10 +64,10 @@ final class Replicas: Sendable {
         for member in members { member.pool.close() }
     }
 
-    /// Notes that something was committed: who reads later has to see it.
+    /// Notes that something was committed, which later reads have to see.
     func noteCommit() { demand.withLock { $0.commits += 1 } }
 
-    /// Forgets how far the log of a former primary was.
+    /// Forgets the log position of a former primary.
     func forgetPosition() { demand.withLock { $0 = Demand(commits: $0.commits + 1) } }
 
     // MARK: - Reading
@@ -78,8 +79,8 @@ final class Replicas: Sendable {
     ///   - control: Stops the wait for the replica to catch up.
     ///   - wait: Stops the wait for a connection.
     ///   - body: Reads.
-    /// - Returns: What `body` returns; `nil` if no replica has answered, so that the primary has to.
-    /// - Throws: What `body` throws, unless that is the server's fault.
+    /// - Returns: The result of `body`; `nil` if no replica has answered, so that the primary has to.
+    /// - Throws: The errors of `body`, except for those that the server has caused.
     func reading<R>(
         _ database: OpenDatabase,
         _ control: FetchControl?,
@@ -102,9 +103,9 @@ final class Replicas: Sendable {
     ///
     /// - Parameters:
     ///   - database: The store.
-    ///   - limit: After how many seconds the moment is given up; `nil` for never.
-    /// - Returns: The connection, and how others see the same.
-    /// - Throws: What is not the replicas' fault.
+    ///   - limit: The number of seconds after which the transaction ends; `nil` for never.
+    /// - Returns: The connection, and the snapshot for others.
+    /// - Throws: Errors that the replicas have not caused.
     func heldSnapshot(_ database: OpenDatabase, for limit: Double?) throws -> HeldSnapshot? {
         try onMember { member in
             let connection = try member.pool.lend()
@@ -123,7 +124,7 @@ final class Replicas: Sendable {
         }
     }
 
-    /// Runs `body` with the replica that is in use, or with the next that does not fail.
+    /// Runs `body` with the replica that is in use, or with the next one that does not fail.
     private func onMember<R>(_ body: (Member) throws -> R?, unless isGivenUp: () -> Bool) throws -> R? {
         let first = chosen.load(ordering: .relaxed)
         for offset in members.indices {
@@ -135,13 +136,13 @@ final class Replicas: Sendable {
                 chosen.store(index, ordering: .relaxed)
                 return result
             } catch let error as PostgreSQLError where !isGivenUp() {
-                // It has thrown out the snapshot, or has gone. The next one, or the primary, answers in its place.
+                // The replica has cancelled the snapshot, or is gone. The next one, or the primary, answers instead.
                 guard error.kind == .connection || error.kind == .deadline else { continue }
                 member.pool.closeIdle()
                 member.state.withLock { $0.restsUntil = Self.now + Self.rest }
             }
         }
-        // What the primary shows, the next replica shows too.
+        // The primary answers now, and the next replica has to show what it shows.
         noteCommit()
         return nil
     }
@@ -152,11 +153,11 @@ final class Replicas: Sendable {
 
     /// Begins a transaction on a replica that has caught up.
     ///
-    /// - Returns: Whether it has, and is a replica of this store. If not, nothing is begun.
+    /// - Returns: Whether it has caught up, and is a replica of this store. If not, nothing is begun.
     private func begin(_ member: Member, _ database: OpenDatabase, _ connection: Connection, _ control: FetchControl?)
         throws -> Bool
     {
-        // Who is reached at all answers this at once.
+        // A server that is reachable answers this at once.
         let patience = connection.patience
         connection.patience = min(patience, Self.openingLimit)
         defer { connection.patience = patience }
@@ -164,7 +165,7 @@ final class Replicas: Sendable {
             try waitFor(position, connection, control)
         else { return false }
         try StoreMetadata.beginReading(connection)
-        // In the snapshot itself: nobody can migrate the store between this and what is read.
+        // The check is part of the snapshot, so no other process can migrate the store between it and the reads.
         let found = try connection.query(
             "SELECT pg_catalog.md5(metadata), pg_catalog.pg_is_in_recovery() FROM strata_store"
         )
@@ -177,7 +178,7 @@ final class Replicas: Sendable {
         do {
             try database.requireSame(try StoreMetadata.read(connection, database.place))
         } catch is CocoaError {
-            // The primary tells what has become of the store.
+            // The primary reports the state of the store.
             try connection.command("ROLLBACK")
             return false
         }
@@ -185,11 +186,12 @@ final class Replicas: Sendable {
         return true
     }
 
-    /// Whether a replica follows the server that is written to now.
+    /// Whether a replica follows the current primary.
     ///
-    /// After a promotion another replica may still follow the old primary. Its log is of another timeline, so its positions mean nothing here.
-    /// One that has changed sides says so at once to roles that may look at its receiver, and to others with its next checkpoint. A replica of
-    /// another cluster may follow a copy of the store.
+    /// After a promotion another replica may still follow the old primary. Its log has another timeline, so its
+    /// positions mean nothing here. When a replica changes its primary, roles that may read the state of its receiver
+    /// see that at once, and other roles see it at the next checkpoint. A replica of another cluster may follow a copy
+    /// of the store.
     private func followsPrimary(_ connection: Connection) throws -> Bool {
         if let own = primary.systemIdentifier, let other = connection.systemIdentifier, own != other { return false }
         guard let timeline = primary.currentTimeline else { return true }
@@ -205,7 +207,7 @@ final class Replicas: Sendable {
         return true
     }
 
-    /// The position in the log that a replica must have reached; `nil` if the primary does not tell.
+    /// The position in the log that a replica must have reached; `nil` if the primary does not report it.
     private func position() throws -> Int64? {
         let (commits, covered, position) = demand.withLock { ($0.commits, $0.covered, $0.position) }
         guard commits != covered else { return position }
@@ -228,15 +230,16 @@ final class Replicas: Sendable {
         pg_catalog.current_setting('wal_block_size')::bigint
         """
 
-    /// The end of what is in the log, by where the next record goes.
+    /// The end of the data in the log, computed from the position of the next record.
     ///
-    /// That is behind the header of its page. Where there is nothing else on the page, a replica waits before the header until something comes.
+    /// The next record comes after the header of its page. If the page contains nothing else, then a replica waits
+    /// before the header until a record arrives.
     private static func lastByte(_ next: Int64, segment: Int64, page: Int64) -> Int64 {
         if next % segment == longHeader { return next - longHeader }
         return next % page == header ? next - header : next
     }
 
-    /// The bytes of a page's header, and of that of a segment's first page.
+    /// The sizes in bytes of a page's header, and of the header of a segment's first page.
     private static let (header, longHeader): (Int64, Int64) = (24, 40)
 
     private func waitFor(_ position: Int64, _ connection: Connection, _ control: FetchControl?) throws -> Bool {
@@ -250,7 +253,7 @@ final class Replicas: Sendable {
                 """,
                 [.int8(position)]
             )
-            // One that was promoted goes its own way.
+            // A promoted server is independent of the old primary.
             guard state[0].int64(0) != 0 else { throw PostgreSQLError(.connection, "the server is no replica") }
             #if FaultPoints
             if FaultGuard.replicaWait.isOff { return true }

@@ -4,9 +4,10 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Results of fetches for dictionaries that PostgreSQL computes; ``SQLReach`` says which.
+/// Results of fetches for dictionaries that PostgreSQL computes; ``SQLReach`` decides which.
 extension RowQueries {
-    /// The plan as PostgreSQL computes it, and the mapping of its entity; `nil` if the process has to.
+    /// The plan in the form that PostgreSQL computes, and the mapping of its entity; `nil` if the process has to
+    /// compute it.
     func said(_ plan: DictionaryPlan) -> (plan: DictionaryPlan, entity: EntityMapping)? {
         var said = plan
         said.rows = plan.rows.with(
@@ -106,7 +107,7 @@ extension RowQueries {
                 )
             }
             return .decimal(decimal)
-        // There are no files beside such a store.
+        // Such a store has no files for large values.
         case .tagged(let position): return row.isNull(position) ? .null : .plain(.data(row.data(position)))
         case .object(let position, let entityPosition, let declared):
             guard let key = row.optionalInt64(position) else { return .null }
@@ -123,7 +124,7 @@ extension PredicateValue {
     fileprivate init(_ row: ResultRow, _ position: Int, _ type: ResolvedType) {
         switch type {
         case .bool, .integer: self = .int(row.int64(position))
-        // An aggregate of decimals is one of their doubles.
+        // An aggregate of decimals is computed from their doubles.
         case .double, .decimal: self = .number(row.double(position))
         case .date: self = .date(row.double(position))
         case .string, .uri: self = .string(row.string(position))

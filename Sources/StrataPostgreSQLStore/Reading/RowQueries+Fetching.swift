@@ -4,31 +4,32 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// A fetch as far as PostgreSQL answers it.
+/// The part of a fetch that PostgreSQL answers.
 struct FetchStatement {
-    /// What comes behind the columns: FROM and all that follows.
+    /// The text after the columns: FROM and all that follows.
     let tail: String
-    /// The part of it from WHERE on, which tells the rows if nothing is joined and there is no window; else `nil`.
+    /// The part of it from WHERE on, which determines the rows if nothing is joined and there is no window; otherwise
+    /// `nil`.
     let restriction: String?
     let parameters: [PostgreSQLValue]
-    /// Whether the rows that come are those that are asked for; else the predicate has to be evaluated.
+    /// Whether the server returns exactly the rows that match; otherwise the predicate has to be evaluated.
     let isFilterExact: Bool
-    /// Whether the rows come in the order that is asked for.
+    /// Whether the server returns the rows in the requested order.
     let isSorted: Bool
     /// Whether it fails, with 22003, for sums that are too large; see ``RowQueries/attempt(_:_:otherwise:)``.
     let mayOverflow: Bool
-    /// The most rows that can come; `nil` if nothing tells.
+    /// The most rows that can be returned; `nil` if that is unknown.
     let mostRows: Int?
 
-    /// Whether a transaction is not needed for one answer.
+    /// Whether one answer needs no transaction.
     var standsAlone: Bool { isExact && !mayOverflow }
 
-    /// Whether the rows that come are the answer, within its window.
+    /// Whether the returned rows are the answer, within its window.
     var isExact: Bool { isFilterExact && isSorted }
 }
 
 extension RowQueries {
-    /// Says a fetch in SQL, or something weaker.
+    /// Writes a fetch in SQL, or a weaker condition that all of its rows satisfy.
     func statement(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -57,7 +58,7 @@ extension RowQueries {
             offset: isExact ? plan.offset : 0
         )
         var compiled = try QueryCompiler.compile(said, entity, mapping)
-        // Among equals the order of insertion decides, in the process too.
+        // Rows that are equal in the order come in the order of insertion, as in the process.
         if isOrdered, compiled.order == nil { compiled.order = "t0.\(naming.key)" }
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
@@ -88,12 +89,15 @@ extension RowQueries {
         )
     }
 
-    /// That a point of the row is in the rectangle that a condition keeps it in, as an index serves it; `nil` if there is none.
+    /// The condition that a point of the row is in the rectangle which another condition implies; `nil` if there is no
+    /// rectangle.
+    ///
+    /// An index serves this form.
     ///
     /// - Parameters:
-    ///   - condition: What the rows have to fulfil besides.
+    ///   - condition: The condition that the rows have to satisfy as well.
     ///   - entity: The mapping of their entity.
-    ///   - parameters: The values of the statement, to which those of the rectangle are added.
+    ///   - parameters: The values of the statement; those of the rectangle are added.
     /// - Returns: The condition.
     private func area(
         _ condition: ResolvedCondition,
@@ -114,8 +118,9 @@ extension RowQueries {
         return nil
     }
 
-    /// The rows that a fetch asks for as the end of an UPDATE or DELETE of the table `t0`, and its values; `nil` if the process has to look at them, or
-    /// other tables tell which they are.
+    /// The condition of a fetch, with its values, as the end of an UPDATE or DELETE of the table `t0`.
+    ///
+    /// The result is `nil` if the process has to examine the rows, or if other tables determine them.
     func condition(_ plan: FetchPlan, _ entity: EntityMapping) throws -> (sql: String, parameters: [PostgreSQLValue])? {
         guard !plan.isWindowed, plan.timeLimit == nil else { return nil }
         let statement = try statement(plan, entity, isOrdered: false)
@@ -123,13 +128,14 @@ extension RowQueries {
         return (restriction, statement.parameters)
     }
 
-    /// The statement of a fetch, which instruments are told without its values.
+    /// Reports the statement of a fetch to instruments, without its values, and returns it.
     func noted(_ sql: String) -> String {
         if let tally = OperationTally.current { tally.pointee.statement = sql }
         return sql
     }
 
-    /// Answers a fetch with its statement, or, if sums in that are too large for PostgreSQL, with one that leaves them to the process.
+    /// Answers a fetch with its statement; if sums in it are too large for PostgreSQL, then with a statement that
+    /// leaves them to the process.
     private func answer<R>(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -149,9 +155,9 @@ extension RowQueries {
         }
     }
 
-    /// Runs what fails if a sum is too large, and then what takes its place, in the transaction that is open.
+    /// Runs `body` in the open transaction, and `otherwise` instead if a sum is too large.
     func attempt<R>(_ connection: Connection, _ body: () throws -> R, otherwise: () throws -> R) throws -> R {
-        // Each sent with the statement that follows.
+        // Each of these is sent with the following statement.
         try connection.post("SAVEPOINT strata_sum", isKept: false)
         do {
             let result = try body()
@@ -163,7 +169,7 @@ extension RowQueries {
         return try otherwise()
     }
 
-    /// The condition that tells the plan's entities from the others of their hierarchy.
+    /// The condition that distinguishes the plan's entities from the others of their hierarchy.
     func entityCondition(_ plan: FetchPlan) -> String {
         let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
         if numbers.isEmpty { return "FALSE" }
@@ -172,14 +178,15 @@ extension RowQueries {
             : "t0.\(naming.entity) IN (\(numbers.map(String.init).joined(separator: ", ")))"
     }
 
-    /// The whole rows that a fetch asks for.
+    /// The whole rows of a fetch.
     ///
     /// - Parameters:
     ///   - plan: The plan.
     ///   - entity: The mapping of its entity.
-    ///   - statement: What was made of the plan before; `nil` if nothing was.
-    ///   - connection: What reads; in a transaction of one snapshot if something has to be evaluated in the process.
-    ///   - source: Reads the same snapshot, for what is evaluated.
+    ///   - statement: The statement, if it was already made from the plan; otherwise `nil`.
+    ///   - connection: The connection that reads; in a transaction of one snapshot if something has to be evaluated in
+    ///     the process.
+    ///   - source: Reads the same snapshot, for evaluation.
     /// - Returns: The rows.
     /// - Throws: Errors of PostgreSQL, and `fileReadCorruptFile` (259) for a row that contradicts the model.
     func rows(
@@ -192,7 +199,7 @@ extension RowQueries {
         try answer(plan, entity, statement, connection) { try rows(plan, entity, saidBy: $0, connection, source) }
     }
 
-    /// What a fetch wants of each row.
+    /// The columns that a fetch needs of each row.
     func shape(_ plan: FetchPlan, _ entity: EntityMapping) -> RowShape {
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
         return plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
@@ -230,7 +237,7 @@ extension RowQueries {
         return rows
     }
 
-    /// The references of the rows that a fetch asks for.
+    /// The references of the rows of a fetch.
     func references(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -271,14 +278,14 @@ extension RowQueries {
         return references
     }
 
-    /// The number of rows that a fetch asks for.
+    /// The number of rows of a fetch.
     func count(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection, _ source: any RowSource) throws
         -> Int
     {
         let unordered = plan.unordered
         return try answer(unordered, entity, nil, connection, isOrdered: false) { statement in
             guard statement.isExact else {
-                // Of what lies behind the window nothing has to be known.
+                // Rows after the window need not be examined.
                 let counted = plan.with(
                     predicate: plan.predicate,
                     sort: nil,

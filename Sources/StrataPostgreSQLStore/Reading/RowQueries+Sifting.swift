@@ -3,22 +3,24 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-// A fetch that SQL cannot say exactly reads rows that may match, and sifts them while they come.
+// If SQL cannot express a fetch exactly, then the process reads rows that may match, and sifts them as they arrive.
 //
-// Rows that are judged by themselves, and all of which have to be seen, come one by one, in one statement. All others come in pieces from a cursor: related
-// rows are read on the same connection in between, what takes long does not keep the server waiting, and nothing more is read once the window is full. A
-// cancel would end that too, but it takes a connection of its own, and the transaction with it: 2.6 ms in place of 0.6 for the first 30 of 200,000 rows.
+// If each row can be judged alone, and all rows have to be seen, then they arrive one by one, from one statement.
+// Otherwise they arrive in pieces from a cursor. Between the pieces related rows are read on the same connection, slow
+// evaluation does not block the server, and reading stops once the window is full. A cancel could also stop a single
+// statement. But it needs another connection, and ends the transaction: 2.6 ms instead of 0.6 for the first 30 of
+// 200,000 rows.
 extension RowQueries {
-    /// The rows of a fetch that SQL cannot say exactly.
+    /// The rows of a fetch that SQL cannot express exactly.
     ///
     /// - Parameters:
     ///   - plan: The fetch.
     ///   - entity: The mapping of its entity.
-    ///   - statement: What was made of the plan, and is not exact.
-    ///   - connection: What reads; in a transaction.
-    ///   - source: Reads the same snapshot, for what is evaluated.
+    ///   - statement: The statement that was made from the plan, which is not exact.
+    ///   - connection: The connection that reads; in a transaction.
+    ///   - source: Reads the same snapshot, for evaluation.
     /// - Returns: The rows in the plan's window, in their order.
-    /// - Throws: As ``sifted(_:_:_:_:_:needsRows:isQuiet:_:)``.
+    /// - Throws: The errors of ``sifted(_:_:_:_:_:needsRows:isQuiet:_:)``.
     func siftedRows(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -30,7 +32,8 @@ extension RowQueries {
         guard plan.limit > 0, !statement.isSorted, looked.isRowAlone, !looked.isAll(of: plan.wantedSlots) else {
             return try sifted(plan, entity, statement, connection, source, needsRows: true) { $0 }
         }
-        // All matches have to be seen before the window is known: of those that are not in it no more is read than what tells.
+        // All matches have to be seen before the window is known. So only the slots that decide are read first, and
+        // whole rows only for the window.
         let names = try sifted(plan, entity, statement, connection, source, needsRows: false, isQuiet: true) {
             (key: $0.key, version: $0.version)
         }
@@ -39,16 +42,16 @@ extension RowQueries {
         return rows
     }
 
-    /// Rows by their keys, in the order of these.
+    /// Rows by their keys, in the order of the keys.
     ///
     /// - Parameters:
-    ///   - names: Their keys, and the versions with which they were judged.
-    ///   - plan: Says what is wanted of them.
+    ///   - names: Their keys, and the versions that were judged.
+    ///   - plan: Determines the slots that are read.
     ///   - entity: The mapping of the plan's entity.
-    ///   - connection: What reads.
-    /// - Returns: The rows. One that others have changed in between, which only a batch can meet, has the version with which it was judged,
-    ///   so that the batch finds out when it locks the row.
-    /// - Throws: ``PostgreSQLError``; ``RowsGone`` if others have deleted some in between.
+    ///   - connection: The connection that reads.
+    /// - Returns: The rows. In a batch, others may have changed a row meanwhile. Such a row has the version that was
+    ///   judged, so that the batch notices the change when it locks the row.
+    /// - Throws: ``PostgreSQLError``; ``RowsGone`` if others have deleted some meanwhile.
     private func rows(
         _ names: [(key: Int64, version: Int64)],
         _ plan: FetchPlan,
@@ -79,25 +82,26 @@ extension RowQueries {
         return found
     }
 
-    /// How many rows the first piece has, and how many any has at most.
+    /// The number of rows of the first piece, and the most rows of any piece.
     private static let (leastPiece, mostPiece) = (1000, 10_000)
 
-    /// About how many bytes a piece may take, which large rows make shorter.
+    /// About the most bytes of a piece; pieces of large rows have fewer rows.
     private static let pieceBytes = 4 << 20
 
-    /// Reads rows that may match, and keeps what is wanted of those that do.
+    /// Reads rows that may match, and keeps a result for each row that does.
     ///
     /// - Parameters:
     ///   - plan: The fetch.
     ///   - entity: The mapping of its entity.
-    ///   - statement: What was made of the plan, and is not exact.
-    ///   - connection: What reads; in a transaction.
-    ///   - source: Reads the same snapshot, for what is evaluated.
-    ///   - needsRows: Whether rows are kept, and not only what they are called.
-    ///   - isQuiet: Whether whoever follows the fetch is told nothing.
-    ///   - keep: What is kept of a row.
-    /// - Returns: What was kept of the rows in the plan's window, in their order.
-    /// - Throws: Errors of PostgreSQL, ``PredicateEvaluationError``, and `fileReadCorruptFile` (259) for a row that contradicts the model.
+    ///   - statement: The statement that was made from the plan, which is not exact.
+    ///   - connection: The connection that reads; in a transaction.
+    ///   - source: Reads the same snapshot, for evaluation.
+    ///   - needsRows: Whether `keep` needs whole rows, and not only their keys and versions.
+    ///   - isQuiet: Whether the progress of the fetch is not reported.
+    ///   - keep: Makes the result from a row.
+    /// - Returns: The results for the rows in the plan's window, in their order.
+    /// - Throws: Errors of PostgreSQL, ``PredicateEvaluationError``, and `fileReadCorruptFile` (259) for a row that
+    ///   contradicts the model.
     func sifted<Kept>(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -132,10 +136,10 @@ extension RowQueries {
         return sieve.finish()
     }
 
-    /// What is read of the rows.
+    /// The columns that are read of the rows.
     private func shape(_ plan: FetchPlan, _ entity: EntityMapping, _ looked: LookedAt, needsRows: Bool) -> RowShape {
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
-        // One row may lead to another one, which has to be whole then.
+        // A row may lead to other rows of the fetch, which then have to be whole.
         guard looked.isRowAlone else { return shape(entity, isDeep: isDeep) }
         guard needsRows else { return RowShape(entity, in: mapping, isDeep: isDeep, wanted: looked.slots) }
         guard var wanted = plan.wantedSlots else { return shape(entity, isDeep: isDeep) }
@@ -153,17 +157,19 @@ extension RowQueries {
         return rows
     }
 
-    /// Hands out the rows of a statement in pieces, between which the connection can be used; a transaction has to be open.
+    /// Hands out the rows of a statement in pieces, between which the connection can be used; a transaction has to be
+    /// open.
     ///
-    /// An error leaves the cursor to whoever rolls back: the transaction, or the savepoint, in which the statement was begun.
+    /// After an error the caller has to roll back the transaction, or the savepoint, in which the statement was begun,
+    /// which also closes the cursor.
     ///
     /// - Parameters:
     ///   - sql: The statement.
     ///   - parameters: Its values.
     ///   - seconds: How long the server may take for all pieces together; `nil` for any time.
-    ///   - connection: What reads.
+    ///   - connection: The connection that reads.
     ///   - body: Called with each piece; returns false to get no more.
-    /// - Throws: ``PostgreSQLError``, ``PredicateEvaluationError`` if it takes too long, and what `body` throws.
+    /// - Throws: ``PostgreSQLError``, ``PredicateEvaluationError`` if it takes too long, and the errors of `body`.
     private func eachPiece(
         _ sql: String,
         _ parameters: [PostgreSQLValue],
@@ -171,40 +177,41 @@ extension RowQueries {
         _ connection: Connection,
         _ body: (QueryResult) throws -> Bool
     ) throws {
-        // Sent with the first FETCH.
+        // This is sent with the first FETCH.
         try connection.post("DECLARE strata_rows NO SCROLL CURSOR FOR \(sql)", parameters)
         var count = Self.leastPiece
         var taken = Duration.zero
         while true {
             let start = ContinuousClock.now
-            // Not prepared: what it gives depends on the cursor.
+            // This is not prepared, because its columns depend on the cursor.
             let asked = try connection.post("FETCH FORWARD \(count) FROM strata_rows", isKept: false)
             let piece = try connection.answer(asked)
             taken += .now - start
-            // A limit may be beyond all durations.
+            // A limit may be longer than any duration.
             if let seconds, taken / .seconds(1) > seconds { throw PredicateEvaluationError.takesLong(seconds) }
             guard try body(piece), piece.rowCount == count else { break }
             let bytes = max(piece.byteCount / max(piece.rowCount, 1), 1)
             count = max(min(count * 2, Self.mostPiece, Self.pieceBytes / bytes), 1)
         }
-        // Whoever holds on to a version never ends its transaction. It goes with the next statement.
+        // The transaction of a held version does not end after a read, so the cursor is closed here. This is sent with
+        // the next statement.
         try connection.post("CLOSE strata_rows", isKept: false)
     }
 }
 
-/// Some rows that a batch had found were deleted before it read them whole.
+/// The error of a batch if some rows that it had found were deleted before it read them whole.
 struct RowsGone: Error {
-    /// The keys of all that it was to read.
+    /// The keys of all rows that it was to read.
     let keys: [Int64]
 }
 
 extension LookedAt {
-    /// What the process looks at to answer a fetch with its statement.
+    /// The parts of a row that the process examines to answer a fetch with its statement.
     fileprivate init(_ plan: FetchPlan, _ statement: FetchStatement) {
         self.init(statement.isFilterExact ? nil : plan.predicate, statement.isSorted ? nil : plan.sort)
     }
 
-    /// Whether that is all that is wanted of a row anyway; `nil` stands for the whole row.
+    /// Whether these include all wanted slots of a row; `nil` stands for the whole row.
     fileprivate func isAll(of wanted: SlotSet?) -> Bool {
         guard let wanted else { return false }
         var both = slots
@@ -214,7 +221,7 @@ extension LookedAt {
 }
 
 extension PredicateEvaluationError {
-    /// The error for what takes more than a number of seconds of the server.
+    /// The error for a query that takes more than a number of seconds of the server.
     static func takesLong(_ seconds: Double) -> PredicateEvaluationError {
         PredicateEvaluationError(
             "it takes more than \(seconds) s; ask for less at a time, or raise evaluationTimeLimit",

@@ -5,15 +5,15 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Everything that reads rows of a store: shapes and statements, made once, used on any connection of it.
+/// Reads rows of a store: it has the shapes and statements, which are made once and are used on any connection.
 final class RowQueries: Sendable {
     let mapping: SQLMapping
     let place: String
 
-    /// By the entity's number in the store: with its sub-entities, and alone.
+    /// The shapes by the entity's number in the store: with its sub-entities, and without.
     private let deepShapes: [RowShape]
     private let ownShapes: [RowShape]
-    /// Numbers in the model by numbers in the store.
+    /// The numbers in the model by the numbers in the store.
     private let modelNumbers: [Int]
     /// The indexes of points, by the entity's number in the store.
     private let boxIndexes: [[BoxIndex]]
@@ -27,7 +27,7 @@ final class RowQueries: Sendable {
         ownShapes = mapping.entities.map { RowShape($0, in: mapping, isDeep: false) }
         modelNumbers = mapping.entities.map(\.layout.number)
         boxIndexes = mapping.entities.map { entity in
-            // Those of super-entities are of the same table.
+            // The indexes of super-entities belong to the same table.
             sequence(first: entity.layout, next: \.parent).flatMap { $0.indexes.compactMap { BoxIndex($0, entity) } }
         }
     }
@@ -41,26 +41,26 @@ final class RowQueries: Sendable {
 
     func boxes(of mapping: EntityMapping) -> [BoxIndex] { boxIndexes[mapping.number - 1] }
 
-    /// The number in the model of an entity by its number in the store.
+    /// The number in the model of an entity, by its number in the store.
     func modelNumber(_ storeNumber: Int64, _ unknown: Int) -> Int {
         storeNumber > 0 && storeNumber <= modelNumbers.count ? modelNumbers[Int(storeNumber) - 1] : unknown
     }
 
     // MARK: - By key
 
-    /// The rows with these keys that are there.
+    /// The existing rows with these keys.
     func rows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
         guard !keys.isEmpty else { return [] }
         return try rows(try connection.query(statement(for: keys, entity), Self.parameter(keys)), entity)
     }
 
-    /// Asks for the rows with these keys that are there.
+    /// Asks for the existing rows with these keys.
     func askForRows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> PostedStatement {
         try connection.post(statement(for: keys, entity), Self.parameter(keys))
     }
 
     private func statement(for keys: [Int64], _ entity: EntityMapping) -> String {
-        // A key may be of any entity of the hierarchy.
+        // A key may belong to any entity of the hierarchy.
         let shape = rootShape(entity)
         return keys.count == 1 ? shape.selectByKey : shape.selectByKeys
     }
@@ -69,7 +69,7 @@ final class RowQueries: Sendable {
         [keys.count == 1 ? .int8(keys[0]) : .array(PostgreSQLArray(keys))]
     }
 
-    /// The rows that an answer has.
+    /// The rows of an answer.
     func rows(_ result: QueryResult, _ entity: EntityMapping) throws -> [Row] {
         let shape = rootShape(entity)
         let stamp = CoarseClock.now
@@ -88,7 +88,7 @@ final class RowQueries: Sendable {
         try rows([key], entity, connection).first
     }
 
-    /// Asks which of the keys are those of rows that are there.
+    /// Asks which of the keys have an existing row.
     func askForKeys(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> PostedStatement {
         try connection.post(
             "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1)",
@@ -96,7 +96,7 @@ final class RowQueries: Sendable {
         )
     }
 
-    /// The stored rows that have values of a constraint, by these.
+    /// The stored rows that have values of a constraint, by these values.
     func holders(
         of values: [[PostgreSQLValue]],
         _ constraint: SQLConstraint,
@@ -109,7 +109,7 @@ final class RowQueries: Sendable {
 
     /// Asks for the stored rows that have values of a constraint.
     ///
-    /// As whole rows: nobody has locked them, and at another moment they may have other values.
+    /// It asks for whole rows. They are not locked, so a later query might find other values.
     func askForHolders(
         of values: [[PostgreSQLValue]],
         _ constraint: SQLConstraint,
@@ -124,7 +124,8 @@ final class RowQueries: Sendable {
         arrays.append(PostgreSQLArray(values.indices.map { Int64($0) }))
         let shape = rootShape(table.entities[0])
         let wanted = "\(unnested(arrays.map(\.element), from: 1)) AS u (\(columns), place)"
-        // Each value is looked up by itself, for the reason that SaveTransaction.locking has.
+        // Each value is looked up alone, so that the server uses an index whatever the size of the table; see
+        // ``SaveTransaction/locking(_:of:_:_:)``.
         return try connection.post(
             """
             SELECT \(shape.columns), u.place FROM \(wanted)
@@ -134,7 +135,7 @@ final class RowQueries: Sendable {
         )
     }
 
-    /// What the answer tells: the rows by the values.
+    /// The rows by their values, from the answer.
     func holders(of values: [[PostgreSQLValue]], _ table: SQLTable, _ found: QueryResult) throws
         -> [[PostgreSQLValue]: Row]
     {
@@ -146,7 +147,7 @@ final class RowQueries: Sendable {
         return holders
     }
 
-    /// The error for a row whose entity's number no entity of the hierarchy has.
+    /// The error for a row whose entity number does not belong to any entity of the hierarchy.
     func unknownEntity(_ row: ResultRow, _ shape: RowShape) -> CocoaError {
         let key = row.int64(RowShape.keyPosition)
         let number = row.int64(RowShape.entityPosition)
@@ -174,7 +175,7 @@ final class RowQueries: Sendable {
                 "SELECT \(naming.key), \(naming.entity) FROM \(key.table) WHERE \(key.column) = $1 ORDER BY \(order)\(naming.key)"
         case .join(let side):
             let order = side.order.map { "j.\($0) NULLS LAST, " } ?? ""
-            // A member whose row is gone without its pairs is no member.
+            // If the row of a member was deleted without its pairs, then it is no member.
             sql =
                 "SELECT m.\(naming.key), m.\(naming.entity) FROM \(side.table) AS j JOIN \(side.memberTable) AS m ON m.\(naming.key) = j.\(side.member) WHERE j.\(side.owner) = $1 ORDER BY \(order)j.\(side.member)"
         }
@@ -215,7 +216,7 @@ final class RowQueries: Sendable {
             let key = row.int64(RowShape.keyPosition)
             let number = modelNumber(row.int64(RowShape.entityPosition), relationship.destinationNumber)
             result.append(ObjectReference(key: key, entity: number), to: row.int64(shape.columnCount))
-            // A member of several owners comes with each of them.
+            // A member of several owners is returned for each of them.
             guard seen.insert(key).inserted else { continue }
             guard let member = try shape.row(row, stamp: stamp, self) else { throw unknownEntity(row, shape) }
             result.rows.append(member)

@@ -3,34 +3,34 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// The columns that a statement selects for rows of one entity, and how a row is made of them.
+/// The columns that a statement selects for rows of one entity, and the way to make rows from them.
 ///
-/// A shape covers an entity alone, or with all of its sub-entities; then the number of each row's entity decides which of the
-/// columns it has. Made when the store is opened; immutable.
+/// A shape covers an entity alone, or with all of its sub-entities. In the second case the number of each row's entity
+/// decides which of the columns it has. It is made when the store is opened, and is immutable.
 final class RowShape: Sendable {
     let mapping: EntityMapping
-    /// What is selected, of the table `t0`.
+    /// The selected columns of the table `t0`.
     let columns: String
-    /// One row by its key.
+    /// The statement that reads one row by its key.
     let selectByKey: String
-    /// The rows whose keys are in a list.
+    /// The statement that reads the rows with given keys.
     let selectByKeys: String
-    /// How many columns are selected.
+    /// The number of selected columns.
     let columnCount: Int
-    /// By the number of the entity, from that of `mapping` on.
+    /// The entities by their numbers, beginning with that of `mapping`.
     ///
-    /// In memory of its own, so that no reference is counted for each row.
+    /// They are in manually allocated memory, so that no reference is counted for each row.
     private nonisolated(unsafe) let entities: UnsafeMutableBufferPointer<Entity>
-    // `entities` and what it points at are written by the initialiser alone.
+    // Only the initialiser writes `entities` and the memory that it points at.
     private let firstNumber: Int64
 
-    /// What a row of one entity takes from the columns.
+    /// The columns from which a row of one entity is made.
     private struct Entity {
         let shape: UnsafeRowShape
         let columns: UnsafeMutableBufferPointer<Column>
     }
 
-    /// One column, and where its value goes.
+    /// One column, and the place of its value in the row.
     private struct Column {
         let position: Int32
         /// The column with the destination's entity number, or -1.
@@ -101,7 +101,7 @@ final class RowShape: Sendable {
 
     /// Makes a row.
     ///
-    /// - Returns: The row; `nil` if its entity is not one that the shape covers.
+    /// - Returns: The row; `nil` if the shape does not cover its entity.
     /// - Throws: `fileReadCorruptFile` (259) for a number that a `Decimal` cannot hold.
     func row(_ result: ResultRow, stamp: UInt32, _ queries: RowQueries) throws -> Row? {
         let number = result.int64(Self.entityPosition) &- firstNumber
@@ -114,12 +114,12 @@ final class RowShape: Sendable {
             stamp: stamp
         )
         let target = row.unsafe
-        // The null bits of the first slots are gathered here, and written once.
+        // The null bits of the first slots are collected here, and written once.
         var nulls = UInt32.max
         for column in entity.columns {
             let position = Int(column.position)
             let bytes = result.bytes(position)
-            // Only what has no bytes may be null, so most values need not be asked.
+            // A null has no bytes, so only values without bytes have to be checked.
             if bytes.count == 0, result.isNull(position) { continue }
             let word = Int(column.word)
             switch column.kind {
@@ -139,7 +139,7 @@ final class RowShape: Sendable {
                 target.pointer(UUID.self, word).initialize(to: uuid)
             case .decimal:
                 guard let decimal = result.decimal(position) else {
-                    // What is written so far counts, so that it is released.
+                    // The null bits of the values so far are set, so that these values are released.
                     target.header.pointee.nulls = nulls
                     throw PostgreSQLBoundary.damaged(
                         queries.place,

@@ -1,31 +1,33 @@
 import StrataPredicates
 import StrataRows
 
-/// Takes rows that may match as they come, and keeps what is wanted of those that do, within the window of their fetch.
+/// Takes rows that may match as they arrive, and keeps a result for each match in the window of the fetch.
 ///
-/// What does not match is forgotten at once. Lives for one fetch, on one thread.
+/// Rows that do not match are dropped at once. It is used for one fetch, on one thread.
 struct RowSieve<Kept> {
     private let plan: FetchPlan
     private let reader: StoreRowReader
     /// `nil` if all rows match.
     private var evaluator: ResolvedEvaluator?
-    /// The order, if the rows do not come in it.
+    /// The order, if the rows do not arrive in it.
     private let sort: ResolvedSort?
     private let keep: (Row) -> Kept
-    /// How many matches have come before those that are kept.
+    /// The number of matches before those that are kept.
     private var passed = 0
     private var kept: [Kept] = []
-    /// What is kept until the order is known, with what decides it.
+    /// The results that are kept until the order is known, with the values that decide the order.
     private var unsorted: [(keys: [PredicateValue], kept: Kept)] = []
     private var counter: RowCounter
     private let isQuiet: Bool
 
+    /// Makes the sieve of a fetch.
+    ///
     /// - Parameters:
     ///   - plan: The fetch.
-    ///   - statement: Says which rows come.
-    ///   - reader: Reads what the predicate and the order look at.
-    ///   - isQuiet: Whether whoever follows the fetch is told nothing.
-    ///   - keep: What is kept of a row.
+    ///   - statement: The statement whose rows arrive.
+    ///   - reader: Reads the values that the predicate and the order need.
+    ///   - isQuiet: Whether the progress of the fetch is not reported.
+    ///   - keep: Makes the result from a row.
     init(
         _ plan: FetchPlan,
         _ statement: FetchStatement,
@@ -39,20 +41,20 @@ struct RowSieve<Kept> {
         if !statement.isFilterExact { evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) } }
         sort = statement.isSorted ? nil : plan.sort
         self.isQuiet = isQuiet
-        // Which rows are in the window is known at the end if they do not come in order.
+        // If the rows do not arrive in order, then the rows in the window are known only at the end.
         counter = RowCounter(isQuiet || sort != nil ? nil : plan.control)
     }
 
-    /// Whether no other row is wanted.
+    /// Whether no more rows are needed.
     var isFull: Bool { sort == nil && plan.limit > 0 && kept.count >= plan.limit }
 
-    /// Looks at the next row.
+    /// Examines the next row.
     mutating func take(_ row: Row) throws {
         if let control = plan.control, control.isCancelled { throw CancellationError() }
         guard !isFull, try evaluator?.evaluate(row.buffer) ?? true else { return }
         if let sort {
             unsorted.append((try sort.keys(of: row.buffer, reader: reader), keep(row)))
-            // Of twice as many as the window reaches to, half can be told not to be in it.
+            // When there are twice as many rows as up to the end of the window, half of them are certainly not in it.
             if plan.limit > 0, unsorted.count / 2 >= max(plan.end, 512) { order(sort, upTo: plan.end) }
         } else if passed < plan.offset {
             passed += 1
@@ -63,12 +65,12 @@ struct RowSieve<Kept> {
     }
 
     private mutating func order(_ sort: ResolvedSort, upTo count: Int) {
-        // Swift's sort is stable: among equals the order of insertion decides, in which rows come.
+        // Swift's sort is stable: equal rows keep the order of insertion, in which they arrive.
         unsorted.sort { sort.compare($0.keys, $1.keys) == .orderedAscending }
         if unsorted.count > count { unsorted.removeSubrange(count...) }
     }
 
-    /// What was kept of the rows in the window, in their order.
+    /// The results for the rows in the window, in their order.
     mutating func finish() -> [Kept] {
         counter.finish()
         guard let sort else { return kept }

@@ -2,15 +2,19 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// What PostgreSQL answers exactly as Strata means it; all else is evaluated in the process.
+/// Decides which conditions and values PostgreSQL computes exactly with Strata's meaning; all others are evaluated in
+/// the process.
 ///
-/// Comparisons of values of one kind, with the indexes that serve them; tests of text that go by bytes; members of relationships, and what they
-/// come to; sums, differences and products of whole numbers that cannot be too large. No other arithmetic, which raises where Strata has nil; no folding of text, no
-/// patterns, no regular expressions, which have other meanings there.
+/// PostgreSQL computes comparisons of values of one kind, with the indexes that serve them; tests of text by bytes;
+/// members of relationships and their aggregates. It also computes sums, differences and products of whole numbers that
+/// cannot be too large.
+///
+/// It does not compute other arithmetic, which fails where Strata has nil. Nor does it fold text or evaluate patterns
+/// and regular expressions, which have other meanings there.
 struct SQLReach {
-    /// The store; what it does not hold has no columns.
+    /// The store; entities that it does not hold have no columns.
     private let mapping: SQLMapping
-    /// Whether sums are said that end as an error if they are too large; in the process such a sum is a double, or infinite.
+    /// Whether sums are computed that fail if they are too large; in the process such a sum is a double, or infinite.
     let addsUp: Bool
 
     init(_ mapping: SQLMapping, addsUp: Bool = true) {
@@ -18,7 +22,7 @@ struct SQLReach {
         self.addsUp = addsUp
     }
 
-    /// Whether PostgreSQL says a condition, apart from conditions inside of it.
+    /// Whether PostgreSQL can evaluate a condition, apart from conditions inside of it.
     func says(_ condition: ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool {
         switch condition {
         case .constant, .and, .or, .not: true
@@ -33,7 +37,7 @@ struct SQLReach {
         }
     }
 
-    /// Whether PostgreSQL says all of a condition.
+    /// Whether PostgreSQL can evaluate all of a condition.
     func saysAll(_ condition: ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool {
         switch condition {
         case .constant: true
@@ -56,7 +60,7 @@ struct SQLReach {
         }
     }
 
-    /// Values that PostgreSQL compares with each other.
+    /// The kinds of values that PostgreSQL compares with each other.
     private enum Kind {
         case small
         case integer
@@ -91,7 +95,7 @@ struct SQLReach {
         switch (left, right) {
         case _ where left == right: left
         case (.small, .integer), (.integer, .small): .integer
-        // A double holds each of them.
+        // A double can hold each of them.
         case (.small, .double), (.double, .small): .double
         default: nil
         }
@@ -111,8 +115,9 @@ struct SQLReach {
         }
     }
 
-    /// The bits of the greatest whole number that an expression can come to, which PostgreSQL computes in 64 bits; `nil` for one that may be
-    /// larger, or is no such number.
+    /// The bits of the greatest whole number that an expression can reach, when PostgreSQL computes it in 64 bits.
+    ///
+    /// The result is `nil` if the number may be larger, or if the expression is no such number.
     private func magnitude(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Int? {
         switch expression {
         case .constant(.int(let number), _): return Int64.bitWidth - number.magnitude.leadingZeroBitCount
@@ -137,13 +142,13 @@ struct SQLReach {
         }
     }
 
-    /// The slot of an attribute; `nil` for one that has none.
+    /// The slot of an attribute; `nil` if it has none.
     private func slot(_ path: ResolvedPath, _ attribute: PredicateAttribute, _ layouts: [EntityLayout?]) -> Slot? {
         guard let layout = layout(path, layouts), layout.slots.indices.contains(attribute.slot) else { return nil }
         return layout.slots[attribute.slot]
     }
 
-    /// The entity at the end of a path; `nil` for one that is not known, and if the store does not hold all that lies on the way.
+    /// The entity at the end of a path; `nil` if it is unknown, or if the store does not hold all entities on the way.
     ///
     /// Such a path leads nowhere, and would be a NULL without a type.
     private func layout(_ path: ResolvedPath, _ layouts: [EntityLayout?]) -> EntityLayout? {
@@ -164,7 +169,7 @@ struct SQLReach {
         } ?? nil
     }
 
-    /// What an aggregate of an attribute is.
+    /// The kind of an aggregate of an attribute.
     private func kind(_ function: PredefinedFunction, of element: ResolvedExpression, _ layouts: [EntityLayout?])
         -> Kind?
     {
@@ -180,7 +185,7 @@ struct SQLReach {
         }
     }
 
-    /// What `body` says of the members of a collection; `nil` for one that is not known.
+    /// The result of `body` for the members of a collection; `nil` if the collection is unknown.
     private func with<R>(_ collection: ResolvedCollection, _ layouts: [EntityLayout?], _ body: ([EntityLayout?]) -> R)
         -> R?
     {
@@ -212,7 +217,7 @@ struct SQLReach {
     ) -> Kind? {
         if attribute.type == .entity { return .entity }
         guard let layout = layout(path, layouts) else { return nil }
-        // A column with folded text, which is at no slot: see EntityMapping.foldedColumns.
+        // This is a column with folded text, which has no slot: see EntityMapping.foldedColumns.
         guard layout.slots.indices.contains(attribute.slot) else { return .text }
         switch layout.slots[attribute.slot].type {
         case .integer16, .integer32, .boolean: return .small
@@ -234,7 +239,7 @@ struct SQLReach {
         default: return false
         }
         guard let own = kind(operand, layouts) else { return false }
-        // One parameter, or some of one type.
+        // The set becomes one parameter, or several ones of one type.
         var isOneType = true
         var type: Kind?
         for member in set.members {
@@ -251,7 +256,7 @@ struct SQLReach {
             !pattern.utf8.contains(0), case .attribute = test.text, kind(test.text, layouts) == .text
         else { return false }
         switch test.test {
-        // What has no successor would be written as a function.
+        // If a prefix has no successor, then the test would become a function.
         case .beginsWith: return pattern.unicodeScalars.contains { $0.value < 0x10FFFF }
         case .contains: return true
         case .endsWith, .like, .matches: return false
@@ -266,7 +271,7 @@ struct SQLReach {
 // MARK: - Dictionaries
 
 extension SQLReach {
-    /// Whether PostgreSQL computes all of a fetch of dictionaries.
+    /// Whether PostgreSQL can compute all of a fetch of dictionaries.
     func says(_ plan: DictionaryPlan) -> Bool {
         let count = max(plan.variableCount, plan.rows.predicate?.variableCount ?? 1, 1)
         var layouts = [EntityLayout?](repeating: nil, count: count)
@@ -285,7 +290,7 @@ extension SQLReach {
             }
             && grouping.order.allSatisfy { $0.comparison == .natural }
             && grouping.having.map { having in
-                // A truth value is grouped by as a number, and not as what is asked whether it is nil.
+                // A truth value is grouped as a number, but a test for nil does not treat it as a number.
                 saysAll(having, layouts) && !grouping.keys.contains { $0.type == .bool }
             } ?? true
     }
@@ -297,10 +302,10 @@ extension SQLReach {
         }
     }
 
-    /// Whether groups by an expression are those that the process makes.
+    /// Whether grouping by an expression gives the same groups as in the process.
     private func groups(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Bool {
         switch expression {
-        // Decimals are grouped by their doubles, and shown with all digits.
+        // Decimals are grouped by their doubles, but shown with all digits.
         case .attribute: expression.type != .decimal && kind(expression, layouts) != nil
         case .object: kind(expression, layouts) != nil
         case .constant, .function, .aggregate, .conditional, .rowAggregate: false
@@ -311,7 +316,7 @@ extension SQLReach {
 // MARK: - What may be too large
 
 extension ResolvedCondition {
-    /// Whether a sum in it may be an error of PostgreSQL's.
+    /// Whether a sum in it may fail in PostgreSQL.
     var mayOverflow: Bool {
         var result = false
         _ = replacing(visit: { _ in }) { part in
@@ -323,7 +328,7 @@ extension ResolvedCondition {
 }
 
 extension DictionaryPlan {
-    /// Whether a sum in it may be an error of PostgreSQL's.
+    /// Whether a sum in it may fail in PostgreSQL.
     var mayOverflow: Bool {
         let expressions =
             columns.map(\.expression) + (grouping?.order ?? rows.sort?.terms ?? []).map(\.expression)
@@ -333,7 +338,7 @@ extension DictionaryPlan {
 }
 
 extension ResolvedExpression {
-    /// Whether it is a sum, or an average, that may be an error of PostgreSQL's.
+    /// Whether it is a sum, or an average, that may fail in PostgreSQL.
     fileprivate var mayOverflow: Bool {
         switch self {
         case .aggregate(let aggregate): aggregate.function == .sum || aggregate.function == .average
@@ -342,7 +347,7 @@ extension ResolvedExpression {
         }
     }
 
-    /// Whether some part is one.
+    /// Whether one of its parts may fail.
     fileprivate var hasOverflowingPart: Bool {
         var result = false
         _ = replacing(visit: { _ in }) { part in

@@ -3,11 +3,11 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Reads rows on one connection, which its user holds, and on which a transaction of one snapshot is open.
+/// Reads rows on one connection that its user holds, and on which a transaction of one snapshot is open.
 ///
-/// Used by one thread at a time.
+/// It is used by one thread at a time.
 final class SnapshotSource: RowSource, @unchecked Sendable {
-    // @unchecked Sendable: whoever holds the connection uses it on one thread at a time.
+    // @unchecked Sendable: the user of the connection uses it on one thread at a time.
     private let queries: RowQueries
     private let connection: Connection
 
@@ -16,24 +16,24 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         self.connection = connection
     }
 
-    /// Runs `body`, each statement of which may take a number of seconds; a transaction has to be open.
+    /// Runs `body`, whose statements may each take a number of seconds; a transaction has to be open.
     ///
-    /// - Throws: ``PredicateEvaluationError`` for one that takes longer.
+    /// - Throws: ``PredicateEvaluationError`` if a statement takes longer.
     func limited<R>(to seconds: Double?, _ control: FetchControl?, _ body: () throws -> R) throws -> R {
         guard let seconds else { return try body() }
         let start = ContinuousClock.now
         do {
-            // Sent with the first statement.
+            // This is sent with the first statement.
             let milliseconds = Int(max(1, min(seconds * 1000, 2e9)))
             try connection.post("SET LOCAL statement_timeout = \(milliseconds)", isKept: false)
             let result = try body()
-            // With what is left to be sent.
+            // This is sent with the statements that are not sent yet.
             _ = try connection.answer(try connection.post("SET LOCAL statement_timeout TO DEFAULT", isKept: false))
             return result
         } catch let error as PostgreSQLError
             where error.sqlState == "57014" && control?.isCancelled != true && .now - start >= .seconds(seconds * 0.9)
         {
-            // Else somebody has ended the statement who may, or the role has a shorter limit.
+            // Otherwise another role has cancelled the statement, or the role has a shorter limit.
             throw PredicateEvaluationError.takesLong(seconds)
         }
     }
@@ -42,13 +42,13 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] { try references(for: plan, nil) }
 
-    /// As ``rows(for:)``, with the plan's statement if that was made before.
+    /// Works as ``rows(for:)``, with the plan's statement if that was made before.
     func rows(for plan: FetchPlan, _ statement: FetchStatement?) throws -> [Row] {
         guard let entity = queries.mapping.entity(plan.layout) else { return [] }
         return try queries.rows(plan, entity, statement, connection, self)
     }
 
-    /// As ``references(for:)``, with the plan's statement if that was made before.
+    /// Works as ``references(for:)``, with the plan's statement if that was made before.
     func references(for plan: FetchPlan, _ statement: FetchStatement?) throws -> [ObjectReference] {
         guard let entity = queries.mapping.entity(plan.layout) else { return [] }
         return try queries.references(plan, entity, statement, connection, self)
@@ -77,7 +77,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         }
     }
 
-    /// Lets the database compute results, or the process what the database does not say.
+    /// Lets the database compute results, or the process if the database cannot.
     private func dictionaries<R>(
         _ plan: DictionaryPlan,
         _ body: (DictionaryPlan, EntityMapping) throws -> R,

@@ -7,7 +7,7 @@ import StrataSQL
 import StrataLocks
 #endif
 
-/// What tells afterwards whether a transaction was committed.
+/// Finds out afterwards whether a transaction was committed.
 struct CommitMark {
     private let session: LostSession
     private let timeline: Int64?
@@ -16,12 +16,15 @@ struct CommitMark {
     private let serverRun: ServerRun?
     private let witness: WrittenRow?
 
+    /// Notes what is known before the commit.
+    ///
     /// - Parameters:
-    ///   - begun: The number of the transaction, and of the server's process, as they were told when it began.
-    ///   - connection: What writes.
-    ///   - identifier: What the history knows the transaction by.
-    ///   - isRecorded: Whether it does.
-    ///   - witness: A row that it has written; `nil` if it has only deleted, or is a batch.
+    ///   - begun: The number of the transaction, and of the server's process, as the server reported them at the
+    ///     beginning.
+    ///   - connection: The connection that writes.
+    ///   - identifier: The identifier of the transaction in the history.
+    ///   - isRecorded: Whether the history contains it.
+    ///   - witness: A row that it has written; `nil` if there is none, as for a batch.
     init(
         _ begun: QueryResult,
         _ connection: Connection,
@@ -40,10 +43,10 @@ struct CommitMark {
         self.identifier = identifier
     }
 
-    /// Finds out how the commit has ended, by another connection.
+    /// Finds out how the commit has ended, through another connection.
     ///
-    /// - Throws: An error if nothing was committed: of the kind `rolledBack`, or the error itself if the server was waited for in vain;
-    ///   ``SaveInDoubt`` if nobody can tell.
+    /// - Throws: An error if nothing was committed: one of the kind `rolledBack`, or the error itself if the
+    ///   transaction has waited for a lock for too long. ``SaveInDoubt`` if the result cannot be found out.
     func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
         #if FaultPoints
         if FaultGuard.doubtResolution.isOff {
@@ -70,16 +73,16 @@ struct CommitMark {
                 continue
             }
             if isCommitted { return }
-            // Made once more it would wait as long.
+            // Another attempt would wait as long.
             if error.kind == .deadline, case .ended(waitedForLock: true)? = ending { throw error }
             throw PostgreSQLError(.rolledBack, "the transaction was rolled back: \(error.message)")
         }
         throw SaveInDoubt(identifier: identifier, reason: last) { [last] in try isCommitted(database, last) }
     }
 
-    /// Asks once more, as long as ``settle(_:_:)`` does.
+    /// Asks again, for as long as ``settle(_:_:)`` does.
     ///
-    /// - Throws: ``SaveInDoubt`` if that cannot be found out.
+    /// - Throws: ``SaveInDoubt`` if the result cannot be found out.
     private func isCommitted(_ database: OpenDatabase, _ reason: any Error) throws -> Bool {
         do {
             try settle(database, reason as? PostgreSQLError ?? PostgreSQLError(.connection, "the connection was lost"))
@@ -95,12 +98,12 @@ struct CommitMark {
     /// - Parameters:
     ///   - database: The store.
     ///   - ending: How the session was ended; stays `nil` if that was not needed.
-    /// - Returns: `nil` as long as the server has not ended it.
-    /// - Throws: ``PostgreSQLError`` if the server does not answer, or cannot tell.
+    /// - Returns: Whether it was committed; `nil` as long as the server has not ended it.
+    /// - Throws: ``PostgreSQLError`` if the server does not answer, or does not know the result.
     private func ask(_ database: OpenDatabase, _ ending: inout LostSession.State?) throws -> Bool? {
         let connection = try database.pool.open(timeout: 5)
         let isCommitted = try look(database, connection, &ending)
-        // It may have begun to wait for a standby just then.
+        // The session may have begun to wait for a standby just then.
         if isCommitted == true, ending != nil, try LostSession.mayWaitForStandby(connection) {
             throw LostSession.unconfirmed
         }
@@ -110,19 +113,19 @@ struct CommitMark {
     private func look(_ database: OpenDatabase, _ connection: Connection, _ ending: inout LostSession.State?) throws
         -> Bool?
     {
-        // Another server has given the transaction's number to another transaction, or will.
+        // Another server has given the transaction's number to another transaction, or will do so.
         let isSameServer = connection.timeline == timeline
         let status = isSameServer ? try status(connection) : nil
         let isSameRun = serverRun.map { connection.serverRun?.isSame(as: $0) ?? false } ?? false
         if isSameServer, isSameRun, status == "committed" { return true }
         if isRecorded, status != "in progress" {
-            // The proof that holds after a failover as well: another server gives the numbers of transactions to others.
+            // This proof holds after a failover too, when another server gives the numbers of transactions to others.
             let found = try connection.query(
                 "SELECT EXISTS (SELECT FROM strata_transaction WHERE id = $1), pg_catalog.pg_is_in_recovery()",
                 [.uuid(identifier)]
             )
             if found[0].int64(0) != 0 { return true }
-            // One that only follows may not have it yet, and may be promoted once it has.
+            // A replica may not have the transaction yet, and may be promoted once it has.
             guard found[0].int64(1) == 0 else {
                 throw PostgreSQLError(
                     .server,
@@ -132,7 +135,7 @@ struct CommitMark {
             return false
         }
         guard isSameServer else {
-            // By now others may have changed the row.
+            // Other transactions may have changed the row by now.
             if let answer = try witness?.tells(connection, isLost: true) { return answer }
             throw PostgreSQLError(.server, "another server has taken the place of the one that has the answer")
         }
@@ -146,17 +149,17 @@ struct CommitMark {
             case let ended: ending = ended
             }
             return nil
-        // The server was started again, and has lost the transaction with its last moments.
+        // The server was restarted, and has lost the transaction together with its last changes.
         case Self.yetToCome?: return false
         default: throw PostgreSQLError(.server, "the server does not know the transaction any more")
         }
     }
 
-    /// Whether the transaction was committed, if a server that may have crashed since has committed one with its
-    /// number.
+    /// Whether the transaction was committed, when a server that may have crashed since reports a committed one with
+    /// its number.
     ///
-    /// A transaction whose commit did not reach the disk is gone, and its number may be that of another one by now. So
-    /// the number proves nothing. Only a row proves it that has the version which the transaction has written.
+    /// If a commit did not reach the disk, then the transaction is lost, and another one may have its number by now. So
+    /// the number proves nothing. Only a row with the version that the transaction has written proves the commit.
     private func isWitnessed(_ connection: Connection) throws -> Bool {
         if try witness?.tells(connection, isLost: false) == true { return true }
         throw PostgreSQLError(
@@ -165,7 +168,7 @@ struct CommitMark {
         )
     }
 
-    /// Stands for the status of a transaction whose number the server has not given yet.
+    /// The status of a transaction whose number the server has not given yet.
     private static let yetToCome = "yet to come"
 
     /// The status of the transaction on the server; `nil` if the server has forgotten it.
@@ -182,7 +185,7 @@ struct CommitMark {
     }
 }
 
-/// A row that a transaction has written, which tells afterwards whether it was committed.
+/// A row that a transaction has written, which shows afterwards whether the transaction was committed.
 struct WrittenRow {
     /// The change that the transaction has made to the row.
     enum Deed { case inserted, updated, deleted }
@@ -191,16 +194,17 @@ struct WrittenRow {
     let naming: SQLNaming
     let key: Int64
     let deed: Deed
-    /// The version that it was given, or, if it was deleted, had.
+    /// The version that the transaction has written; for a deletion, the version before it.
     let version: Int64
 
-    /// Whether the row shows that its transaction was committed; `nil` if it does not show.
+    /// Whether the row shows that its transaction was committed; `nil` if it shows nothing.
     ///
     /// - Parameters:
-    ///   - connection: Leads to a server.
-    ///   - isLost: Whether the server has no other transactions under way that began before: what is not there was lost.
+    ///   - connection: A connection to the server.
+    ///   - isLost: Whether earlier transactions cannot be running on the server any more, so that missing changes were
+    ///     lost.
     /// - Returns: Whether it was committed.
-    /// - Throws: ``PostgreSQLError`` if the server only follows another one, and may not have the row yet.
+    /// - Throws: ``PostgreSQLError`` if the server is a replica, and may not have the row yet.
     func tells(_ connection: Connection, isLost: Bool) throws -> Bool? {
         let found = try connection.query(
             """
@@ -216,9 +220,9 @@ struct WrittenRow {
         }
         guard isLost else { return nil }
         switch (deed, current) {
-        // No other row has had the key. Others may have changed this one since.
+        // No other row had the key before. Others may have changed this row since.
         case (.inserted, let current): return current != nil
-        // There is one version after another.
+        // Versions only grow.
         case (.updated, let current?) where current >> RowVersion.markBits <= version >> RowVersion.markBits:
             return false
         case (.deleted, _?): return false

@@ -1,20 +1,22 @@
 import StrataPostgreSQL
 import StrataSQL
 
-/// How COPY takes the new rows of an entity.
+/// The way in which COPY writes new rows of an entity.
 struct CopyForm {
     let sql: String
     private let entity: Int32
     private let widths: [CopiedRows.Width]
 
-    /// From so many rows on: of fewer COPY's round trips take too large a part.
+    /// The fewest rows that are copied; with fewer rows the round trips of COPY take too large a part of the time.
     static let leastRows = 5000
 
-    /// Asks how the table is, together with what was posted before; `nil` if only INSERT can be used.
+    /// Asks for the types of the table's columns, together with statements that were posted before; `nil` if only
+    /// INSERT can be used.
     ///
-    /// COPY converts nothing, and knows neither rules nor row-level security. An operator may have made a column wider, say.
+    /// COPY converts nothing, and does not obey rules or row-level security. An operator may, for example, have made a
+    /// column wider.
     ///
-    /// - Throws: ``PostgreSQLError``, also of what was posted.
+    /// - Throws: ``PostgreSQLError``, including errors of the posted statements.
     init?(_ shape: WriteShape, _ naming: SQLNaming, _ connection: Connection) throws {
         let columns = [naming.entity] + shape.names
         var names = PostgreSQLArray(.text)
@@ -34,7 +36,7 @@ struct CopyForm {
             switch (type, row.int64(0)) {
             case (.int8, 21): widths.append(.two)
             case (.int8, 23): widths.append(.four)
-            // Text has the same form whether its length is limited or not.
+            // Text has the same binary form with and without a maximum length.
             case (.text, 1043): widths.append(.whole)
             case (_, Int64(type.rawValue)): widths.append(.whole)
             default: return nil
@@ -48,7 +50,8 @@ struct CopyForm {
 
     /// Takes all rows out of arrays.
     ///
-    /// - Throws: ``PostgreSQLError`` with the code 22003, as the server has it, for a number that the column is too narrow for.
+    /// - Throws: ``PostgreSQLError`` with the code 22003, which the server uses too, if a column is too narrow for a
+    ///   number.
     func rows(_ arrays: inout ColumnArrays) throws -> CopiedRows {
         guard let rows = CopiedRows(first: entity, columns: arrays.takeColumns(), widths: widths) else {
             throw PostgreSQLError(.server, sqlState: "22003", "a number is out of the range of its column")

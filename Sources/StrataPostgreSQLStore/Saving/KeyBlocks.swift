@@ -8,42 +8,43 @@ import StrataSQL
 import StrataLocks
 #endif
 
-/// Keys that are not given twice, though a server may lose the last of what it has acknowledged.
+/// Keys that are not given twice, even if a server loses its last acknowledged changes.
 ///
-/// The server that takes its place has another timeline, and may give numbers once more that its sequence has given before. So a key has the
-/// number of the sequence in its lower bits, and in the upper ones how many timelines there were before. On the first one the two are the same.
+/// The server that replaces it has another timeline. It may give numbers again that the sequence has given before. So
+/// the lower bits of a key are the number of the sequence, and the upper bits count the timelines before. On the first
+/// timeline the key and the number are equal.
 enum KeyTimeline {
-    /// How many bits the numbers of sequences have.
+    /// The number of bits for the numbers of sequences.
     static let numberBits = 40
 
-    /// The number that is added to those that a sequence gives on a timeline.
+    /// The offset that is added to the numbers of a sequence on a timeline.
     static func first(_ timeline: Int64) -> Int64 { max(timeline - 1, 0) % (1 << 22) << numberBits }
 
     static func key(_ number: Int64, _ timeline: Int64) -> Int64 { first(timeline) + number }
 
-    /// The number of the sequence that a key was made of.
+    /// The number of the sequence from which a key was made.
     static func number(_ key: Int64) -> Int64 { key % (1 << numberBits) }
 }
 
 /// Hands out primary keys, from blocks that are drawn from the sequences of the database.
 ///
-/// A key is never handed out twice, not even if nothing is saved under it. Any thread may ask.
+/// A key is never handed out twice, even if nothing is saved with it. Any thread may ask.
 final class KeyBlocks: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
     private let drawn: Mutex<Drawn>
-    /// The number of the process.
+    /// Returns the number of the process.
     private let process: @Sendable () -> pid_t
     /// The most digits that the first key of a block had, by the number of the root entity in the model.
     private let digits = Mutex<[Int: Int]>([:])
 
-    /// The keys that were drawn, and by which process.
+    /// The keys that were drawn, and the process that drew them.
     private struct Drawn {
-        /// Only the process that has drawn keys may hand them out: the child of a fork inherits them as well.
+        /// Only this process may hand out the keys, because the child of a fork inherits them.
         let process: pid_t
-        /// The run of the server that has given them; `nil` if that is not known.
+        /// The run of the server that has given them; `nil` if it is unknown.
         ///
-        /// A crash can set a sequence back (`synchronous_commit=off`): then the next run gives the same keys to others.
+        /// A crash can set a sequence back (`synchronous_commit=off`). The next run then gives the same keys to others.
         var run: ServerRun?
         /// The rest of the blocks, by the number of the root entity in the model.
         var stocks: [Int: Stock] = [:]
@@ -52,17 +53,21 @@ final class KeyBlocks: Sendable {
     /// The keys of one hierarchy that were drawn and not handed out.
     private struct Stock {
         var ranges: [Range<Int64>] = []
-        /// How many blocks are drawn next time: a round trip is seldom for who inserts much, and few keys are lost by who does not.
+        /// The number of blocks to draw next time.
+        ///
+        /// Programs that insert much need few round trips, and other programs waste few keys.
         var nextBlocks: Int64 = 1
     }
 
-    /// The most blocks that are drawn where fewer would do.
+    /// The most blocks that are drawn when fewer would suffice.
     private static let mostBlocks: Int64 = 32
 
+    /// Makes an empty stock of keys.
+    ///
     /// - Parameters:
     ///   - mapping: The tables and their sequences.
     ///   - pool: The connections whose plans are made anew when a table has become ten times as large.
-    ///   - process: Tells the number of the process; tests have others.
+    ///   - process: Returns the number of the process; tests pass other functions.
     init(_ mapping: SQLMapping, _ pool: ConnectionPool, process: @escaping @Sendable () -> pid_t = { getpid() }) {
         self.mapping = mapping
         self.pool = pool
@@ -70,7 +75,7 @@ final class KeyBlocks: Sendable {
         drawn = Mutex(Drawn(process: process()))
     }
 
-    /// Works with the keys that were drawn by this process from the server as it runs now.
+    /// Runs `body` with the keys that this process has drawn from the current run of the server.
     private func withStocks<R>(_ run: ServerRun?, _ body: (inout [Int: Stock]) -> R) -> R {
         let process = process()
         return drawn.withLock { drawn in
@@ -111,8 +116,8 @@ final class KeyBlocks: Sendable {
 
     /// Draws blocks.
     ///
-    /// A sequence that was altered gives keys that lie in blocks of others, and so does one that was set back, as by an incomplete restore. So the
-    /// server is asked in the same statement by how much the sequence counts, and whether there are rows with these keys.
+    /// A sequence that was altered, or set back by an incomplete restore, gives keys that lie in blocks of others. So
+    /// the same statement asks for the increment of the sequence, and whether there are rows with these keys.
     private func draw(_ blocks: Int64, _ table: SQLTable, _ connection: Connection) throws -> [Range<Int64>] {
         let key = mapping.dialect.naming.key
         let sequence = PostgreSQLSchema.sequence(table)
@@ -125,7 +130,8 @@ final class KeyBlocks: Sendable {
         let values: [PostgreSQLValue] = [
             .text(sequence.description), .int8(blocks), .int8(KeyTimeline.first(timeline)),
         ]
-        // Planned each time: a plan that was made while the table was small would read all of it. Behind a pooler nothing is prepared anyway.
+        // The statement is planned each time, because a plan from when the table was small would read the whole table.
+        // Behind a pooler nothing is prepared anyway.
         let drawn =
             connection.isPooled
             ? try connection.query(sql, values)
@@ -152,7 +158,8 @@ final class KeyBlocks: Sendable {
 
     /// The highest key of a hierarchy that may have been given so far, and 0 if none was.
     ///
-    /// - Returns: `nil` if the store does not hold the hierarchy, and for a role that may not look at the sequence.
+    /// - Returns: The key; `nil` if the store does not hold the hierarchy, and for a role that may not read the
+    ///   sequence.
     func last(root: Int, _ connection: Connection) throws -> Int64? {
         guard let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else { return nil }
         let found = try connection.query(
@@ -167,12 +174,12 @@ final class KeyBlocks: Sendable {
         return KeyTimeline.key(number, connection.timeline ?? 1) + Int64(PostgreSQLSchema.keyBlock) - 1
     }
 
-    /// Lets the sequences go on behind keys that copies of another store's rows bring along.
+    /// Advances the sequences beyond the keys that copies of another store's rows have.
     ///
     /// - Parameters:
     ///   - keys: The highest of these keys, by the number of the root entity in the model.
-    ///   - rows: The copies, whose keys may be of other timelines.
-    ///   - connection: Where no transaction is open.
+    ///   - rows: The copies, whose keys may belong to other timelines.
+    ///   - connection: A connection without an open transaction.
     /// - Throws: `persistentStoreOperation` (134070) if keys of one of the hierarchies were given before.
     func take(over keys: [Int: Int64], _ rows: [Row], _ connection: Connection) throws {
         var numbers = keys.mapValues { KeyTimeline.number($0) }
@@ -188,7 +195,7 @@ final class KeyBlocks: Sendable {
             if let given = try last(root: root, connection), given > 0 {
                 throw StoreChanges.givenKeys(of: entity.layout.name, at: pool.target.place)
             }
-            // Others may draw at the same time, so the sequence is never set.
+            // Others may draw keys at the same time, so the sequence is never set.
             try connection.query(
                 """
                 SELECT pg_catalog.count(pg_catalog.nextval($1::text::regclass))
@@ -208,22 +215,22 @@ final class KeyBlocks: Sendable {
         ).marked(.environment)
     }
 
-    /// Has plans made anew if keys tell that a table has grown past the next power of ten.
+    /// Makes plans anew if a key shows that a table has grown beyond the next power of ten.
     ///
-    /// The server keeps the plans of prepared statements. One that it has made for an empty table reads the table from end to end,
-    /// and would do so for each of a million rows. Keys count the rows of all machines.
+    /// The server keeps the plans of prepared statements. A plan that it has made for an empty table reads the whole
+    /// table, and would do so for each of a million rows. The keys count the rows of all machines.
     private func noteSize(_ key: Int64, _ root: Int) {
         let count = String(KeyTimeline.number(key)).count
         let hasGrown = digits.withLock { digits in
             let known = digits[root] ?? count
-            // Who has drawn an earlier block may come later.
+            // A thread that has drawn an earlier block may come later.
             digits[root] = max(known, count)
             return known < count
         }
         if hasGrown { pool.outdatePlans() }
     }
 
-    /// How many blocks are drawn at least, twice as many as the last time.
+    /// The least number of blocks that are drawn, twice as many as the last time.
     private func nextBlocks(_ root: Int, _ run: ServerRun?) -> Int64 {
         withStocks(run) { stocks in
             let count = stocks[root]?.nextBlocks ?? 1
@@ -232,10 +239,11 @@ final class KeyBlocks: Sendable {
         }
     }
 
-    /// Lets go of the keys that are left: another server may give them out again, or somebody has used one of them.
+    /// Discards the remaining keys, because another server may give them again, or another process has used one of
+    /// them.
     func forget() { withStocks(nil) { $0 = [:] } }
 
-    /// As many of the keys that are left as are wanted, and how many are missing.
+    /// Takes up to `count` of the remaining keys, and returns how many are missing.
     private func take(_ count: Int, _ root: Int, _ run: ServerRun?) -> ([Range<Int64>], missing: Int) {
         withStocks(run) { stocks in
             var ranges = stocks[root]?.ranges ?? []
@@ -255,7 +263,7 @@ final class KeyBlocks: Sendable {
 }
 
 extension [Range<Int64>] {
-    /// Adds keys, to the last ones if they follow these.
+    /// Adds keys; extends the last range if they follow it.
     fileprivate mutating func join(_ range: Range<Int64>) {
         if let last, last.upperBound == range.lowerBound {
             self[count - 1] = last.lowerBound..<range.upperBound

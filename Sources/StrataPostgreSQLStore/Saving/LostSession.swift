@@ -1,25 +1,25 @@
 import StrataPostgreSQL
 
-/// The session of the server in which a transaction was to be committed, and whose connection is lost.
+/// The session of the server that was to commit a transaction, and whose connection is lost.
 struct LostSession {
     let process: Int64
     /// The number of the transaction.
     let transaction: String
 
-    /// What has become of it.
+    /// The state of the session.
     enum State {
         /// It has ended, or has begun something else.
         case gone
-        /// It was still there, and was told to end.
+        /// It was still there, and was asked to end.
         case ended(waitedForLock: Bool)
         /// The transaction is committed on this server, which waits for a standby to confirm that.
         case waitsForStandby
     }
 
-    /// Ends the session if the server still works in it for a client that nobody can reach any more.
+    /// Ends the session if the server still works in it for a client that is no longer connected.
     ///
-    /// One that waits for a standby is left alone. If it were ended, the transaction would count as committed although the standby may not
-    /// have it, and may take the server's place.
+    /// A session that waits for a standby is left alone. If it were ended, the transaction would count as committed
+    /// although the standby may lack it and may replace the server.
     func end(_ connection: Connection) throws -> State {
         let found = try connection.query(
             """
@@ -37,7 +37,7 @@ struct LostSession {
         try connection.query("SELECT pg_catalog.current_setting('synchronous_standby_names')")[0].string(0) != ""
     }
 
-    /// What is wrong with a commit that no standby has confirmed.
+    /// The error for a commit that no standby has confirmed.
     static let unconfirmed = PostgreSQLError(
         .server,
         "the transaction is committed on this server, and no standby has confirmed it (synchronous_standby_names)"

@@ -8,7 +8,7 @@ import StrataSQL
 import StrataLocks
 #endif
 
-/// What a transaction has come to before it commits.
+/// The outcome of a transaction before it commits.
 enum TransactionEnd<Answer, Result> {
     /// Nothing may be written.
     case refused(Answer)
@@ -18,33 +18,37 @@ enum TransactionEnd<Answer, Result> {
 
 /// One of several attempts to carry out a transaction.
 struct TransactionAttempt {
-    /// The first one is 1.
+    /// The number of the attempt; the first one is 1.
     fileprivate(set) var number = 0
-    /// Whether somebody was found to have a key of a new row, so that all need others.
+    /// Whether another process was found to have a key of a new row, so that all new rows need other keys.
     fileprivate(set) var needsKeys = false
 
-    /// How often a transaction is made again that the server has ended for the sake of others.
+    /// The most attempts of a transaction that the server has ended in favour of others.
     private static let most = 10
-    /// How often one whose prepared statements the server does not know any more.
+    /// The most attempts of a transaction whose prepared statements the server does not know any more.
     private static let mostIfStale = 2
 
-    /// Whether another attempt may do better than this one, which has failed.
+    /// Whether another attempt may succeed after this one has failed.
     fileprivate func maySucceed(after error: PostgreSQLError, isKeyTaken: Bool) -> Bool {
-        // Keys that the caller has brought along stay as they are.
+        // Keys that the caller has given stay as they are.
         if isKeyTaken, needsKeys { return false }
         return number < (error.isStale ? Self.mostIfStale : Self.most)
     }
 }
 
 extension OpenDatabase {
-    /// Runs `body` with a connection that writes, once more with another one if its transaction is gone for certain: the connection was lost
-    /// before COMMIT was sent, or the server knows that it did not come.
+    /// Runs `body` with a connection that writes.
+    ///
+    /// If its transaction is certainly lost, then it runs once more, with another connection.
+    ///
+    /// A transaction is certainly lost if the connection broke before COMMIT was sent, or if the server knows that
+    /// COMMIT did not arrive.
     ///
     /// - Parameters:
-    ///   - requireWritable: Refuses a store that may not be written any more, by the time that there is a connection.
+    ///   - requireWritable: Refuses a store that may not be written any more; called when there is a connection.
     ///   - body: Writes.
-    /// - Returns: What `body` returns.
-    /// - Throws: What both of them throw; ``PostgreSQLError``.
+    /// - Returns: The result of `body`.
+    /// - Throws: The errors of both functions; ``PostgreSQLError``.
     func writing<R>(_ requireWritable: () throws -> Void, _ body: (Connection) throws -> R) throws -> R {
         do {
             return try writingOnce(requireWritable, body)
@@ -66,10 +70,10 @@ extension OpenDatabase {
         }
     }
 
-    /// The keys of new rows: those that they have, or new ones.
+    /// The keys of new rows: their own, or new ones for temporary keys.
     func keys(for rows: [Row], _ connection: Connection) throws -> [Int64] {
         var result = rows.map(\.key)
-        // The positions of new rows by the number of their root entity; rows mostly come in runs of one hierarchy.
+        // The positions of new rows by the number of their root entity; rows usually come in runs of one hierarchy.
         var positions: [(root: Int, new: [Int])] = []
         var current = 0
         for (position, row) in rows.enumerated() where row.key < 0 {
@@ -103,20 +107,21 @@ extension OpenDatabase {
         return result
     }
 
-    /// What tells a transaction's number, and the server's process, as it begins.
+    /// The statement at the beginning of a transaction, which reads its number and that of the server's process.
     private enum Beginning {
         private static let plain = "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
 
         /// Settings for one transaction, all of whose rows are found by indexes.
         ///
-        /// The server makes one plan of a statement for any number of keys, and keeps it. Left to itself it may make it while the table is
-        /// small: a plan that goes through the whole table, and compares each row with each key. It would also plan anew for each save of a
-        /// few rows, as it expects ten keys. What it has no index for it takes for so costly that it would compile it to machine code first.
+        /// The server makes one plan of a statement for any number of keys, and keeps it. By default it may make the
+        /// plan while the table is small: such a plan reads the whole table, and compares each row with each key. It
+        /// would also plan anew for each save of a few rows, because it expects ten keys. It considers queries without
+        /// an index so costly that it would compile them to machine code first.
         private static let lookUps =
             [("enable_seqscan", "off"), ("plan_cache_mode", "force_generic_plan"), ("jit", "off")]
             .map { ", pg_catalog.set_config('\($0)', '\($1)', true)" }.joined()
 
-        /// Whether somebody has begun a history since the store was opened.
+        /// Whether another process has begun a history since the store was opened.
         private static let history = ", EXISTS (SELECT FROM strata_history)"
 
         private static let unrecorded = plain + history
@@ -129,21 +134,21 @@ extension OpenDatabase {
         }
     }
 
-    /// Carries out a transaction, again if the server has ended it for the sake of others, and finds out how a commit has ended that
-    /// nobody has answered.
+    /// Runs a transaction, again if the server has ended it in favour of others, and finds out the result of a commit
+    /// without an answer.
     ///
-    /// No attempt begins once the time-out of the store is over since the first one did.
+    /// No attempt begins after the time-out of the store has passed since the first one began.
     ///
     /// - Parameters:
-    ///   - connection: What writes.
-    ///   - identifier: What the history knows the transaction by.
-    ///   - looksUpKeys: Whether all that the transaction asks for is found by indexes.
+    ///   - connection: The connection that writes.
+    ///   - identifier: The identifier of the transaction in the history.
+    ///   - looksUpKeys: Whether indexes find all rows of the transaction.
     ///   - isLarge: Whether the first statements of `body` take longer to make than the server takes to wake up.
     ///   - body: Writes everything.
-    ///   - commit: Called with what commits; may write more before.
+    ///   - commit: Called with a function that commits; may write more before.
     ///   - didCommit: Called once the transaction is durable.
     /// - Returns: The answer of `body`.
-    /// - Throws: ``SaveInDoubt`` if nobody can tell whether it was committed.
+    /// - Throws: ``SaveInDoubt`` if it cannot be found out whether it was committed.
     func transaction<Answer, Result>(
         _ connection: Connection,
         _ identifier: UUID,
@@ -163,14 +168,14 @@ extension OpenDatabase {
                 let begun = try connection.post(
                     Beginning.statement(looksUpKeys: looksUpKeys, recordsHistory: recordsHistory)
                 )
-                // The server wakes up, and begins, while the body makes its first statements.
+                // The server wakes up, and begins, while `body` makes its first statements.
                 if isLarge { try connection.sendPosted() }
                 switch try body(connection, attempt) {
                 case .refused(let answer):
                     try connection.rollback()
                     return answer
                 case .written(let answer, let result, let isRecorded, let witness):
-                    // Before COMMIT is sent one has to know what to ask for if the connection breaks.
+                    // This number is needed if the connection breaks, so it is read before COMMIT is sent.
                     let begun = try connection.answer(begun)
                     if !recordsHistory, begun.rowCount > 0, begun[0].int64(begun.columnCount - 1) != 0 {
                         recordHistory()
@@ -193,7 +198,7 @@ extension OpenDatabase {
                             do {
                                 try mark.settle(self, error)
                             } catch var doubt as SaveInDoubt {
-                                // For the context, which asks later.
+                                // The context needs the result when it asks later.
                                 if let result = result as? StoreSaveResult { doubt.result = result }
                                 throw doubt
                             }
@@ -204,7 +209,8 @@ extension OpenDatabase {
                     return answer
                 }
             } catch let error as PostgreSQLError where error.mayBeMadeAgain {
-                // Gone for certain. A unique value that somebody else has taken meanwhile is found at the next look.
+                // The transaction is certainly lost. If another context has taken a unique value meanwhile, then the
+                // next attempt finds that.
                 let isKeyTaken = isKeyTaken(error)
                 guard attempt.maySucceed(after: error, isKeyTaken: isKeyTaken), .now < end, !connection.isBroken else {
                     throw error.told
@@ -220,7 +226,7 @@ extension OpenDatabase {
 }
 
 extension OpenDatabase {
-    /// Whether the key of a new row was refused because a row has it.
+    /// Whether a new row was refused because another row has its key.
     ///
     /// A crash, or a failover, can set a sequence back, so that it gives a block to two processes.
     private func isKeyTaken(_ error: PostgreSQLError) -> Bool {
@@ -230,15 +236,15 @@ extension OpenDatabase {
 }
 
 extension PostgreSQLError {
-    /// Whether the transaction is gone for certain, and may find things otherwise when it is made once more.
+    /// Whether the transaction is certainly lost, and another attempt may succeed.
     fileprivate var mayBeMadeAgain: Bool {
         isTransient || isUniqueViolation || isStale || hasFewerRows
     }
 
-    /// Whether fewer rows were updated than were locked, as ``WriteShape`` tells it.
+    /// Whether fewer rows were updated than were locked, which the statement of ``WriteShape`` reports.
     private var hasFewerRows: Bool { sqlState == "22012" }
 
-    /// The error in words that say what it means.
+    /// The error with a message that explains it.
     fileprivate var told: PostgreSQLError {
         guard hasFewerRows else { return self }
         return PostgreSQLError(

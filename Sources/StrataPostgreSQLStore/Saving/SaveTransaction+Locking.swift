@@ -8,10 +8,10 @@ import StrataLocks
 #endif
 
 extension SaveTransaction {
-    /// Values of unique columns that rows give up before others take them.
+    /// Unique columns whose values rows give up before other rows take them.
     typealias Vacated = [(table: SQLName, column: SQLName, keys: [Int64])]
 
-    /// What the save has asked the server before it writes: locks, and who has unique values.
+    /// The queries of a save before it writes: locks, and the rows that have unique values.
     struct Look {
         /// One hierarchy: the rows to be written, and the rows that changed relationships lead to.
         struct Hierarchy {
@@ -19,28 +19,30 @@ extension SaveTransaction {
             /// The rows that relationships lead to.
             let targets: [ObjectReference]
             let locked: PostedStatement
-            /// What was locked.
+            /// The kind of the rows that were locked.
             let kind: Kind
         }
 
-        /// What one statement locks.
+        /// The kinds of rows that one statement locks.
         enum Kind {
-            /// Rows that are all locked in one way, and are to be written: it tells their keys and versions.
+            /// Rows that are all locked in one way, and are to be written: the answer has their keys and versions.
             case written
-            /// The rows that relationships lead to: it tells their keys.
+            /// Rows that relationships lead to: the answer has their keys.
             case targets
-            /// Rows that are locked in several ways: it tells the key of each, and the version of those that are there.
+            /// Rows that are locked in several ways: the answer has the key of each, and the version of those that
+            /// exist.
             case mixed
         }
 
         fileprivate var hierarchies: [Hierarchy] = []
         fileprivate var constraints: [ConstraintLook] = []
 
-        /// Whether new rows can only fail for what others do.
+        /// Whether new rows can fail only because of other changes.
         var findsNoHolders: Bool { constraints.isEmpty }
     }
 
-    /// Locks the rows of the save, and asks for all that tells its conflicts: one round trip, whatever there is to be locked.
+    /// Locks the rows of the save, and asks for all that its conflicts depend on, in one round trip whatever the number
+    /// of locks.
     func look() throws -> Look {
         let look = Look(hierarchies: try lockRows(), constraints: try askForHolders())
         try askForStragglers()
@@ -68,7 +70,7 @@ extension SaveTransaction {
             switch hierarchy.kind {
             case .written: note(found.rows.map { ($0.int64(0), $0.int64(1)) })
             case .targets:
-                // Mostly all are there.
+                // Usually all of them exist.
                 if found.rowCount != hierarchy.targets.count { noteMissing(Set(found.rows.map { $0.int64(0) })) }
             case .mixed:
                 note(found.rows.filter { !$0.isNull(1) }.map { ($0.int64(0), $0.int64(1)) })
@@ -92,7 +94,7 @@ extension SaveTransaction {
             }
         }
         for row in changes.inserted where StoreChanges.isRevived(row) {
-            // Others have brought the row back first.
+            // Other contexts have restored the row first.
             guard versions[row.layout.rootNumber]?[row.key] != nil else { continue }
             outdated.append(RowDeletion(layout: row.layout, key: row.key, baseVersion: row.version))
         }
@@ -102,15 +104,18 @@ extension SaveTransaction {
         return vacated
     }
 
-    /// How a row is locked, the weakest first; the number stands for it in a statement that locks rows in several ways.
+    /// The strength of a row's lock, the weakest first; the number stands for it in a statement that locks rows in
+    /// several ways.
     private enum RowLock: Int64, CaseIterable {
         /// A relationship leads to the row, which must stay.
         case target
         /// The save relies on the row as it is.
         case reliedOn
-        /// The row changes, but for its unique values. Others may relate something to it meanwhile.
+        /// The row changes, but not its unique values.
+        ///
+        /// Others may relate rows to it meanwhile.
         case changed
-        /// The row goes, or a unique value of it.
+        /// The row is deleted, or loses a unique value.
         case losesKey
 
         var clause: String {
@@ -132,14 +137,14 @@ extension SaveTransaction {
 
         mutating func add(_ key: Int64, _ lock: RowLock) { keys[Int(lock.rawValue)].append(key) }
 
-        /// What is locked, and how, if all rows are locked in one way.
+        /// The keys and the lock, if all rows are locked in one way.
         var inOneWay: (keys: [Int64], lock: RowLock)? {
             let used = RowLock.allCases.filter { !keys[Int($0.rawValue)].isEmpty }
             guard used.count == 1 else { return nil }
             return (keys[Int(used[0].rawValue)], used[0])
         }
 
-        /// All rows, in the order of their keys; one that is locked in several ways has the strongest first.
+        /// All rows, in the order of their keys; a row that is locked in several ways has the strongest lock first.
         var sorted: [(key: Int64, lock: Int64)] {
             let rows = RowLock.allCases.flatMap { lock in keys[Int(lock.rawValue)].map { ($0, lock.rawValue) } }
             return rows.sorted { ($0.0, $1.1) < ($1.0, $0.1) }
@@ -148,8 +153,8 @@ extension SaveTransaction {
 
     /// Asks for the locks of rows that the save writes or relies on, and of those that changed relationships lead to.
     ///
-    /// The latter keep the rows from being deleted: a key of a row that is gone would be stored for ever; the inverse's delete rule has
-    /// run before it was set.
+    /// The latter locks keep the rows from being deleted. Otherwise the key of a deleted row would be stored for ever,
+    /// because the inverse's delete rule has run before the relationship was set.
     private func lockRows() throws -> [Look.Hierarchy] {
         targets = Dictionary(
             changes.foreignTargets().map { ($0.root, $0.targets) },
@@ -173,7 +178,7 @@ extension SaveTransaction {
             locks[row.layout.rootNumber, default: RowLocks()].add(row.key, .changed)
         }
         for (root, member) in writtenMembers { locks[root, default: RowLocks()].add(member, .changed) }
-        // All savers go through the tables in this order.
+        // All saves lock the tables in this order.
         return try locks.sorted { $0.key < $1.key }.compactMap { root, locks in
             guard let entity = mapping.entity(modelNumber: root) else { return nil }
             let targets = targets[root] ?? []
@@ -189,7 +194,8 @@ extension SaveTransaction {
         }
     }
 
-    /// The members of changed to-many relationships whose rows hold what changes, with the number of their root entity.
+    /// The members of to-many relationships whose change is stored in the member's row, with the number of their root
+    /// entity.
     private var writtenMembers: [(root: Int, key: Int64)] {
         changes.toMany.flatMap { change -> [(root: Int, key: Int64)] in
             guard case .key(let key)? = place(change)?.mapping,
@@ -201,13 +207,13 @@ extension SaveTransaction {
         }
     }
 
-    /// Asks for the locks of rows that are locked in several ways, all of them in the order of their keys: two savers that lock the ones first,
-    /// and then the others, could wait for each other.
+    /// Asks for the locks of rows that are locked in several ways, all in the order of their keys.
     ///
-    /// A row that only changes, or that the save relies on, must not have the lock of one that is deleted beside it.
+    /// If two saves locked one kind of rows first and then the other, they could wait for each other. A row that only
+    /// changes, or that the save relies on, must not get the lock of a row that is deleted beside it.
     private func lock(_ locks: RowLocks, _ entity: EntityMapping) throws -> PostedStatement {
         let rows = locks.sorted
-        // A statement has one strength for a table. Here each row is looked up by itself, as the arrays have them.
+        // A statement has one strength of lock for a table. So each row is looked up alone here.
         let cases = RowLock.allCases.map { lock in
             "WHEN \(lock.rawValue) THEN (SELECT t.\(naming.version) FROM \(entity.table) AS t WHERE t.\(naming.key) = k.key \(lock.clause))"
         }
@@ -221,7 +227,7 @@ extension SaveTransaction {
         )
     }
 
-    /// Asks for the locks of some rows, one after the other in the order of their keys.
+    /// Asks for the locks of some rows, in the order of their keys.
     private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
         -> PostedStatement
     {
@@ -237,8 +243,8 @@ extension SaveTransaction {
 
     /// Whether an update changes a column of a unique index.
     ///
-    /// To the server such a column is a key that others may lead to. So it would take the stronger lock with the update, out of the order of
-    /// keys, and wait there for who has related something to the row.
+    /// To the server such a column is a key that others may refer to. So the update would take the stronger lock, out
+    /// of the order of keys, and would wait there for transactions that have related something to the row.
     private func changesUniqueValue(_ update: RowUpdate) -> Bool {
         guard let entity = mapping.entity(update.row.layout), let table = mapping.table(of: entity) else {
             return false
@@ -246,19 +252,21 @@ extension SaveTransaction {
         return table.constraints.contains { $0.slots.contains { update.changed.contains($0.index) } }
     }
 
-    /// How a row that is written is locked: members may be added to one that only changes, and keeps its unique values.
+    /// The strength of the lock of a written row: a weaker one allows others to add members to a row that keeps its
+    /// unique values.
     static func lockStrength(losesKeys: Bool) -> String { losesKeys ? "FOR UPDATE" : "FOR NO KEY UPDATE" }
 
-    /// The statement that locks rows, whose keys are its parameter, in the order of their keys, and answers with some of their columns.
+    /// The statement that locks rows in the order of their keys, and returns some of their columns; the keys are its
+    /// parameter.
     ///
-    /// The transaction sees to it that the rows are found by their index, in a table of any size.
+    /// Settings of the transaction make the server find the rows by their index, in a table of any size.
     static func locking(_ columns: String, of table: SQLName, _ naming: SQLNaming, _ strength: String) -> String {
         """
         SELECT \(columns) FROM \(table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) \(strength)
         """
     }
 
-    /// Whether a row has the version that its change was made upon.
+    /// Whether a row has the version that its change is based on.
     private func isCurrent(
         _ layout: EntityLayout,
         _ key: Int64,
@@ -272,7 +280,8 @@ extension SaveTransaction {
         return version == baseVersion
     }
 
-    /// Reports rows that do not have the versions that their changes were made upon, with what they are now: one round trip for all.
+    /// Reports rows that do not have the versions that their changes are based on, with their current state; one round
+    /// trip for all.
     private func report(_ outdated: [RowDeletion]) throws {
         let asked = try Dictionary(grouping: outdated, by: \.layout.rootNumber).mapValues { rows in
             let entity = try entity(rows[0].layout)
@@ -300,13 +309,13 @@ extension SaveTransaction {
 extension SaveTransaction {
     /// A row of the save that takes values of a constraint.
     fileprivate struct Taker {
-        /// The key as it is, or will be, stored, and as it was handed over.
+        /// The key in the store, now or later, and the key with which the row was handed over.
         let key: Int64
         let handedOver: Int64
         let values: [PostgreSQLValue]
     }
 
-    /// A constraint whose values the save takes, and who has them.
+    /// A constraint whose values the save takes, and the query for the rows that have them.
     struct ConstraintLook {
         fileprivate let constraint: SQLConstraint
         fileprivate let table: SQLTable
@@ -314,7 +323,7 @@ extension SaveTransaction {
         fileprivate let holders: PostedStatement
     }
 
-    /// Asks who has the unique values that the save takes.
+    /// Asks for the rows that have the unique values that the save takes.
     private func askForHolders() throws -> [ConstraintLook] {
         var looks: [ConstraintLook] = []
         for table in mapping.tables {
@@ -331,9 +340,10 @@ extension SaveTransaction {
 
     /// Reports rows that would break uniqueness constraints.
     ///
-    /// A row that somebody else inserts after the look is found by the unique index; then the whole save is made again.
+    /// If another context inserts a row after this check, then the unique index finds it, and the whole save is made
+    /// again.
     ///
-    /// - Returns: Values that rows of the save give up to other rows of it, and that have to be cleared first.
+    /// - Returns: Values that rows of the save give up to other rows of the save, and that have to be cleared first.
     private func checkConstraints(_ looks: [ConstraintLook]) throws -> Vacated {
         var vacated: Vacated = []
         for look in looks {
@@ -380,7 +390,7 @@ extension SaveTransaction {
         )
     }
 
-    /// The takers with the same values, in their order.
+    /// The takers grouped by equal values, in their order.
     private func grouped(_ takers: [Taker]) -> [(values: [PostgreSQLValue], rows: [Taker])] {
         var groups: [(values: [PostgreSQLValue], rows: [Taker])] = []
         var positions: [[PostgreSQLValue]: Int] = [:]
@@ -396,7 +406,7 @@ extension SaveTransaction {
         return groups
     }
 
-    /// The rows of the save that take values of a constraint; none with a null, which equals nothing.
+    /// The rows of the save that take values of a constraint; rows with a null do not, because null equals nothing.
     private func takers(of constraint: SQLConstraint, _ root: Int) -> [Taker] {
         var takers: [Taker] = []
         func add(_ row: Row, _ key: Int64) {
@@ -420,7 +430,7 @@ extension SaveTransaction {
         return takers
     }
 
-    /// Clears unique values that other rows of the save will take, so that rows can pass values on to one another, or swap them.
+    /// Clears unique values that other rows of the save will take, so that rows can hand values on, or swap them.
     func clear(_ vacated: Vacated) throws {
         for (table, column, keys) in vacated {
             try connection.post(

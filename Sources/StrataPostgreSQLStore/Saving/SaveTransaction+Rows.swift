@@ -19,7 +19,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Appends where a to-one relationship leads.
+    /// Appends the destination of a to-one relationship.
     private func append(
         _ row: Row,
         _ key: Int64,
@@ -55,7 +55,7 @@ extension SaveTransaction {
         try recordDeletions(keys, entity)
         let parameter: [PostgreSQLValue] = [.array(PostgreSQLArray(keys))]
         try connection.post("DELETE FROM \(entity.table) WHERE \(naming.key) = ANY($1)", parameter)
-        // What other tables know of the rows.
+        // The entries about the rows in other tables.
         for relationship in entity.toMany {
             switch relationship {
             case .join(let side):
@@ -139,15 +139,15 @@ extension SaveTransaction {
 // MARK: - Rows that lead to deleted ones
 
 extension SaveTransaction {
-    /// A relationship, and the rows that lead to deleted ones by it.
+    /// A relationship, and the query for the rows that lead to deleted rows through it.
     struct StragglerLook {
         fileprivate let backlink: Backlink
         fileprivate let found: PostedStatement
     }
 
-    /// Locks the rows that lead to those which the save deletes.
+    /// Locks the rows that lead to rows which the save deletes.
     ///
-    /// These are locked already, so that nobody can add one.
+    /// The deleted rows are locked already, so no other transaction can relate more rows to them.
     func askForStragglers() throws {
         for run in runs(changes.deleted, \.layout) {
             for backlink in run[0].layout.backlinks.compactMap({ Backlink($0, mapping) }) {
@@ -161,14 +161,16 @@ extension SaveTransaction {
         }
     }
 
-    /// Takes deleted rows out of the to-one relationships of rows that somebody else has related to them meanwhile:
-    /// their deletion has not seen those, and an addition to an unordered relationship is no conflict.
+    /// Clears the to-one relationships of rows that another context has meanwhile related to deleted rows.
+    ///
+    /// The context that deletes the rows has not seen these relations, and an addition to an unordered relationship is
+    /// no conflict.
     func releaseStragglers() throws {
         for look in stragglers {
             let found = try connection.answer(look.found)
             guard found.rowCount > 0 else { continue }
             let backlink = look.backlink
-            // What the save itself relates, and what it deletes, is left as it is.
+            // Rows that the save itself relates or deletes are left as they are.
             let root = backlink.member.layout.rootNumber
             var own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
             for deletion in changes.deleted where deletion.layout.rootNumber == root { own.insert(deletion.key) }

@@ -3,9 +3,9 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// Relationships that no row of an object holds: join tables, keys without an inverse, positions.
+/// Relationships that are not stored in rows of objects: join tables, keys without an inverse, positions.
 extension SaveTransaction {
-    /// How a changed relationship is stored, and the key of its owner; `nil` if it is not stored, or its owner is not.
+    /// The storage of a changed relationship, and the key of its owner; `nil` if the owner is not stored.
     func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
         guard let entity = mapping.entity(modelNumber: change.owner.entity),
             let owner = storedKey(change.owner.key)
@@ -15,7 +15,7 @@ extension SaveTransaction {
 
     // MARK: - Membership
 
-    /// Pairs of owners and members, in the order in which all savers write them.
+    /// Pairs of owners and members, in the order in which all saves write them.
     private struct Pairs {
         private(set) var pairs: [(owner: Int64, member: Int64)] = []
 
@@ -27,7 +27,7 @@ extension SaveTransaction {
         }
     }
 
-    /// A join table as all changes of it are written.
+    /// All changes of a join table.
     private struct JoinChanges {
         let side: ToManyMapping.JoinSide
         var added = Pairs()
@@ -68,7 +68,7 @@ extension SaveTransaction {
             )
         }
         guard !change.added.pairs.isEmpty else { return }
-        // The pair is told from one side, but both may have told it before.
+        // One side reports the pair, but both sides may have reported it before.
         try connection.post(
             "INSERT INTO \(side.table) (\(side.owner), \(side.member)) SELECT u.owner, u.member FROM \(pairs) ON CONFLICT DO NOTHING",
             change.added.parameters
@@ -114,7 +114,7 @@ extension SaveTransaction {
 
     // MARK: - Positions
 
-    /// Where positions are kept: the columns of the owner, the member and the position.
+    /// The columns of the owner, the member and the position in a table with positions.
     private struct Positions: Hashable {
         let table: SQLName
         let owner: SQLName
@@ -132,7 +132,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Gives the members of ordered relationships the positions of their new order, changing as few as possible.
+    /// Gives the members of ordered relationships the positions of their new order, and changes as few as possible.
     func orderMembers() throws {
         var wanted: [Positions: [(owner: Int64, members: [Int64])]] = [:]
         for change in changes.toMany {
@@ -140,7 +140,7 @@ extension SaveTransaction {
             else { continue }
             wanted[positions, default: []].append((owner, order.compactMap { storedKey($0.key) }))
         }
-        // First all questions, then all answers.
+        // All queries are sent before the first answer is read.
         let looks = try wanted.map { positions, orders in
             let found = try connection.post(
                 "SELECT \(positions.owner), \(positions.member), \(positions.order) FROM \(positions.table) WHERE \(positions.owner) = ANY($1)",
@@ -176,9 +176,12 @@ extension SaveTransaction {
         )
     }
 
-    /// Locks members that get new positions, if no other transaction has one: out of its turn a save does not wait.
+    /// Locks members that get new positions, if no other transaction has a lock on one of them.
     ///
-    /// The statement fails with 22012, a division by zero, if another transaction has one; then the save is made again.
+    /// A save does not wait for locks out of the common order.
+    ///
+    /// If another transaction has one, then the statement fails with 22012, a division by zero, and the save is made
+    /// again.
     private func lockUnlessHeld(_ members: [Int64], _ table: SQLName) throws {
         try connection.post(
             """
@@ -189,10 +192,10 @@ extension SaveTransaction {
         )
     }
 
-    /// Puts members that nobody has told the position of behind the others.
+    /// Puts members without a known position behind the others.
     func placeUnplaced() throws {
         for (shape, owners) in Dictionary(grouping: unplaced, by: Shape.init) {
-            // The next number of each owner, and behind it those without one, by key.
+            // These are the next number of each owner, and the members without a position by key.
             let sql = """
                 UPDATE \(shape.table) AS t SET \(shape.order) = u.first + (u.rank - 1) * \(OrderKeys.step) FROM (
                 SELECT n.\(shape.owner) AS owner, n.\(shape.member) AS member,

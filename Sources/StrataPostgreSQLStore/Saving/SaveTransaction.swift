@@ -8,21 +8,22 @@ import StrataSQL
 ///
 /// First the rows that the save changes, deletes or relies on are locked, table by table and in the order of their
 /// keys, so that no two saves wait for each other. Locked rows cannot change any more, so all conflicts are found
-/// before anything is committed. Then come deletions, updates, insertions, relationships that no row holds, and the
-/// history, each in a statement for all rows of one shape.
+/// before anything is committed. After that the save writes deletions, updates, insertions, relationships that no row
+/// holds, and the history, each with one statement for all rows of one shape.
 ///
-/// Some rows are found only on the way, and are locked behind the others: rows that compute something of changed ones,
-/// and rows that lead to deleted ones without having been loaded. There two saves can still wait for each other; the
-/// server ends one, which is made again. It also turns out on the way which members of an ordered relationship get
-/// new positions. There the save does not wait: if another transaction has one, the save is made again, with all of the
-/// members locked in their turn.
+/// Some rows are found only later, and are locked after the others: rows that derive values from changed ones, and rows
+/// that lead to deleted ones without having been loaded. There two saves can still wait for each other; the server ends
+/// one of them, which is then made again. Only later it also turns out which members of an ordered relationship get new
+/// positions. There the save does not wait. If another transaction has a lock on one of them, then the save is made
+/// again, and locks all of the members in the common order.
 ///
-/// The locks are one round trip, and what is written is another one, with the COMMIT. New rows that depend on nothing else are sent behind the
-/// locks, so that the server inserts them while their answers are read: if these tell a conflict, they are rolled back. Only what has to look at
-/// rows that the save has written adds a round trip: positions in ordered relationships, derived attributes, and rows that are not stored as they
-/// were given.
+/// The locks take one round trip, and the writes take another one, together with the COMMIT. New rows that depend on
+/// nothing else are sent directly after the locks, so the server inserts them while the answers to the locks are read.
+/// If these answers show a conflict, then the new rows are rolled back. Only work that has to read rows which the save
+/// has written adds a round trip: positions in ordered relationships, derived attributes, and rows that are not stored
+/// as they were given.
 ///
-/// Used once, by the thread that saves.
+/// It is used once, by the thread that saves.
 final class SaveTransaction {
     let changes: StoreChanges
     let database: OpenDatabase
@@ -34,7 +35,7 @@ final class SaveTransaction {
     var result = StoreSaveResult()
     /// The mark in the lower bits of the versions that are written.
     let mark: Int64
-    /// The permanent keys of rows that had temporary ones; few saves lead to rows that are as new.
+    /// The permanent keys of rows that had temporary ones; made when needed, because few saves lead to new rows.
     private lazy var permanentKeys: KeyMap<Int64> = {
         var permanent = KeyMap<Int64>(minimumCapacity: result.insertedKeys.count)
         for (row, key) in zip(changes.inserted, result.insertedKeys) where row.key < 0 {
@@ -42,28 +43,33 @@ final class SaveTransaction {
         }
         return permanent
     }()
-    /// Rows whose stored form is not what was handed over, by the number of the root entity in the model.
+    /// Rows whose stored form differs from the rows that were handed over, by the number of the root entity in the
+    /// model.
     var inexact: [Int: Set<Int64>] = [:]
     /// Owners in ordered relationships with members that may have no position yet.
     var unplaced: Set<UnplacedOwner> = []
-    /// Relationships that rows were taken out of because the save deletes what they led to.
+    /// Relationships of rows that were cleared because the save deletes their destinations.
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
-    /// The rows that the save leads to, and locks for that, by the number of the root entity.
+    /// The rows that the save leads to, and therefore locks, by the number of the root entity.
     var targets: [Int: [ObjectReference]] = [:]
-    /// What was asked before anything is written, for later: rows that lead to deleted ones, deleted rows of which something is kept, by the
-    /// number of their entity, and owners of changed relationships, by that of the root entity.
+    /// The queries for rows that lead to deleted ones, which are sent before anything is written.
+    ///
+    /// The two properties after it are queries too: for deleted rows of which values are kept, by the number of their
+    /// entity, and for owners of changed relationships, by the number of the root entity.
     var stragglers: [StragglerLook] = []
     var kept: [Int: PostedStatement] = [:]
     var touched: [Int: (keys: Set<Int64>, found: PostedStatement)] = [:]
-    /// Where changes are recorded; `nil` if the store keeps no history.
+    /// The recorder of the changes; `nil` if the store keeps no history.
     let history: HistoryRecorder?
-    /// The to-one relationships that lead elsewhere than before, for each update; `nil` if all that change do.
+    /// The to-one relationships that have a new destination, for each update; `nil` if that applies to all changed
+    /// ones.
     private let moved: [SlotSet]?
-    /// Whether many new rows go by COPY, which takes less time than INSERT, and round trips of its own.
+    /// Whether many new rows are copied by COPY, which takes less time than INSERT, but more round trips.
     let copiesRows: Bool
-    /// What keeps derived attributes up to date; `nil` if the model has none.
+    /// Keeps derived attributes up to date; `nil` if the model has none.
     let derived: DerivedUpkeep?
-    /// Whether all members of ordered relationships whose order changes are locked before anything is written, though few may get new positions.
+    /// Whether the save locks all members of ordered relationships with a new order before it writes, although few may
+    /// get new positions.
     let locksOrders: Bool
 
     /// An owner in an ordered relationship, to which this save has added members.
@@ -75,9 +81,11 @@ final class SaveTransaction {
         let key: Int64
     }
 
-    /// A save whose new rows get the `keys`, in their order; a batch lets many rows be copied, and says what has `moved`.
+    /// Makes a save whose new rows get the `keys`, in their order.
     ///
-    /// One that is made again locks whole orders.
+    /// A batch may let many rows be copied, and passes `moved`.
+    ///
+    /// A save that is made again locks whole orders.
     init(
         _ changes: StoreChanges,
         keys: [Int64],
@@ -137,21 +145,22 @@ final class SaveTransaction {
         return []
     }
 
-    /// The most rows that are sent before the locks are answered: if there is a conflict, the server has inserted them in vain.
+    /// The most rows that are sent before the locks are answered; after a conflict the server has inserted them in
+    /// vain.
     private static let mostAhead = 1000
 
-    /// Whether the new rows can be sent with what is asked before anything is written, so that the server need not wait for them.
+    /// Whether the new rows can be sent together with the first queries, so that the server need not wait for them.
     ///
-    /// If there is a conflict after all, the transaction is rolled back with them. So they must not depend on the other
-    /// changes, nor break a constraint, nor come back under keys that they had before. Behind a pooler nothing may be
-    /// written before the session was looked at.
+    /// If there is a conflict, then the transaction is rolled back with them. So they must not depend on the other
+    /// changes, break a constraint, or be restored rows with the keys that they had before. Behind a pooler nothing may
+    /// be written before the session was examined.
     private func mayInsertAhead(_ look: Look) -> Bool {
         (1...Self.mostAhead).contains(changes.inserted.count) && changes.deleted.isEmpty && changes.updated.isEmpty
             && derived == nil && look.findsNoHolders && !connection.isPooled
             && !changes.inserted.contains(where: StoreChanges.isRevived)
     }
 
-    /// A row that tells afterwards whether the transaction was committed; `nil` if there is none.
+    /// A row that shows afterwards whether the transaction was committed; `nil` if there is none.
     var witness: WrittenRow? {
         func row(_ layout: EntityLayout, _ key: Int64, _ deed: WrittenRow.Deed, _ version: Int64) -> WrittenRow? {
             mapping.entity(layout).map {
@@ -159,7 +168,7 @@ final class SaveTransaction {
             }
         }
         if let new = changes.inserted.first, let key = result.insertedKeys.first {
-            // One that was there before may have been changed by others as well.
+            // Others may also have changed a row that existed before.
             return row(
                 new.layout,
                 key,
@@ -176,7 +185,7 @@ final class SaveTransaction {
 
     func report(_ conflict: StoreConflict) { conflicts.append(conflict) }
 
-    /// The key as it is stored; `nil` for a temporary one of a row that is not saved with the rest.
+    /// The key in the store; `nil` for a temporary key of a row that is not part of the save.
     func storedKey(_ key: Int64) -> Int64? { key >= 0 ? key : permanentKeys[key] }
 
     /// The mapping of an entity.
@@ -216,7 +225,7 @@ final class SaveTransaction {
         }
     }
 
-    /// The most bytes that the large values of a row may have: the server takes no message of 1 GiB.
+    /// The most bytes that the large values of a row may have, because the server refuses a message of 1 GiB.
     private static let mostBytes = 900 << 20
 
     private func tooLarge(_ row: Row) -> CocoaError {
@@ -231,7 +240,7 @@ final class SaveTransaction {
 
     // MARK: - Runs of one statement
 
-    /// Elements of one entity, which one statement serves, in the order of the entities' numbers.
+    /// Groups elements by entity, in the order of the entities' numbers; one statement serves each group.
     func runs<Element>(_ elements: [Element], _ layout: (Element) -> EntityLayout) -> [[Element]] {
         guard let first = elements.first else { return [] }
         if elements.allSatisfy({ layout($0) === layout(first) }) { return [elements] }
@@ -244,7 +253,7 @@ final class SaveTransaction {
         var updates: [RowUpdate]
     }
 
-    /// Updates of one entity and the same slots.
+    /// Groups the updates by entity and slots.
     func updateRuns() -> [UpdateRun] {
         var positions: [UpdateKey: Int] = [:]
         var runs: [UpdateRun] = []
@@ -277,8 +286,8 @@ final class SaveTransaction {
 extension StoreChanges {
     /// Whether the statements of a save take longer to make than the server takes to wake up.
     ///
-    /// Then it is woken as soon as there is something to do. A small save is sent as a whole: to wake the server takes both sides longer than
-    /// to make its statements.
+    /// Then the first statements are sent early to wake the server. A small save is sent as a whole, because waking the
+    /// server takes both sides longer than making its statements.
     var isLarge: Bool { inserted.count + updated.count + deleted.count > 32 }
 }
 

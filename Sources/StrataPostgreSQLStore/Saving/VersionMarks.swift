@@ -2,9 +2,9 @@ import Foundation
 import StrataRows
 import StrataSQL
 
-// A server may lose saves that it has acknowledged: an asynchronous replica takes its place, or it is restored from a
-// backup. Others then change what is left. So the version that a save gives to a row has the mark of that save, and the
-// two histories are never mistaken for each other.
+// A server may lose saves that it has acknowledged: an asynchronous replica replaces it, or it is restored from a
+// backup. Other saves then change the remaining rows. So the version that a save gives to a row contains the mark of
+// that save, and versions of the two histories are never confused.
 
 extension RowVersion {
     /// The mark of a transaction: random bits of its identifier.
@@ -14,7 +14,8 @@ extension RowVersion {
 }
 
 extension SQLNaming {
-    /// The version after the one that a column holds, with the mark that is the parameter of a number: as ``RowVersion/next(after:mark:)``.
+    /// The version after the one in a column, with the mark from the parameter of that number, as by
+    /// ``RowVersion/next(after:mark:)``.
     func nextVersion(of column: String, mark: Int) -> String {
         "(((\(column) >> \(RowVersion.markBits)) + 1) << \(RowVersion.markBits)) | $\(mark)::bigint"
     }

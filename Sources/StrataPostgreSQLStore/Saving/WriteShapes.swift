@@ -8,18 +8,18 @@ import StrataSQL
 import StrataLocks
 #endif
 
-/// Columns of rows that are written by one statement: an array for each.
+/// Columns of rows that one statement writes: an array for each.
 struct ColumnArrays {
     private var arrays: [PostgreSQLArray]
     private(set) var rowCount = 0
-    /// How many bytes of values there are that may be large.
+    /// The bytes of the values that may be large.
     private var byteCount = 0
-    /// The most rows, and the most bytes, of what is sent at a time.
+    /// The most rows, and the most bytes, that are sent at a time.
     private let most: (rows: Int, bytes: Int)
 
-    /// Of one statement.
+    /// The limits of one statement.
     static let statement = (rows: 10_000, bytes: 64 << 20)
-    /// Of a piece of what COPY takes, on which the server works while the next one is made.
+    /// The limits of one piece for COPY; the server works on it while the next one is made.
     static let copiedPiece = (rows: 1000, bytes: 1 << 20)
 
     let types: [PostgreSQLType]
@@ -30,7 +30,7 @@ struct ColumnArrays {
         arrays = types.map { PostgreSQLArray($0) }
     }
 
-    /// Makes room for so many rows, of which the first are sent at a time.
+    /// Makes room for a number of rows, but not for more than are sent at a time.
     mutating func reserve(_ count: Int) {
         for index in arrays.indices { arrays[index].reserve(min(count, most.rows)) }
     }
@@ -47,7 +47,7 @@ struct ColumnArrays {
 
     /// Appends the value of a column that is no reference.
     ///
-    /// - Returns: Whether it is stored as it is: not a number becomes null.
+    /// - Returns: Whether it is stored unchanged; NaN becomes null.
     @inline(__always)
     mutating func append(_ row: Row, _ column: UnsafePointer<WriteShape.Column>) -> Bool {
         let (place, word) = (column.pointee.value, column.pointee.word)
@@ -107,27 +107,27 @@ struct ColumnArrays {
     }
 }
 
-/// The statement that writes rows of one entity, and where their values go.
+/// The statement that writes rows of one entity, and the places of their values in the parameters.
 ///
-/// Made once for a store; immutable.
+/// It is made once for a store, and is immutable.
 final class WriteShape: Sendable {
     let entity: EntityMapping
     let sql: String
-    /// In memory of its own, so that no reference is counted for each value.
+    /// The columns, in manually allocated memory, so that no reference is counted for each value.
     nonisolated(unsafe) let columns: UnsafeBufferPointer<Column>
-    // `columns` and what it points at are written by the initialisers alone.
-    /// No rows yet.
+    // Only the initialisers write `columns` and the memory that it points at.
+    /// Empty arrays for the rows.
     let arrays: ColumnArrays
     /// Whether the statement waits for others that write the same values of a constraint.
     let mayWait: Bool
     /// The columns that the arrays are for.
     let names: [SQLName]
 
-    /// Where the keys and the versions of all rows go.
+    /// The arrays for the keys and the versions of all rows.
     static let key = 0
     static let version = 1
 
-    /// A slot that a statement writes, and where its values go.
+    /// A slot that a statement writes, and the arrays for its values.
     struct Column {
         let slot: Slot
         let form: Form
@@ -135,21 +135,21 @@ final class WriteShape: Sendable {
         let word: Int
         let value: Int
         let entity: Int?
-        /// The position in the ordered relationship at the other end, which is settled later.
+        /// The column of the position in the ordered relationship at the other end, which is written later.
         let order: SQLName?
-        /// Where the text goes once it is folded.
+        /// The arrays for the folded text.
         let folded: [(folding: StringFolding, value: Int)]
 
-        /// How a value is taken from a row.
+        /// The way in which a value is read from a row.
         enum Form {
             case truth
             case integer
             case double
             case string
-            /// A text that is written folded as well.
+            /// A text that is also written in folded form.
             case foldedString
             case reference
-            /// By way of ``PostgreSQLValue``.
+            /// A value that is read through ``PostgreSQLValue``.
             case other
         }
 
@@ -175,7 +175,7 @@ final class WriteShape: Sendable {
         }
     }
 
-    /// What the parameters of a statement are.
+    /// The parameters of a statement.
     private struct Parameters {
         var names: [SQLName]
         var types: [PostgreSQLType] = [.int8, .int8]
@@ -218,7 +218,7 @@ final class WriteShape: Sendable {
         return UnsafeBufferPointer(buffer)
     }
 
-    /// New rows.
+    /// The shape for new rows.
     init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { _ in true }
         let list = parameters.names.map(\.description).joined(separator: ", ")
@@ -231,13 +231,13 @@ final class WriteShape: Sendable {
         arrays = ColumnArrays(parameters.types)
     }
 
-    /// Rows of which some slots change.
+    /// The shape for rows of which some slots change.
     ///
-    /// A row that leaves an ordered relationship leaves its position too, and gets another in the next one.
+    /// A row that leaves an ordered relationship loses its position there, and gets another one in the next.
     ///
-    /// The last parameter is the mark of the new versions. If the statement finds fewer rows than the parameter before
-    /// it says, then it fails with 22012, a division by zero. The rows are locked, so none can have changed. Only code
-    /// of others in the database, such as a trigger, can keep them from being written.
+    /// The last parameter is the mark of the new versions, and the one before it is the number of rows. If the
+    /// statement finds fewer rows, then it fails with 22012, a division by zero. The rows are locked, so none can have
+    /// changed. Only code of others in the database, such as a trigger, can keep them from being written.
     init(updating entity: EntityMapping, _ key: UpdateKey, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { key.changed.contains($0) }
         let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
@@ -264,12 +264,12 @@ final class WriteShape: Sendable {
     }
 }
 
-/// The statements that write rows of a store, each made when it is used first.
+/// The statements that write rows of a store, each made at its first use.
 final class WriteShapes: Sendable {
     private let mapping: SQLMapping
     private let inserts: [WriteShape]
     private let updates = Mutex<[UpdateKey: WriteShape]>([:])
-    /// The most statements that are kept: a program may change any set of attributes.
+    /// The most statements that are kept, because a program may change any set of attributes.
     private static let most = 500
 
     init(_ mapping: SQLMapping) {
@@ -297,11 +297,11 @@ final class WriteShapes: Sendable {
     }
 }
 
-/// What one statement can update together.
+/// The key of updates that one statement can write together.
 struct UpdateKey: Hashable {
     /// The number of the entity in the model.
     let entity: Int
     let changed: SlotSet
-    /// To-one relationships, of those that are written, which lead elsewhere than before.
+    /// The written to-one relationships that have a new destination.
     let moved: SlotSet
 }

@@ -2,12 +2,13 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// Two numbers of a row as a point of the plane, in an index that finds those in a rectangle (an R-tree, which PostgreSQL calls GiST).
+/// Two numbers of a row as a point of the plane, in an index that finds the points in a rectangle (an R-tree, which
+/// PostgreSQL calls GiST).
 struct BoxIndex: Sendable {
     let sides: (x: Int, y: Int)
     private let columns: (x: SQLName, y: SQLName)
 
-    /// - Returns: `nil` for an index of another kind, or of numbers that are no doubles.
+    /// Makes the index; `nil` for an index of another kind, or of numbers that are no doubles.
     init?(_ index: IndexDefinition, _ entity: EntityMapping) {
         let slots = index.columns.filter(\.isTree).compactMap { entity.layout.slot(named: $0.name) }
         guard index.columns.count == 2, slots.count == 2, slots.allSatisfy({ Self.isExact($0.type) }),
@@ -17,7 +18,7 @@ struct BoxIndex: Sendable {
         columns = (x, y)
     }
 
-    /// Whether a double has each value of a type.
+    /// Whether a double can hold each value of a type.
     private static func isExact(_ type: AttributeType) -> Bool {
         switch type {
         case .integer16, .integer32, .double, .float, .date: true
@@ -27,7 +28,7 @@ struct BoxIndex: Sendable {
         }
     }
 
-    /// The point as a box without an extent; `alias` is the table's.
+    /// The point as a box without an extent; `alias` is that of the table.
     func expression(_ alias: String?) -> String {
         let prefix = alias.map { "\($0)." } ?? ""
         let point =
@@ -35,9 +36,10 @@ struct BoxIndex: Sendable {
         return "pg_catalog.box(\(point), \(point))"
     }
 
-    /// The condition that the point is in a rectangle, as the index serves it; the parameters' numbers follow one another.
+    /// The condition that the point is in a rectangle, in the form that the index serves; the parameters have
+    /// consecutive numbers.
     ///
-    /// It holds for points a little outside as well.
+    /// Points a little outside satisfy it too.
     func contains(firstParameter: Int, _ alias: String) -> String {
         func corner(_ number: Int) -> String {
             "pg_catalog.point($\(number)::double precision, $\(number + 1)::double precision)"
@@ -48,7 +50,7 @@ struct BoxIndex: Sendable {
 }
 
 extension ResolvedCondition {
-    /// The numbers between which each attribute of a row has to be for the condition to hold, by slot, as far as it says so.
+    /// The bounds that the condition sets for attributes of a row, by slot.
     var bounds: [Int: (lower: Double, upper: Double)] {
         var bounds: [Int: (lower: Double, upper: Double)] = [:]
         func narrow(_ slot: Int, _ lower: Double, _ upper: Double) {
@@ -85,7 +87,7 @@ extension ResolvedCondition {
 }
 
 extension ResolvedComparison.Operator {
-    /// The operator that says the same with its sides exchanged.
+    /// The operator with the same meaning when its sides are exchanged.
     fileprivate var swapped: Self {
         switch self {
         case .equal: .equal
@@ -106,7 +108,7 @@ extension ResolvedExpression {
         return attribute.slot
     }
 
-    /// The value of a constant number, if a double has it.
+    /// The value of a constant number, if a double can hold it exactly.
     fileprivate var exactDouble: Double? {
         switch constantValue {
         case .int(let number)? where number.magnitude <= 1 << 53: Double(number)

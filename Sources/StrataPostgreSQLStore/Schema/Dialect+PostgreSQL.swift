@@ -4,8 +4,10 @@ import StrataRows
 import StrataSQL
 
 extension Dialect {
-    /// PostgreSQL, with nothing but what every server has: what it cannot say as Strata means it is evaluated in the process
-    /// (``SQLReach``), so no name of a function of ours ever comes into a statement.
+    /// The dialect of PostgreSQL, with nothing but features that every server has.
+    ///
+    /// Conditions that it cannot express with Strata's meaning are evaluated in the process (``SQLReach``). So no
+    /// statement contains a function of Strata.
     package static let postgresql = Dialect(
         parameter: { "$\($0)" },
         function: { "strata_unsupported_\($0)" },
@@ -15,7 +17,8 @@ extension Dialect {
         foldingCollation: { $0.isEmpty ? nil : "strata_unsupported" },
         sortCollation: { $0 == .natural ? nil : "strata_unsupported" },
         members: { "SELECT pg_catalog.unnest(\($0))" },
-        // It walks through the index of keys, in their order. Of other values a list is compared one by one where there is no index.
+        // The server goes through the index of keys, in their order. For other values it would compare with one after
+        // the other if there is no index.
         keyTest: { " = ANY(\($0))" },
         forms: SQLForms(
             truth: { $0 ? "TRUE" : "FALSE" },
@@ -39,7 +42,8 @@ extension Dialect {
             computed: "",
             sum: sum,
             average: { column, _, order in
-                // Its own average of whole numbers is exact, ours is that of doubles; and its own of doubles squares them.
+                // The server's own average of whole numbers is exact, and Strata's is that of doubles; the server's own
+                // average of doubles squares them.
                 let sum = "pg_catalog.sum(\(column)::double precision\(ordered(order)))"
                 let count = "pg_catalog.count(\(column))"
                 return "CASE WHEN \(count) = 0 THEN 0 ELSE NULLIF(\(sum) / \(count), 'NaN') END"
@@ -66,14 +70,14 @@ extension Dialect {
         )
     )
 
-    /// A sum as it is in the process: one that is not a number is NULL.
+    /// The sum that the process would compute: a sum that is NaN becomes NULL.
     ///
-    /// Where the process goes on with another kind of number, the statement fails with 22003.
+    /// If the process would continue with another kind of number, then the statement fails with 22003.
     private static let sum: @Sendable (String, SummedNumbers, String?) -> String? = { column, numbers, order in
         switch numbers {
         case .short: "COALESCE(pg_catalog.sum(\(column)), 0)"
         case .long:
-            // Neither sum is exceeded on the way, in whatever order all of them are added.
+            // Neither of the two sums exceeds its type on the way, whatever the order of the numbers.
             "("
                 + [">", "<"].map { "COALESCE(pg_catalog.sum(\(column)) FILTER (WHERE \(column) \($0) 0), 0)::bigint" }
                 .joined(separator: " + ") + ")"
@@ -89,10 +93,10 @@ extension Dialect {
         case .integer32: "integer"
         case .integer64: "bigint"
         case .boolean: "boolean"
-        // Dates are seconds since the reference date, so that each comes back as it was.
+        // Dates are stored as seconds since the reference date, so that each is read back unchanged.
         case .double, .float, .date: "double precision"
         case .decimal: "numeric"
-        // The order of code points, whatever the database's own is.
+        // Texts have the order of code points, whatever the order of the database.
         case .string, .uri: "text COLLATE \"C\""
         case .uuid: "uuid"
         case .data, .transformable, .undefined, .objectID, .composite: "bytea"
@@ -101,10 +105,10 @@ extension Dialect {
 }
 
 extension SQLNaming {
-    /// The columns that each table of the server has of itself.
+    /// The system columns of each table of the server.
     fileprivate static let systemColumns: Set<String> = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"]
 
-    /// Readable names: `firstName` becomes `first_name`; what the store adds begins with `strata_`.
+    /// Readable names: `firstName` becomes `first_name`; names that the store adds begin with `strata_`.
     static let postgresql = SQLNaming(
         key: name("strata_id"),
         entity: name("strata_entity"),
@@ -125,7 +129,7 @@ extension SQLNaming {
         },
         joinTable: { relationship, _ in PostgreSQLName.limited(owning(relationship)) },
         joinColumns: { owning, inverse in
-            // Both sides may be called the same, and a relationship may be its own inverse.
+            // Both sides may have the same name, and a relationship may be its own inverse.
             let member = PostgreSQLName.folded(owning.name)
             let owner = PostgreSQLName.folded(inverse.name)
             let suffix = owner == member ? "_2" : ""
@@ -151,7 +155,7 @@ extension SQLNaming {
     }
 }
 
-/// Names as PostgreSQL likes them.
+/// Names in the usual form of PostgreSQL.
 enum PostgreSQLName {
     /// Lower case, with underscores between words.
     static func folded(_ name: String) -> String {
@@ -178,7 +182,9 @@ enum PostgreSQLName {
     /// The sequence that gives a table its keys.
     static func sequence(_ table: String) -> String { limited("strata_keys_" + table) }
 
-    /// Names may have 63 bytes, longer ones are cut without an error; some room is left for a number behind them.
+    /// The most bytes of a name.
+    ///
+    /// The server cuts names after 63 bytes without an error; this leaves room for a number at the end.
     private static let longest = 56
 
     /// The name, or its beginning and a hash of all of it.

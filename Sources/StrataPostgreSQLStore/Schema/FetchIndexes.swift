@@ -4,19 +4,19 @@ import StrataPredicates
 import StrataRows
 import StrataSQL
 
-/// The indexes that a model asks for, as PostgreSQL has them.
+/// The indexes that a model asks for, in the form for PostgreSQL.
 ///
-/// An index costs speed only where it is missing. So what cannot be said in SQL is left out: an index of an expression that is evaluated in the process, or the condition of one that
-/// holds some rows only.
+/// A missing index costs only speed. So an index is left out if SQL cannot express it: an index of an expression that
+/// is evaluated in the process, or a condition of an index with some rows only.
 struct FetchIndexes {
-    /// What stands behind the name in a statement that makes an index.
+    /// The part after the name in a statement that makes an index.
     struct Definition {
         let name: String
-        /// The way in which it is kept, the columns, and which rows.
+        /// The access method, the columns, and the condition for the rows.
         let text: String
-        /// The columns, if it is of nothing else.
+        /// The columns; `nil` if the index has anything else.
         let columns: [SQLName]?
-        /// Whether it has some rows only.
+        /// Whether it contains only some rows.
         var isPartial = false
     }
 
@@ -83,7 +83,7 @@ struct FetchIndexes {
 
     /// An expression in SQL, if PostgreSQL computes it as the process does.
     private func expression(_ text: String) -> String? {
-        // An expression by itself is part of no predicate.
+        // An expression alone is no predicate, so it is compared with nil.
         guard let resolved = resolved("(\(text)) == nil"), case .isNull(let expression) = resolved.condition,
             SQLReach(mapping).says(resolved.condition, [entity.layout])
         else { return nil }
@@ -94,7 +94,7 @@ struct FetchIndexes {
         return sql { try $0.write(expression, for: .comparison) }.map { "(\($0))" }
     }
 
-    /// The condition for the rows of an index, if PostgreSQL can say it of a row alone.
+    /// The condition for the rows of an index, if PostgreSQL can evaluate it from a row alone.
     private func condition(_ text: String) -> String? {
         guard let resolved = resolved(text) else { return nil }
         let condition = FoldedText.rewritten(resolved, entity.layout, mapping).condition.withoutSets
@@ -109,7 +109,8 @@ struct FetchIndexes {
         return resolved
     }
 
-    /// What the compiler writes, about the columns of the row alone, and with values in place of parameters: an index has none.
+    /// The SQL of the compiler, with only columns of the row, and with literals instead of parameters, which an index
+    /// cannot have.
     private func sql(_ body: (inout QueryCompiler) throws -> Void) -> String? {
         var compiler = QueryCompiler(mapping, storeNumber: 0, entity: entity, variableCount: 1)
         guard (try? body(&compiler)) != nil, compiler.joins.isEmpty else { return nil }
@@ -119,7 +120,8 @@ struct FetchIndexes {
 }
 
 extension ResolvedCondition {
-    /// The condition with each set of values as a choice between comparisons; `nil` if a set is large, or the condition is about other rows.
+    /// The condition with each set of values as a choice between comparisons; `nil` if a set is large, or if the
+    /// condition concerns other rows.
     fileprivate var withoutSets: ResolvedCondition? {
         switch self {
         case .constant, .isNull, .comparison, .between, .string: return self

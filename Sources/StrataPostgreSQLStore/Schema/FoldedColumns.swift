@@ -2,13 +2,14 @@ import StrataPostgreSQL
 import StrataPredicates
 import StrataSQL
 
-/// The columns of one table that hold folded texts of others, and what they have to hold.
+/// The columns of one table that hold folded texts of other columns.
 ///
-/// Whoever writes a row writes them with it; this is for whoever fills a new column, or looks whether all are right.
+/// Code that writes a row also writes these columns. This type is for code that fills a new column, or checks whether
+/// all are right.
 struct FoldedColumns {
     private let table: SQLTable
     private let naming: SQLNaming
-    /// Each column with the one whose text it holds folded.
+    /// Each column with the column whose text it holds folded.
     private let columns: [(source: SQLName, folding: StringFolding, name: SQLName)]
 
     /// The columns of a table; `nil` if it has none.
@@ -24,15 +25,15 @@ struct FoldedColumns {
         self.naming = naming
     }
 
-    /// How many rows are looked at at a time.
+    /// The number of rows that are examined at a time.
     private static let pieceSize = 10_000
 
-    /// The rows whose columns hold something else than they should: their keys, and what they should hold.
+    /// Finds the rows whose columns hold wrong texts: their keys, and the correct texts.
     ///
     /// - Parameters:
-    ///   - connection: What reads, and `body` may write.
+    ///   - connection: The connection that reads; `body` may write with it.
     ///   - body: Called with each piece of the table that has such rows: the keys, and an array for each column.
-    /// - Throws: ``PostgreSQLError``, and what `body` throws.
+    /// - Throws: ``PostgreSQLError``, and the errors of `body`.
     func eachDiffering(_ connection: Connection, _ body: ([PostgreSQLArray]) throws -> Void) throws {
         let names = columns.flatMap { ["\($0.source)", "\($0.name)"] }.joined(separator: ", ")
         var last = Int64.min
@@ -46,7 +47,7 @@ struct FoldedColumns {
             for row in found.rows {
                 last = row.int64(0)
                 let wanted = columns.indices.map { row.optionalString(1 + $0 * 2).map(columns[$0].folding.fold) }
-                // Texts are the same by their code points.
+                // Texts are equal if their code points are equal.
                 let isRight = columns.indices.allSatisfy { index in
                     row.optionalString(2 + index * 2).map { Array($0.utf8) } == wanted[index].map { Array($0.utf8) }
                 }

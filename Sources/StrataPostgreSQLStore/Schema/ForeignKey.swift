@@ -1,21 +1,21 @@
 import StrataRows
 import StrataSQL
 
-/// A foreign key: the server keeps a column from leading to a row that is gone, whoever writes.
+/// A foreign key: the server keeps a column from leading to a deleted row, whatever program writes.
 ///
-/// Only columns have one that no save, batch or migration ever leaves behind like that. A relationship without an inverse, or whose inverse
-/// has the delete rule no-action, may lead to an object that its own context has deleted.
+/// Only a column has one that no save, batch or migration can leave with such a key. A relationship without an inverse,
+/// or whose inverse has the delete rule no-action, may lead to an object that its own context has deleted.
 struct ForeignKey {
     let name: SQLName
     let table: SQLName
     let column: SQLName
     /// The table of the rows that the column leads to.
     let target: SQLName
-    /// The entity and the relationship that the column is of, as messages name them.
+    /// The names of the entity and the relationship of the column in messages.
     let entity: String
     let relationship: String
 
-    /// What the names of all of them begin with, so that they are told from those of others.
+    /// The prefix of their names, which distinguishes them from foreign keys of others.
     static let prefix = "strata_fk_"
 
     /// The foreign keys for a model, in the order of its tables.
@@ -48,7 +48,8 @@ struct ForeignKey {
                     add(side.table, side.member, side.memberTable, slot.relationship)
                     if side.isSymmetric { add(side.table, side.owner, entity.table, slot.relationship) }
                 case .key(let key) where key.isWithoutInverse:
-                    // The members' rows have the key of their owner, and who deletes that clears it, whatever the delete rule.
+                    // The members' rows have the key of their owner. A deletion of the owner clears it, whatever the
+                    // delete rule.
                     add(key.table, key.column, entity.table, slot.relationship)
                 default: break
                 }
@@ -59,7 +60,8 @@ struct ForeignKey {
 
     /// The statement that makes it.
     ///
-    /// It is looked at when a transaction commits: a save may write rows in any order, and two new ones that lead to each other.
+    /// It is checked when a transaction commits, because a save may write rows in any order, and may write two new rows
+    /// that lead to each other.
     func creation(_ naming: SQLNaming) -> String {
         "ALTER TABLE \(table) ADD CONSTRAINT \(name) FOREIGN KEY (\(column)) REFERENCES \(target) (\(naming.key)) DEFERRABLE INITIALLY DEFERRED"
     }
@@ -74,8 +76,8 @@ struct ForeignKey {
 }
 
 extension Relationship {
-    /// Whether each deletion of a destination takes it out of the relationship.
+    /// Whether each deletion of a destination removes it from the relationship.
     ///
-    /// A batch deletion does not look at transient relationships.
+    /// A batch deletion ignores transient relationships.
     fileprivate var isTold: Bool { !mayDangle && inverse?.isTransient == false }
 }

@@ -3,9 +3,10 @@ import StrataKeys
 import StrataPostgreSQL
 import StrataSQL
 
-/// The foreign keys of a store: which ones are there, and how it gets them.
+/// The foreign keys of a store: finds the existing ones, and makes the missing ones.
 ///
-/// They are part of the database, which alone says whether a store has any. Used by one thread, with the connection that it was made for.
+/// They are part of the database, which alone shows whether a store has any. It is used by one thread, with the
+/// connection that it was made for.
 struct ForeignKeys {
     private let connection: Connection
     private let keys: [ForeignKey]
@@ -17,11 +18,11 @@ struct ForeignKeys {
         let name: SQLName
     }
 
-    /// How a foreign key is kept.
+    /// The state of a foreign key.
     struct State {
-        /// Whether all rows were found to keep it.
+        /// Whether all rows were found to satisfy it.
         let isValid: Bool
-        /// Whether it is looked at when a transaction commits.
+        /// Whether it is checked when a transaction commits.
         let isDeferred: Bool
 
         var isRight: Bool { isValid && isDeferred }
@@ -77,7 +78,7 @@ struct ForeignKeys {
 
     private func isWanted(_ found: Found) -> Bool { keys.contains { $0.found == found } }
 
-    /// What is wrong with them, a sentence each; nothing if the store has none at all.
+    /// The faults of the foreign keys, one sentence each; none if the store has no foreign keys at all.
     func problems() throws -> [String] {
         let found = try Self.found(connection)
         guard !found.isEmpty else { return [] }
@@ -96,9 +97,9 @@ struct ForeignKeys {
 
     // MARK: - Making them
 
-    /// Makes those that the store does not have, in the transaction that is open, as far as its rows allow them.
+    /// Makes the missing foreign keys that the rows of the store allow, in the transaction that is open.
     ///
-    /// - Returns: The rows that do not. The caller must roll back if there are any.
+    /// - Returns: The rows that do not allow others. The caller must roll back if there are any.
     func make() throws -> [Violation] {
         let found = try Self.found(connection)
         var violations: [Violation] = []
@@ -115,7 +116,7 @@ struct ForeignKeys {
                     try connection.command("\(of) VALIDATE CONSTRAINT \(key.name)")
                 }
             } catch let error as PostgreSQLError where error.isForeignKeyViolation {
-                // The server tells of one row, and by its values.
+                // The server would report only one row, with its values.
                 try connection.command("ROLLBACK TO SAVEPOINT strata_key")
                 violations.append((key, try connection.query(key.violations(naming)).firstInt64 ?? 0))
             }
@@ -125,7 +126,8 @@ struct ForeignKeys {
         return violations
     }
 
-    /// Refuses a server that takes the statement, and looks at foreign keys at once: it would refuse saves by the order in which rows are written.
+    /// Refuses a server that accepts the statement but checks foreign keys at once, because it would refuse saves for
+    /// the order of their rows.
     private func requireDeferred() throws {
         let found = try Self.found(connection)
         guard let key = keys.first(where: { found[$0.found]?.isDeferred == false }) else { return }
@@ -136,26 +138,26 @@ struct ForeignKeys {
         )
     }
 
-    /// For how many milliseconds a table is waited for: whoever waits for one keeps others from writing to it.
+    /// How many milliseconds to wait for a table: a wait for its lock keeps others from writing to it.
     private static let lockTimeout = 1000
 
-    /// Lets a store have just these from now on, in a transaction of its own.
+    /// Gives a store these foreign keys and no others, in a separate transaction.
     ///
-    /// Whoever saves meanwhile waits for it.
+    /// Saves wait for it meanwhile.
     ///
     /// - Parameters:
     ///   - target: Where the store is.
-    ///   - timeout: For how many seconds others may keep its tables locked.
-    ///   - isExpected: Looks at the store's metadata, once nobody can migrate the store any more.
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if there are rows that do not allow it, `persistentStoreTimeout` (134090) if
-    ///   others keep a table locked; nothing is changed then.
+    ///   - timeout: How many seconds others may keep its tables locked.
+    ///   - isExpected: Checks the store's metadata, once no other process can migrate the store any more.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if there are rows that do not allow it,
+    ///   `persistentStoreTimeout` (134090) if others keep a table locked; nothing is changed then.
     func begin(_ target: ConnectionTarget, timeout: Double, _ isExpected: (StoreMetadata) throws -> Void) throws {
         let found = try Self.found(connection)
         guard keys.contains(where: { found[$0.found]?.isRight != true }) || !found.keys.allSatisfy(isWanted) else {
             return
         }
         let end = ContinuousClock.now + .seconds(timeout)
-        // Looking at the rows of large tables takes the time that it takes.
+        // Checking the rows of large tables may take long.
         let patience = connection.patience
         connection.patience = max(timeout, 86_400)
         defer { connection.patience = patience }
@@ -165,7 +167,7 @@ struct ForeignKeys {
             } catch let error as PostgreSQLError
                 where (error.sqlState == "55P03" || error.isTransient) && ContinuousClock.now < end
             {
-                // Others get their turn before it is tried again.
+                // Others may proceed before the next attempt.
                 try connection.rollback()
                 usleep(UInt32.random(in: 50_000..<200_000))
             }
@@ -178,7 +180,8 @@ struct ForeignKeys {
         )
         try OpenDatabase.lockShape(of: target, connection)
         if let metadata = try StoreMetadata.read(connection, target.place) { try isExpected(metadata) }
-        // All at once, so that nothing waits for a table in the midst of the work. Who reads does not wait, unless one is dropped.
+        // All tables are locked at once, so that nothing waits for a table during the work. Readers do not wait, unless
+        // a foreign key is dropped.
         let tables = Set(keys.flatMap { [$0.table.description, $0.target.description] }).sorted()
         if !tables.isEmpty {
             try connection.command("LOCK TABLE \(tables.joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
@@ -201,13 +204,13 @@ struct ForeignKeys {
         ).marked(.environment)
     }
 
-    /// What is wrong with rows that do not allow a foreign key.
+    /// The fault of rows that do not allow a foreign key.
     static func reason(_ count: Int64) -> String {
         count == 1 ? "1 row leads to an object that is not there" : "\(count) rows lead to objects that are not there"
     }
 }
 
 extension ForeignKey {
-    /// What the database calls it.
+    /// The table and the name by which the database has it.
     fileprivate var found: ForeignKeys.Found { ForeignKeys.Found(table: table, name: name) }
 }

@@ -4,10 +4,10 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// The tables of a store that somebody has made by hand, with what `strata schema` prints, and that has no metadata yet.
+/// The tables of a store that were made by hand, from the output of `strata schema`, and that have no metadata yet.
 ///
-/// Whoever opens it first may have no right to change tables, so nothing is mended: everything has to be as the store would have made it, and
-/// empty.
+/// The role that opens the store first may have no right to change tables, so nothing is repaired. All tables have to
+/// be as the store would have made them, and empty.
 struct HandMadeStore {
     private let mapping: SQLMapping
     private let connection: Connection
@@ -20,9 +20,9 @@ struct HandMadeStore {
         self.place = place
     }
 
-    /// Makes certain that the store can be taken over.
+    /// Ensures that the store can be adopted.
     ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) with what is otherwise.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) with the differences.
     func require() throws {
         var problems = try tableProblems()
         problems += try StoreIndexes(mapping, connection).problems + StoreSequences(mapping, connection).problems
@@ -32,7 +32,7 @@ struct HandMadeStore {
                 "is empty, and its tables are not those of the model: \(first)\(others). Make them with what `strata schema --dialect postgresql` prints for this model."
             )
         }
-        // What is not there cannot be looked at.
+        // Missing tables cannot be examined.
         let filled = try filledTables()
         guard filled.isEmpty else {
             throw refusal(
@@ -50,10 +50,10 @@ struct HandMadeStore {
 
     // MARK: - Tables
 
-    /// A table as it has to be.
+    /// The required form of a table.
     private struct Table {
         let name: String
-        /// How each column has to be.
+        /// The required form of each column.
         let columns: [String: String]
         let key: [String]
     }

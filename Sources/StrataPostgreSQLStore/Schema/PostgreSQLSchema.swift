@@ -5,10 +5,10 @@ import StrataSQL
 
 /// The statements that create a store for a model.
 package struct PostgreSQLSchema {
-    /// Each without a semicolon at its end.
+    /// The statements, each without a semicolon at its end.
     package let statements: [String]
 
-    /// How many keys a process draws from a sequence at a time.
+    /// The number of keys that a process draws from a sequence at a time.
     static let keyBlock = 1000
 
     package init(_ mapping: SQLMapping) {
@@ -19,7 +19,7 @@ package struct PostgreSQLSchema {
             + mapping.joinTables.map { Self.create($0, as: $0.name, besides: taken) } + Self.indexes(mapping).map(\.sql)
     }
 
-    /// A digest of the tables with their columns, which changes with each of them.
+    /// A digest of the tables with their columns; it changes when one of them changes.
     static func digest(_ mapping: SQLMapping) -> Data {
         let taken = takenNames(mapping)
         let tables =
@@ -28,17 +28,17 @@ package struct PostgreSQLSchema {
         return Data(SHA2.sha256(Data(tables.joined(separator: ";").utf8)))
     }
 
-    /// The names of the tables and sequences of a store, but for its books.
+    /// The names of the tables and sequences of a store, without its bookkeeping tables.
     static func names(_ mapping: SQLMapping) -> [String] {
         (mapping.tables.flatMap { [$0.name, sequence($0)] } + mapping.joinTables.map(\.name)).map(\.raw).sorted()
     }
 
     // MARK: - Books
 
-    /// A table in which a store keeps its books.
+    /// A table in which a store keeps its own records: a bookkeeping table.
     struct Book {
         let name: String
-        /// What else is said of a column stands behind its type.
+        /// The columns, each with its name, its type, and the text that follows the type.
         let columns: [(name: String, type: String, rest: String)]
         /// The columns of the primary key.
         let key: [String]
@@ -81,7 +81,7 @@ package struct PostgreSQLSchema {
             name: "strata_history",
             columns: [
                 ("singleton", "boolean", "DEFAULT true CHECK (singleton)"), ("last", "bigint", "NOT NULL"),
-                // The number from which on nothing was purged, once transactions were picked out; 0 before.
+                // The number from which on nothing was purged, once transactions were picked out; 0 before that.
                 ("purged", "bigint", "NOT NULL"),
             ],
             key: ["singleton"]
@@ -96,14 +96,15 @@ package struct PostgreSQLSchema {
         ),
     ]
 
-    /// The indexes of the table of transactions, by their names, each with its column, and which rows it has if not all.
+    /// The indexes of the table of transactions, by their names, each with its column, and with a condition if it
+    /// contains only some rows.
     static let bookIndexes: [(name: String, isUnique: Bool, column: String, condition: String?)] = [
         ("strata_transaction_number", true, "number", nil),
         ("strata_transaction_new", false, "seq", "number IS NULL"),
         ("strata_transaction_id", false, "id", nil),
     ]
 
-    /// The names of the books, and of all that the server has with them.
+    /// The names of the bookkeeping tables, and of their indexes and sequences.
     static var bookNames: [String] {
         books.flatMap { [$0.name, $0.name + "_pkey"] } + bookIndexes.map(\.name) + ["strata_transaction_seq_seq"]
     }
@@ -127,16 +128,17 @@ package struct PostgreSQLSchema {
         )
     }
 
-    /// What stands before a primary key.
+    /// The text before a primary key.
     ///
-    /// The server calls its index after the table, `foo_pkey`. So a table of that name could not be made any more: then the key has a name of its own.
+    /// The server names the index of the key after the table, `foo_pkey`. If a table has that name, then the key gets
+    /// another name.
     private static func keyName(_ table: SQLName, besides taken: Set<SQLName>) -> String {
         guard taken.contains(SQLName(table.raw + "_pkey")) else { return "" }
         var names = UniqueNames(taken: taken.map(\.raw), naming: { SQLName($0, isQuoted: true) })
         return "CONSTRAINT \(names.name(PostgreSQLName.limited("strata_primary_" + table.raw))) "
     }
 
-    /// Whether a constraint that has refused a row is the primary key of its table, and no unique index.
+    /// Whether a constraint that has refused a row is the primary key of its table, and not a unique index.
     static func isPrimaryKey(_ constraint: String) -> Bool {
         constraint.hasPrefix("strata_primary_")
             || constraint.hasSuffix("_pkey") && !constraint.hasPrefix("strata_unique_")
@@ -170,7 +172,7 @@ package struct PostgreSQLSchema {
         return "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), \(key))"
     }
 
-    /// The columns of all tables of a store, its books included.
+    /// The columns of all tables of a store, including its bookkeeping tables.
     static func columns(_ mapping: SQLMapping) -> [SQLName: Set<SQLName>] {
         let naming = mapping.dialect.naming
         let rows = mapping.tables.map { table in
@@ -183,16 +185,16 @@ package struct PostgreSQLSchema {
 
     // MARK: - Indexes
 
-    /// An index, and what it is for.
+    /// An index, and its purpose.
     struct Index {
         let name: SQLName
         let table: SQLName
         let sql: String
-        /// The columns, in their order; `nil` if it is of something else as well.
+        /// The columns, in their order; `nil` if the index also has anything else.
         let columns: [SQLName]?
-        /// Whether it has some rows only.
+        /// Whether it contains only some rows.
         var isPartial = false
-        /// The constraint that it keeps; `nil` for one that makes reads fast.
+        /// The constraint that it enforces; `nil` for an index that makes reads fast.
         var constraint: SQLConstraint?
     }
 

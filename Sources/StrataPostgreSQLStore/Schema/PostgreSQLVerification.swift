@@ -4,9 +4,9 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// Looks for what must not be in a store: in its tables, between its rows, and in its history.
+/// Finds faults of a store: in its tables, between its rows, and in its history.
 ///
-/// Everything is of one moment, and nothing is changed. Reads all tables.
+/// All checks see one moment, and change nothing. They read all tables.
 package struct PostgreSQLVerification {
     private let connection: Connection
     private let mapping: SQLMapping
@@ -18,13 +18,13 @@ package struct PostgreSQLVerification {
         self.mapping = mapping
     }
 
-    /// Looks at a store.
+    /// Checks a store.
     ///
     /// - Parameters:
-    ///   - url: Where it is.
+    ///   - url: The store.
     ///   - schema: The model that it was made with.
-    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
-    /// - Returns: What is wrong, a sentence each; empty for a sound store.
+    ///   - configuration: The configuration of the model that the store holds, or `nil` for all.
+    /// - Returns: The faults, one sentence each; empty for a sound store.
     /// - Throws: `fileReadNoSuchFile` (260) if there is no store, and errors of reading.
     package static func problems(at url: URL, _ schema: Schema, configuration: String?) throws -> [String] {
         try PostgreSQLEngine.withConnection(to: url, .reading, timeout: 600) { connection, place in
@@ -38,7 +38,7 @@ package struct PostgreSQLVerification {
                 }
                 var verification = PostgreSQLVerification(connection, mapping)
                 verification.problems += try StoreTables.problems(mapping, in: connection)
-                // What is not there cannot be looked at.
+                // Missing tables cannot be examined.
                 guard verification.problems.isEmpty else { return verification.problems }
                 let sequences = try StoreSequences(mapping, connection)
                 verification.problems += try StoreIndexes(mapping, connection).problems + sequences.problems
@@ -53,7 +53,7 @@ package struct PostgreSQLVerification {
                 }
                 for join in mapping.joinTables { try verification.checkPairs(join) }
                 try verification.checkFolded()
-                // They are computed of rows, which have to be readable.
+                // Derived attributes are computed from rows, which have to be readable.
                 if try verification.checkDecimals() { try verification.checkDerived(place) }
                 try verification.checkHistory()
                 return verification.problems
@@ -106,7 +106,7 @@ package struct PostgreSQLVerification {
     }
 
     private mutating func checkKeys(_ table: SQLTable) throws {
-        // The sequence gives the first key of a block. One that was not asked yet gives the value that it has.
+        // The sequence gives the first key of a block. If it was not asked yet, then its value is the next key.
         try count(
             """
             SELECT pg_catalog.count(*) FROM \(table.name), \(PostgreSQLSchema.sequence(table)) AS s WHERE \(naming.key) < 1
@@ -115,12 +115,12 @@ package struct PostgreSQLVerification {
         ) { "\($0) rows of \(table.name.raw) have keys that were not given yet" }
     }
 
-    /// The condition that the row `alias` is of an entity, or of one that inherits from it.
+    /// The condition that the row `alias` belongs to an entity, or to one that inherits from it.
     private func isKind(_ alias: String, of entity: EntityMapping) -> String {
         "\(alias).\(naming.entity) BETWEEN \(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
     }
 
-    /// Counts rows without a value that the model requires.
+    /// Counts rows that lack a value which the model requires.
     private mutating func checkPresence(_ entity: EntityMapping) throws {
         for slot in entity.layout.ownSlots {
             guard let lack = entity.lack(of: slot) else { continue }
@@ -205,7 +205,7 @@ package struct PostgreSQLVerification {
         }
     }
 
-    /// Computes them anew, in pieces.
+    /// Computes derived attributes anew, in pieces.
     private mutating func checkDerived(_ place: String) throws {
         guard let plan = DerivedPlan(mapping) else { return }
         let upkeep = DerivedUpkeep(plan, RowQueries(mapping, place: place), connection, locks: false)
@@ -252,8 +252,8 @@ package struct PostgreSQLVerification {
             SELECT pg_catalog.count(*) FROM strata_transaction WHERE number > (SELECT last FROM strata_history) OR number < 1
             """
         ) { "history: \($0) transactions have numbers that were not given yet" }
-        // Purged transactions go from the beginning on. Once something was picked out, `purged` is not 0 any more, and
-        // any number may be missing.
+        // Transactions are purged from the oldest on. Once a transaction was picked out, `purged` is not 0 any more,
+        // and any number may be missing.
         try count(
             """
             SELECT COALESCE(pg_catalog.max(number) - pg_catalog.min(number) + 1 - pg_catalog.count(number), 0)

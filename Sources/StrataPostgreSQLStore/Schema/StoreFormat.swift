@@ -2,22 +2,23 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQL
 
-/// The form of the tables in which a store keeps its books.
+/// The form of a store's bookkeeping tables.
 ///
-/// Form 1 had a row for each change of the history; form 2 has one for changes that are alike, with an array of keys.
+/// Form 1 had a row for each change of the history. Form 2 has one row for similar changes, with an array of keys.
 enum StoreFormat {
-    /// The form that is written; a later one is refused.
+    /// The current form, which is written; a later one is refused.
     static let current: Int64 = 2
 
-    /// Brings the tables of an earlier form to the current one, in the transaction that is open and keeps others from doing the same.
+    /// Converts the tables of an earlier form to the current one, in the open transaction, which keeps others from
+    /// doing the same.
     ///
-    /// Nothing is lost: each change becomes an array of one. Programs that know the earlier form only cannot write any more, and are told so when they
-    /// open a session: their sessions end.
+    /// Nothing is lost: each change gets an array of one key. Programs that know only the earlier form cannot write any
+    /// more. Their sessions end, and opening a new one reports that.
     ///
     /// - Parameters:
     ///   - found: The metadata, as it was read in the transaction.
     ///   - target: Where the store is.
-    ///   - connection: What has the transaction.
+    ///   - connection: The connection that has the transaction.
     /// - Throws: ``PostgreSQLError``.
     static func bringUp(_ found: StoreMetadata, of target: ConnectionTarget, _ connection: Connection) throws {
         guard found.format < current else { return }
@@ -28,7 +29,7 @@ enum StoreFormat {
         try StoreSessions.endOthers(of: target, connection)
     }
 
-    /// Brings a store to the current form, in a transaction of its own.
+    /// Converts a store to the current form, in a separate transaction.
     static func bringUp(_ target: ConnectionTarget, _ connection: Connection) throws {
         try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED; \(PostgreSQLEngine.workSetting)")
         try OpenDatabase.lockShape(of: target, connection)

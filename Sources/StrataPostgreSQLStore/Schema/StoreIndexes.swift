@@ -1,7 +1,7 @@
 import StrataPostgreSQL
 import StrataSQL
 
-/// Whether a store has the primary keys and the indexes that it relies on.
+/// Checks whether a store has the primary keys and the indexes that it relies on.
 struct StoreIndexes {
     /// An index that a table has.
     private struct Found {
@@ -9,17 +9,17 @@ struct StoreIndexes {
         let isValid: Bool
         let isUnique: Bool
         let isPartial: Bool
-        /// The columns as statements write them; an empty text for what is none.
+        /// The columns in the form of statements; an empty text for an expression.
         let columns: [String]
     }
 
     private let mapping: SQLMapping
     private var naming: SQLNaming { mapping.dialect.naming }
     private var indexes: [String: Found] = [:]
-    /// By the names of tables.
+    /// The columns of primary keys, by the names of the tables.
     private var primaryKeys: [String: [String]] = [:]
 
-    /// Looks at the schema that the session sees.
+    /// Reads the indexes in the schema of the session.
     init(_ mapping: SQLMapping, _ connection: Connection) throws {
         self.mapping = mapping
         let found = try connection.query(
@@ -46,7 +46,7 @@ struct StoreIndexes {
         }
     }
 
-    /// What is otherwise, a sentence each.
+    /// The differences, one sentence each.
     var problems: [String] {
         keyProblems
             + PostgreSQLSchema.indexes(mapping).compactMap { index in
@@ -74,7 +74,7 @@ struct StoreIndexes {
         let pairs = mapping.joinTables.map { ($0.name.raw, [$0.first, $0.second]) }
         let books = PostgreSQLSchema.books.map { ($0.name, $0.key.map(naming.name)) }
         return (rows + pairs + books).compactMap { table, key in
-            // The order is of no matter.
+            // The order does not matter.
             guard Set(primaryKeys[table] ?? []) != Set(key.map(\.description)) else { return nil }
             return "\(table) has not the primary key (\(key.map(\.raw).joined(separator: ", ")))"
         }
@@ -98,7 +98,7 @@ struct StoreIndexes {
             return "the index \(name) has \(isPartial ? "all rows, not some" : "some rows, not all")"
         }
         guard let columns else { return nil }
-        // For values to be unique together the order is of no matter.
+        // For unique values the order of the columns does not matter.
         let isSame = isUnique ? Set(found.columns) == Set(columns) : found.columns == columns
         guard !isSame else { return nil }
         return
@@ -111,7 +111,7 @@ struct StoreSequences {
     private let mapping: SQLMapping
     private let increments: [String: Int64]
 
-    /// Looks at the schema that the session sees.
+    /// Reads the sequences in the schema of the session.
     init(_ mapping: SQLMapping, _ connection: Connection) throws {
         self.mapping = mapping
         let found = try connection.query(
@@ -123,10 +123,10 @@ struct StoreSequences {
         increments = Dictionary(found.rows.map { ($0.string(0), $0.int64(1)) }) { first, _ in first }
     }
 
-    /// Whether the sequence of a table is there.
+    /// Whether the sequence of a table exists.
     func has(_ table: SQLTable) -> Bool { increments[PostgreSQLSchema.sequence(table).raw] != nil }
 
-    /// What is otherwise than the store needs it, a sentence each.
+    /// The differences from the sequences that the store needs, one sentence each.
     var problems: [String] {
         mapping.tables.compactMap { table in
             let name = PostgreSQLSchema.sequence(table).raw

@@ -4,17 +4,17 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// A store's metadata: its UUID, and a property list in Apple's keys.
+/// A store's metadata: its UUID, and a property list with Apple's keys.
 package struct StoreMetadata: @unchecked Sendable {
-    // @unchecked Sendable: the values are of property-list types, which nobody mutates in place.
+    // @unchecked Sendable: the values are of property-list types, which are never changed in place.
 
     var uuid: String
     /// The form of the tables: see ``StoreFormat``.
     private(set) var format = StoreFormat.current
-    /// All but the UUID.
+    /// The property list, without the UUID.
     var values: [String: Any]
 
-    /// The type of the store, as metadata and descriptions name it.
+    /// The name of the store type in metadata and descriptions.
     package static let storeType = "PostgreSQL"
 
     /// The keys that the framework writes; an application cannot remove them.
@@ -24,13 +24,13 @@ package struct StoreMetadata: @unchecked Sendable {
         tablesKey, namesKey, EarlierModels.key,
     ]
 
-    /// Under which key metadata has the digest of the tables: see ``tables``.
+    /// The key for the digest of the tables: see ``tables``.
     private static let tablesKey = "StrataTables"
 
-    /// Under which key metadata has the names of the tables: see ``tableNames``.
+    /// The key for the names of the tables: see ``tableNames``.
     private static let namesKey = "StrataTableNames"
 
-    /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
+    /// The metadata of a store after an application has set it: the framework's own entries stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
         new.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
     }
@@ -47,23 +47,23 @@ package struct StoreMetadata: @unchecked Sendable {
         setTables(mapping)
     }
 
-    /// The digest of the tables that the store was made or migrated with; `nil` if it is not known.
+    /// The digest of the tables that the store was made or migrated with; `nil` if it is unknown.
     ///
-    /// Hashes say nothing of what user info asks for.
+    /// Version hashes do not include names and folded texts that user info asks for.
     var tables: Data? { values[Self.tablesKey] as? Data }
 
-    /// The names of the tables and sequences that the store has besides its books; `nil` if they are not known.
+    /// The names of the store's tables and sequences, without its bookkeeping tables; `nil` if they are unknown.
     ///
-    /// Other things in the schema are not the store's.
+    /// Other objects in the schema do not belong to the store.
     var tableNames: [String]? { values[Self.namesKey] as? [String] }
 
-    /// Notes which tables the store has.
+    /// Notes the tables of the store.
     mutating func setTables(_ mapping: SQLMapping) {
         values[Self.tablesKey] = PostgreSQLSchema.digest(mapping)
         values[Self.namesKey] = PostgreSQLSchema.names(mapping)
     }
 
-    /// Notes which version of a model the rows fit.
+    /// Notes the version of the model that the rows fit.
     mutating func setModel(_ hashes: [String: Data], _ identifiers: [String]) {
         EarlierModels.note(from: versionHashes, to: hashes, in: &values)
         values[NSStoreModelVersionHashesKey] = hashes
@@ -73,14 +73,14 @@ package struct StoreMetadata: @unchecked Sendable {
         values[NSStoreModelVersionIdentifiersKey] = identifiers
     }
 
-    /// As the coordinator shows it.
+    /// Takes metadata in the form that the coordinator shows.
     init(dictionary: [String: Any], uuid: String) {
         self.uuid = uuid
         values = dictionary
         values[NSStoreUUIDKey] = nil
     }
 
-    /// As the coordinator shows it.
+    /// The metadata in the form that the coordinator shows.
     package var dictionary: [String: Any] { values.merging([NSStoreUUIDKey: uuid]) { $1 } }
 
     /// The version hashes of the model that the rows fit.
@@ -91,9 +91,9 @@ package struct StoreMetadata: @unchecked Sendable {
     /// Reads the metadata; `nil` if there is no store, or one that was made by hand and not opened yet.
     ///
     /// - Parameters:
-    ///   - connection: What reads.
-    ///   - place: What messages call the store.
-    ///   - target: Where the store is, if the session becomes one of those that ``StoreSessions`` knows of; `nil` otherwise.
+    ///   - connection: The connection that reads.
+    ///   - place: The name of the store in messages.
+    ///   - target: Where the store is, if the session joins ``StoreSessions``; `nil` otherwise.
     /// - Returns: The metadata.
     /// - Throws: `fileReadCorruptFile` (259) if it is damaged, `persistentStoreOpen` (134080) for a later format.
     static func read(
@@ -101,27 +101,29 @@ package struct StoreMetadata: @unchecked Sendable {
         _ place: String,
         joining target: ConnectionTarget? = nil
     ) throws -> StoreMetadata? {
-        // A session joins a store that was there; only who opens one has to look first, since an error ends a transaction.
+        // A session joins a store that existed before. Only opening a store has to check for the table first, because
+        // an error ends a transaction.
         if target == nil, try !hasTable(connection) { return nil }
         let result: QueryResult
         do {
             let (sql, values) = statement(joining: target)
             result = try connection.query(sql, values)
         } catch let error as PostgreSQLError where target != nil && error.sqlState == "42P01" {
-            // There is no such table any more.
+            // The table does not exist any more.
             return nil
         }
-        // Who has made the tables by hand has left this one empty.
+        // Tables that were made by hand have no row here.
         guard result.rowCount > 0 else { return nil }
         return try StoreMetadata(result, place)
     }
 
-    /// Begins a transaction that sees one moment, with the next statement.
+    /// Begins a transaction that sees one moment, from the next statement on.
     ///
-    /// A migration that has its locks is waited for before the moment is fixed: else one would see the tables as they were, with the metadata that
-    /// they had, and nothing in those that the migration has made anew. From there on migrations wait.
+    /// If a migration has its locks, then this waits for it before the moment is fixed. Otherwise the transaction would
+    /// see the old tables and the old metadata, and nothing in the tables that the migration has made anew. After that,
+    /// migrations wait.
     ///
-    /// - Returns: What tells whether the table of the metadata is there, and may be read.
+    /// - Returns: The statement whose answer shows whether the table of the metadata exists, and may be read.
     /// - Throws: ``PostgreSQLError``.
     @discardableResult
     static func beginReading(_ connection: Connection) throws -> PostedStatement {
@@ -131,8 +133,8 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// Whether there is a table for the metadata.
     ///
-    /// A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may answer from what the
-    /// session knew before it waited for the lock of whoever made the store.
+    /// The query reads the tables of the catalogue, so it sees all commits before this statement. `to_regclass` may
+    /// answer from knowledge that the session had before it waited for the lock of the process that made the store.
     static func hasTable(_ connection: Connection) throws -> Bool {
         let table = try connection.query(
             """
@@ -143,9 +145,9 @@ package struct StoreMetadata: @unchecked Sendable {
         return table.rowCount > 0
     }
 
-    /// Reads the metadata of a store that is there, and keeps it from being changed until the transaction ends.
+    /// Reads the metadata of an existing store, and keeps it from being changed until the transaction ends.
     ///
-    /// - Throws: As ``read(_:_:joining:)``, and `fileReadCorruptFile` (259) if there is none.
+    /// - Throws: The errors of ``read(_:_:joining:)``, and `fileReadCorruptFile` (259) if there is none.
     static func locked(_ connection: Connection, _ place: String) throws -> StoreMetadata {
         try StoreMetadata(
             try connection.query("SELECT format, uuid, metadata FROM strata_store FOR UPDATE"),
@@ -153,18 +155,19 @@ package struct StoreMetadata: @unchecked Sendable {
         )
     }
 
-    /// What reads the metadata of a store that is there, and lets the session join; see ``read(_:_:joining:)``.
+    /// The statement that reads the metadata of an existing store, and lets the session join; see
+    /// ``read(_:_:joining:)``.
     static func statement(joining target: ConnectionTarget?) -> (sql: String, values: [PostgreSQLValue]) {
-        // In one statement: nobody can migrate the store between the two.
+        // One statement does both, so no other process can migrate the store between the two.
         let joining = target.map { _ in ", \(StoreSessions.join(schema: "$1"))" } ?? ""
         return (
             "SELECT format, uuid, metadata\(joining) FROM strata_store", target.map { [.text($0.schema)] } ?? []
         )
     }
 
-    /// What the database has told.
+    /// Takes the metadata from the answer of the database.
     ///
-    /// - Throws: As ``read(_:_:joining:)``.
+    /// - Throws: The errors of ``read(_:_:joining:)``.
     init(_ result: QueryResult, _ place: String) throws {
         guard result.rowCount == 1 else { throw PostgreSQLBoundary.damaged(place, "its metadata is missing.") }
         guard result[0].int64(0) <= StoreFormat.current else {
@@ -181,9 +184,11 @@ package struct StoreMetadata: @unchecked Sendable {
         format = result[0].int64(0)
     }
 
-    /// Whether it is of the same store, with the same model.
+    /// Whether it belongs to the same store, with the same model.
     func isSame(as other: StoreMetadata) -> Bool { uuid == other.uuid && versionHashes == other.versionHashes }
 
+    /// The property list as data.
+    ///
     /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
     func archived() throws -> Data { try PropertyListSerialization.data(ofMetadata: values) }
 

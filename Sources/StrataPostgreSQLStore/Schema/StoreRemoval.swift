@@ -3,13 +3,13 @@ import StrataKeys
 import StrataPostgreSQL
 import StrataSQL
 
-/// Drops what a store has made in its schema, and the schema unless others have put something into it.
+/// Drops the tables and sequences of a store, and its schema unless it contains other objects.
 ///
-/// Used by one thread, in the transaction that is open.
+/// It is used by one thread, in the transaction that is open.
 struct StoreRemoval {
     private let connection: Connection
     private let target: ConnectionTarget
-    /// The names of the tables and sequences besides the books; `nil` if the store has not noted them.
+    /// The names of the tables and sequences, without the bookkeeping tables; `nil` if the store has not noted them.
     private let noted: [String]?
 
     init(_ metadata: StoreMetadata, _ target: ConnectionTarget, _ connection: Connection) {
@@ -20,13 +20,13 @@ struct StoreRemoval {
 
     /// Drops the tables and sequences of the store, and its schema if nothing else is in it and the role may drop it.
     ///
-    /// - Returns: The other things in the schema, which stays then; empty if the schema is gone, or empty.
-    /// - Throws: `persistentStoreOperation` (134070) if something that is not the store's depends on its tables;
-    ///   ``PostgreSQLError``.
+    /// - Returns: The other objects in the schema, which then stays; empty if the schema is gone, or empty.
+    /// - Throws: `persistentStoreOperation` (134070) if an object that does not belong to the store depends on its
+    ///   tables; ``PostgreSQLError``.
     func drop() throws -> [String] {
         let (tables, sequences) = try own()
         let isDropped = try attempt(ifRefused: ["2BP01"]) {
-            // In one statement, since they may refer to each other.
+            // One statement drops all tables, because they may refer to each other.
             try connection.command("DROP TABLE \(Self.list(tables))")
             if !sequences.isEmpty { try connection.command("DROP SEQUENCE \(Self.list(sequences))") }
         }
@@ -37,7 +37,7 @@ struct StoreRemoval {
         return isGone ? [] : try others()
     }
 
-    /// Does something that the server may refuse for certain reasons, and then undoes it.
+    /// Runs `body`, and undoes it if the server refuses it for one of the given reasons.
     ///
     /// - Returns: Whether it was done.
     private func attempt(ifRefused states: Set<String>, _ body: () throws -> Void) throws -> Bool {
@@ -61,10 +61,10 @@ struct StoreRemoval {
 
     // MARK: - What is the store's
 
-    /// The tables and sequences of the store that are there.
+    /// The existing tables and sequences of the store.
     ///
-    /// A store that has not noted their names has its books, the tables with its three columns or with foreign keys that it
-    /// has made, and their sequences.
+    /// If a store has not noted their names, then these are its bookkeeping tables, the tables with its three columns
+    /// or with foreign keys that it has made, and their sequences.
     private func own() throws -> (tables: [SQLName], sequences: [SQLName]) {
         let naming = SQLNaming.postgresql
         let found = try connection.query(
@@ -96,7 +96,7 @@ struct StoreRemoval {
 
     // MARK: - What is not
 
-    /// The things that depend on tables, each in a few words: views, foreign keys of other tables, functions.
+    /// The objects that depend on tables, each in a few words: views, foreign keys of other tables, functions.
     private func dependents(of tables: [SQLName]) throws -> [String] {
         let found = try connection.query(
             """
@@ -130,7 +130,7 @@ struct StoreRemoval {
         )
     }
 
-    /// The things in the schema: tables, views, sequences, functions and types, by their names.
+    /// The objects in the schema: tables, views, sequences, functions and types, by their names.
     private func others() throws -> [String] {
         let found = try connection.query(
             """
@@ -149,7 +149,7 @@ struct StoreRemoval {
         return found.rows.map { $0.string(0) }
     }
 
-    /// The first of some names, and how many more there are.
+    /// The first of some names, and the number of the others.
     static func first(of names: [String]) -> String {
         names.prefix(10).joined(separator: ", ") + (names.count > 10 ? ", and \(names.count - 10) more" : "")
     }

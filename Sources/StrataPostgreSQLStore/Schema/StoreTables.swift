@@ -4,14 +4,14 @@ import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-/// Whether the tables of a store are those that a model asks for.
+/// Checks whether the tables of a store are those that a model asks for.
 enum StoreTables {
     /// Refuses a store with other tables.
     ///
-    /// The names that user info gives, and folded texts, are no part of version hashes. So a model may ask for others than a store has, without being
-    /// another version of its own.
+    /// Names that user info sets, and folded texts, are no part of version hashes. So a model may ask for other tables
+    /// than a store has without being another version.
     ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) with what is otherwise.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) with the differences.
     static func require(_ mapping: SQLMapping, in connection: Connection, _ place: String) throws {
         let problems = try problems(mapping, in: connection)
         guard let first = problems.first else { return }
@@ -25,7 +25,8 @@ enum StoreTables {
         )
     }
 
-    /// What is otherwise: tables and columns that are missing or of another type, and folded texts that nobody would write.
+    /// The differences: tables and columns that are missing or of another type, and folded texts that no code would
+    /// write.
     static func problems(_ mapping: SQLMapping, in connection: Connection) throws -> [String] {
         let naming = mapping.dialect.naming
         let found = try connection.query(

@@ -2,21 +2,21 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// A fetch whose rows are read beside the context's queue, which is taken only to find out what to read and to make
-/// objects.
+/// A fetch that reads its rows outside of the context's queue.
 ///
-/// It ends once: with results or an error inside the context's scope, or by ``cancel()`` on whatever thread that is
-/// called.
+/// The queue is used only to find out what to read, and to make objects. The fetch ends once: with results or an error
+/// inside the context's scope, or by ``cancel()`` on the thread that calls it.
 ///
-/// What it guarantees, whatever happens while it reads:
+/// Whatever happens during the reads, it guarantees the following:
 ///
 /// - Pending changes count as they are when the results are made, as in a fetch made at that moment.
-/// - Everything that this context had saved by then is in it: a read that began before such a save is made anew.
-/// - Rows have the newest values that saves on this coordinator gave them, and none is of a row that such a save
-///   removed.
+/// - The results contain everything that this context had saved by then: a read that began before such a save is
+///   repeated.
+/// - Rows have the newest values that saves on this coordinator gave them, and rows that such a save removed are left
+///   out.
 final class BackgroundFetch<Element>: @unchecked Sendable {
-    // @unchecked Sendable: `reads`, `overtakenReads` and `saves` are touched inside the context's scope only, the
-    // specification is a copy that nobody changes, and the rest is constant or behind a mutex.
+    // @unchecked Sendable: `reads`, `overtakenReads` and `saves` are used inside the context's scope only, the
+    // specification is a copy that never changes, and the rest is constant or behind a mutex.
 
     enum Outcome {
         case found([Element])
@@ -33,30 +33,29 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let specification: FetchSpecification
     private let stores: [NSPersistentStore]?
     private let control: FetchControl
-    /// Stops what is read on the context's queue in the end; nobody follows that, as it would be in the midst of a
-    /// fetch.
+    /// Stops reads that are made on the context's queue in the end; their progress is not reported.
     private let lastControl = FetchControl()
     private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
-    /// When the fetch was made, if an instrument wants to know.
+    /// The time when the fetch was made, if an instrument needs it.
     private let beginning: ContinuousClock.Instant?
 
     private let reads = PreparedReads()
-    /// How many reads were made in vain, since a save has overtaken them.
+    /// The number of reads that were useless, since a save came in between.
     private var overtakenReads = 0
     /// The number of saves of the context, and of those above it, when the reads began.
     private var saves: Int?
 
-    /// After so many of them the rest is read on the context's queue, so that a fetch ends however busy others are.
+    /// The number of useless reads after which the rest is read on the context's queue, so that every fetch ends.
     private static var overtakenReadLimit: Int { 8 }
 
     /// Prepares a fetch.
     ///
     /// - Parameters:
     ///   - context: The context that fetches.
-    ///   - specification: What it fetches.
-    ///   - stores: The stores to ask; `nil` for all.
-    ///   - control: Stops the fetch, and follows it.
+    ///   - specification: The request.
+    ///   - stores: The stores to read from; `nil` for all.
+    ///   - control: Stops the fetch, and receives its progress.
     ///   - completion: Called once, inside the context's scope unless the outcome is `cancelled`.
     init(
         _ context: NSManagedObjectContext,
@@ -75,12 +74,12 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         beginning = isInstrumented ? .now : nil
     }
 
-    /// Begins; inside the context's scope.
+    /// Begins the fetch, inside the context's scope.
     ///
-    /// Ends later and not inside this call.
+    /// The fetch ends later, and never inside this call.
     func start() {
         control.mayReadReplica = context.readsFromReplicas
-        // A child would have to wait for its parent.
+        // A child would have to wait for its parent here, so it begins in an internal block.
         guard context.upward == nil else { return context.performUnaskedInTree { self.go(on: self.round()) } }
         switch round() {
         case .needs(let read): submit(read)
@@ -97,9 +96,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         }
     }
 
-    /// Ends the fetch if it has not ended, and stops the store.
+    /// Ends the fetch if it has not ended, and stops the store's work for it.
     ///
-    /// Any thread.
+    /// May be called on any thread.
     func cancel() {
         control.cancel()
         lastControl.cancel()
@@ -108,7 +107,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 
     /// Whether ``cancel()`` was called.
     ///
-    /// Any thread.
+    /// May be called on any thread.
     var isCancelled: Bool { control.isCancelled }
 
     private func finish(_ outcome: Outcome) {
@@ -167,9 +166,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     }
 
     private func submit(_ read: PreparedReads.Unanswered) {
-        // A request that can be planned has a coordinator.
+        // The request was planned, so the context has a coordinator.
         guard let queue = context.coordinator?.asynchronousReads else { return }
-        // Rows that are read again are counted again.
+        // If rows are read again, they are counted from the start.
         let begins = reads.isEmpty || reads.answersPart(of: read.question)
         queue.submit {
             guard !self.control.isCancelled else { return }
@@ -191,8 +190,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// Fetches by asking the stores now, in a way that can be stopped; inside the scopes of this context and those
-    /// above it.
+    /// Fetches by reading from the stores now, in a way that can be stopped.
+    ///
+    /// Called inside the scopes of this context and those above it.
     fileprivate final func fetch<Element>(
         _ specification: FetchSpecification,
         _ stores: [NSPersistentStore]?,
@@ -213,6 +213,6 @@ extension NSManagedObjectContext {
         return try fetch(specification, stores, nil)
     }
 
-    /// How many saves were tried by this context and those above it, whose scopes the caller is in.
+    /// The number of saves tried by this context and those above it, whose scopes the caller is in.
     fileprivate final var saveCountOfChain: Int { saving.count + (upward?.parent.saveCountOfChain ?? 0) }
 }

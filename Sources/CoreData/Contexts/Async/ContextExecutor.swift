@@ -18,16 +18,16 @@ import Foundation
 /// let count = try await Prices(container).count()
 /// ```
 public final class ContextExecutor: SerialExecutor {
-    /// The context, which owns the executor and which every job that waits keeps alive.
+    /// The context, which owns the executor; every job that waits keeps it alive.
     private unowned let context: NSManagedObjectContext
 
     init(_ context: NSManagedObjectContext) { self.context = context }
 
     /// Appends a job to the context's queue.
     ///
-    /// Each job, which is what an actor does between two suspensions, is one event.
+    /// A job is the part of an actor's work between two suspensions. Each job is one event.
     ///
-    /// - Parameter job: What to run. It runs inside the context's scope, after the blocks that were submitted before.
+    /// - Parameter job: The job. It runs inside the context's scope, after the blocks that were submitted before.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let context = context
@@ -42,7 +42,7 @@ public final class ContextExecutor: SerialExecutor {
 }
 
 extension NSManagedObjectContext {
-    /// The executor on which an actor lives that works with this context.
+    /// The executor of an actor that works with this context.
     ///
     /// ```swift
     /// actor Importer {
@@ -59,18 +59,18 @@ extension NSManagedObjectContext {
     /// try await Importer(container).add("Coliseu")
     /// ```
     ///
-    /// Everything that the actor does is inside the context's scope: no `perform`, and no hop to another queue. The
-    /// other way round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and `performAndWait(_:)` of
-    /// the context. What runs between two suspensions of the actor is one event.
+    /// Everything that the actor does is inside the context's scope, without `perform` and without a change of queue.
+    /// Conversely, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and `performAndWait(_:)` of the
+    /// context. The work between two suspensions of the actor is one event.
     ///
-    /// For a context of the main queue this is the main actor's executor. The actor has to hold the context. May be
-    /// called on any thread.
+    /// For a context of the main queue this is the main actor's executor. The actor has to keep the context alive. May
+    /// be called on any thread.
     public final var unownedExecutor: UnownedSerialExecutor {
         if concurrencyType == .mainQueueConcurrencyType { return MainActor.sharedUnownedExecutor }
         return contextQueue.executor(of: self).asUnownedSerialExecutor()
     }
 
-    /// Stops the program if the current thread is not inside the scope, checks or no checks.
+    /// Stops the program if the current thread is not inside the scope, even if checks are turned off.
     final func assertIsolated() {
         if !isInScope { stop(violation("the actor's state", nil)) }
     }

@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// How far a fetch is.
+/// The progress of a fetch.
 ///
 /// See <doc:AsynchronousFetches>.
 ///
@@ -12,18 +12,17 @@ import Synchronization
 public struct FetchProgress: Sendable, Hashable {
     /// The rows that were read so far.
     public let completedRows: Int
-    /// The rows that will be read in all, as the same transaction counted them; `nil` until it has.
+    /// The number of rows to be read, counted in the same transaction; `nil` before they are counted.
     public let expectedRows: Int?
 }
 
-/// Keeps a `Progress` in step with a fetch.
+/// Updates a `Progress` with the numbers of a fetch.
 ///
-/// The reading thread leaves its numbers here, and a block in the context's scope enters them: on Linux nobody else
-/// may touch a `Progress` that somebody may be looking at. One such block at a time is under way, however fast rows
-/// come.
+/// The reading thread stores its numbers here, and a block in the context's scope transfers them. On Linux, no other
+/// thread may use a `Progress` that code in the scope may be reading. There is only one such block at a time, however
+/// fast rows come.
 final class ProgressMirror: @unchecked Sendable {
-    // @unchecked Sendable: `progress` is touched inside the context's scope only; the rest is constant or behind a
-    // mutex.
+    // @unchecked Sendable: `progress` is used inside the context's scope only; the rest is constant or behind a mutex.
     let progress: Progress
     private let context: NSManagedObjectContext
     private let waiting = Mutex<FetchProgress?>(nil)
@@ -34,7 +33,7 @@ final class ProgressMirror: @unchecked Sendable {
         progress = Progress(totalUnitCount: Int64(estimate ?? -1))
     }
 
-    /// Takes numbers; on any thread.
+    /// Takes the numbers of the reading thread; may be called on any thread.
     @Sendable func report(_ read: Int, _ expected: Int?) {
         let isFirst = waiting.withLock { waiting in
             defer { waiting = FetchProgress(completedRows: read, expectedRows: expected) }
@@ -51,12 +50,12 @@ final class ProgressMirror: @unchecked Sendable {
         }
         guard let numbers, !progress.isFinished else { return }
         if let expected = numbers.expectedRows { progress.totalUnitCount = Int64(expected) }
-        // All of it is done only when the objects have been made.
+        // The last unit is done only after the objects were made.
         let most = max(progress.totalUnitCount - 1, 0)
         progress.completedUnitCount = progress.isIndeterminate ? 0 : min(Int64(numbers.completedRows), most)
     }
 
-    /// Enters that nothing more will come.
+    /// Marks the progress as finished or cancelled.
     static func end(_ progress: Progress, _ isCancelled: Bool) {
         guard !isCancelled else { return progress.cancel() }
         if progress.totalUnitCount < 1 { progress.totalUnitCount = 1 }

@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// The result of a request that goes on after `execute(_:)` has returned.
+/// The result of a request that continues after `execute(_:)` has returned.
 ///
 /// Belongs to the context that executes the request; ``cancel()`` alone may be called on any thread.
 ///
@@ -15,16 +15,17 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
     /// The context that executes the request.
     public let managedObjectContext: NSManagedObjectContext
 
-    /// Why the request failed.
+    /// The error of the request, if it failed.
     ///
-    /// `nil` before the end, after a success, and when the request was cancelled. Read it inside the context's scope.
+    /// `nil` before the end, after a success, and after a cancellation. Read it inside the context's scope.
     public fileprivate(set) var operationError: (any Error)?
 
-    /// How far the request is.
+    /// The progress of the request.
     ///
-    /// `nil` unless `Progress.current()` was set when the request was executed; then a child of that. Counts rows:
-    /// the total is the request's estimate, or else indeterminate until the store has counted. Cancelling it, or one that
-    /// it belongs to, cancels the request, as long as the completion block has not been called. It is changed inside the context's scope only, since `Progress` on Linux is not safe to use on
+    /// `nil` unless `Progress.current()` was set when the request was executed; then it is a child of that. It counts
+    /// rows. The total is the request's estimate; without one it is indeterminate until the store has counted.
+    /// Cancelling this progress, or one that it belongs to, cancels the request, as long as the completion block has
+    /// not been called. It is changed inside the context's scope only, since `Progress` on Linux is not safe to use on
     /// several threads.
     public let progress: Progress?
 
@@ -35,15 +36,15 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
 
     /// Stops the request, if it has not ended.
     ///
-    /// The completion block is called all the same, later and on the context's queue, with an empty result and no
-    /// error, even if the store has answered already. Any thread may call it; when the block has been called it does
+    /// The completion block is still called, later and on the context's queue, with an empty result and no error, even
+    /// if the store has answered already. Any thread may call this method. After the block was called, the method does
     /// nothing.
     open func cancel() {}
 }
 
 /// The result of an asynchronous fetch.
 ///
-/// The completion block gets the very object that `execute(_:)` returned.
+/// The completion block gets the same object that `execute(_:)` returned.
 ///
 /// ```swift
 /// let fetch = NSAsynchronousFetchRequest(fetchRequest: request) { result in
@@ -55,7 +56,7 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
     /// The request that was executed.
     public let fetchRequest: NSAsynchronousFetchRequest<ResultType>
 
-    /// What was found, in order; objects of the executing context, or what else the request asks for.
+    /// The results, in order: objects of the executing context, or values of the type that the request asks for.
     ///
     /// `nil` before the end and after a failure; empty when the fetch was cancelled. Read it inside the context's
     /// scope.
@@ -92,25 +93,26 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         super.init(fetch.context, progress)
     }
 
-    /// Stops the fetch, if it has not ended: SQLite itself is interrupted.
+    /// Stops the fetch, if it has not ended, by interrupting SQLite.
     ///
-    /// The completion block is called all the same, later and on the context's queue, with an empty ``finalResult``
-    /// and no error. Any thread may call it; when the block has been called it does nothing.
+    /// The completion block is still called, later and on the context's queue, with an empty ``finalResult`` and no
+    /// error. Any thread may call this method. After the block was called, the method does nothing.
     open override func cancel() { fetch.cancel() }
 
-    /// Whether somebody has cancelled the fetch, its progress or one above.
+    /// Whether the fetch, its progress or a progress above that was cancelled.
     ///
-    /// Foundation calls the handler of a cancelled progress later, on a queue of its own. So its flag is asked as well.
+    /// Foundation calls the handler of a cancelled progress later, on a separate queue. So the progress is asked as
+    /// well.
     private var isCancelled: Bool { fetch.isCancelled || progress?.isCancelled == true }
 
-    /// Keeps the result until the fetch has ended, and brings the outcome to it.
+    /// Keeps the result alive until the fetch has ended, and stores the outcome in it.
     private final class Ending: @unchecked Sendable {
         // @unchecked Sendable: `result` is set before the fetch starts and taken inside the context's scope, once.
         var result: NSAsynchronousFetchResult?
 
         func come(_ outcome: BackgroundFetch<ResultType>.Outcome) {
             guard case .cancelled = outcome else { return end(outcome) }
-            // Whoever cancels may be anywhere, so the scope has to be entered first.
+            // Any thread may cancel, so the scope has to be entered first.
             guard let context = result?.managedObjectContext else { return }
             context.perform { self.end(.cancelled) }
         }
@@ -118,7 +120,7 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         private func end(_ outcome: BackgroundFetch<ResultType>.Outcome) {
             guard let result else { return }
             self.result = nil
-            // Whoever cancels before the block is called gets nothing, also when the store has answered.
+            // A cancellation before the block is called makes the result empty, even if the store has answered.
             let outcome = result.isCancelled ? .cancelled : outcome
             switch outcome {
             case .found(let found): result.finalResult = found

@@ -4,28 +4,28 @@ import StrataRows
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// Fetches what a request asks for and suspends meanwhile, without occupying the context's queue or the caller's
-    /// thread.
+    /// Fetches the results of a request without occupying the context's queue or the caller's thread during the reads.
     ///
     /// ```swift
     /// let venues = try await context.fetch(request) { progress in print(progress.completedRows) }
     /// ```
     ///
-    /// Rows are read on a thread of the coordinator; the context's queue is taken to make objects of them. Pending
-    /// changes count as they are then. Cancelling the task interrupts SQLite within milliseconds and leaves nothing
-    /// open.
+    /// Rows are read on a thread of the coordinator; the context's queue is used only to make objects from them.
+    /// Pending changes count as they are at that time. Cancelling the task interrupts SQLite within milliseconds and
+    /// leaves nothing open.
     ///
-    /// May be called anywhere. The objects may be used inside the context's scope only, so call it where that is: on
-    /// the main actor for a context of the main queue, or in an actor that lives on the context
-    /// (``unownedExecutor``). Elsewhere use ``fetch(_:progress:_:)``, or fetch IDs.
+    /// May be called anywhere. But the objects may be used inside the context's scope only. So call it on the main
+    /// actor for a context of the main queue, or in an actor that runs on the context (``unownedExecutor``). Elsewhere
+    /// use ``fetch(_:progress:_:)``, or fetch IDs.
     ///
     /// - Parameters:
-    ///   - request: What to fetch, read before the first suspension.
-    ///   - progress: Told now and then, on the reading thread, how many rows were read. They are counted first then,
-    ///     in the same transaction. `nil` spares that. A connection of the store's pool is taken meanwhile, so keep it
-    ///     short: one that itself reads the store needs a second connection, and waits for it, up to the store's
-    ///     timeout, if the pool has no other (`NSPersistentStoreConnectionPoolMaxSizeKey`).
-    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
+    ///   - request: The request, which is read before the first suspension.
+    ///   - progress: Called now and then, on the reading thread, with the number of rows that were read. The rows are
+    ///     counted first then, in the same transaction; `nil` avoids that. During a call, a connection of the store's
+    ///     pool is in use, so keep the closure short. If the closure itself reads from the store, it needs a second
+    ///     connection. If the pool has no other (`NSPersistentStoreConnectionPoolMaxSizeKey`), it waits for one, up to
+    ///     the store's timeout.
+    /// - Returns: Objects, IDs, dictionaries or a number, depending on the request's result type.
     /// - Throws: `CancellationError` when the task was cancelled; else as ``fetch(_:)``.
     nonisolated(nonsending) public func fetch<ResultType>(
         _ request: NSFetchRequest<ResultType>,
@@ -34,7 +34,7 @@ extension NSManagedObjectContext {
         try await fetchInBackground(request, progress) { $0 }.value
     }
 
-    /// Fetches as ``fetch(_:progress:)``, and makes something of the results inside the context's scope.
+    /// Fetches like ``fetch(_:progress:)``, and passes the results to a closure inside the context's scope.
     ///
     /// ```swift
     /// let names = try await context.fetch(request, progress: nil) { venues in venues.map(\.name) }
@@ -43,17 +43,18 @@ extension NSManagedObjectContext {
     /// May be called anywhere. Cancelling the task after `body` has begun has no effect.
     ///
     /// - Parameters:
-    ///   - request: What to fetch, read before the first suspension.
+    ///   - request: The request, which is read before the first suspension.
     ///   - progress: As in ``fetch(_:progress:)``.
-    ///   - body: Takes the results, on the context's queue; one event, and sent to the context, as a block of `perform`.
-    /// - Returns: What `body` returns.
-    /// - Throws: `CancellationError` when the task was cancelled; what `body` throws; else as ``fetch(_:)``.
+    ///   - body: Receives the results, on the context's queue. It is one event, and it is sent to the context, like a
+    ///     block of `perform`.
+    /// - Returns: The result of `body`.
+    /// - Throws: `CancellationError` when the task was cancelled; the error of `body`; else as ``fetch(_:)``.
     nonisolated(nonsending) public func fetch<ResultType, Value>(
         _ request: NSFetchRequest<ResultType>,
         progress: (@Sendable (FetchProgress) -> Void)?,
         _ body: sending @escaping ([ResultType]) throws -> sending Value
     ) async throws -> sending Value {
-        // Sent, so that nobody else uses it.
+        // The closure was sent, so no other code uses it.
         let body = UncheckedBox(body)
         return try await fetchInBackground(request, progress) { try body.value($0) }.value
     }
@@ -88,7 +89,7 @@ extension NSManagedObjectContext {
     }
 }
 
-/// Tells a task when a fetch has ended, whichever of the two comes first.
+/// Passes the outcome of a fetch to the task that waits for it; either may come first.
 private final class FetchEnding<Value>: Sendable {
     typealias Outcome = Result<UncheckedBox<Value>, any Error>
 
@@ -109,7 +110,7 @@ private final class FetchEnding<Value>: Sendable {
         if let outcome { answer(outcome) }
     }
 
-    /// Takes the end, which comes once.
+    /// Takes the outcome, which comes once.
     func come(_ outcome: Outcome) {
         let answer = state.withLock { state -> (@Sendable (Outcome) -> Void)? in
             defer { state = .ended(outcome) }

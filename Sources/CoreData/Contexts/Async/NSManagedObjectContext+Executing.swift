@@ -7,12 +7,11 @@ protocol ExecutableRequest: NSPersistentStoreRequest {
 }
 
 extension NSManagedObjectContext {
-    /// Carries out a request that is neither a fetch to wait for nor a save: an asynchronous fetch, a batch, or a
-    /// history request.
+    /// Carries out an asynchronous fetch, a batch request or a history request.
     ///
-    /// An asynchronous fetch returns at once with its result object, which is filled later; its errors come as the
-    /// result's `operationError`. A batch insert, update or delete has been committed when this returns, in each store
-    /// in one transaction; objects of this context and of others are as before, unless they follow
+    /// An asynchronous fetch returns its result object at once. The object is filled later, and has an error as its
+    /// `operationError`. A batch insert, update or delete has been committed when this returns, with one transaction in
+    /// each store. Objects of this context and of others stay as they were, unless the contexts follow
     /// (``automaticallyMergesChangesFromParent``). Must be called inside the context's scope.
     ///
     /// ```swift
@@ -25,16 +24,17 @@ extension NSManagedObjectContext {
     ///   ``NSBatchDeleteRequest`` or ``NSPersistentHistoryChangeRequest``.
     /// - Returns: The result that belongs to the request, such as an ``NSBatchUpdateResult`` or an
     ///   ``NSPersistentHistoryResult``.
-    /// - Throws: `persistentStoreOperation` (134070) for a request that has a call of its own (use ``fetch(_:)`` for a
-    ///   fetch and ``save()`` for a save), for a store that is read-only, and for what a batch cannot do, with a text
-    ///   that names the property; of a batch also `managedObjectConstraintMerge` (133021) with the rows that clash,
-    ///   `managedObjectReferentialIntegrity` (133000) for a relationship to a row that is gone,
-    ///   `managedObjectExternalRelationship` (133010) for one into another store, `validationRelationshipDeniedDelete`
-    ///   (1600) and `validationMissingMandatoryProperty` (1570) for a deletion that delete rules forbid,
-    ///   `persistentStoreUnsupportedRequestType` (134091) for a store that takes no batches, and errors of the store
-    ///   (134000–134999). Nothing of a batch is left in a store that refuses it. What it has changed in other stores
-    ///   before stays so: the error names those under `NSBatchChangedStoresErrorKey` and, if the rows were listed, has
-    ///   their IDs in the form that ``mergeChanges(fromRemoteContextSave:into:)`` takes.
+    /// - Throws: `persistentStoreOperation` (134070) for a fetch or save request (use ``fetch(_:)`` or ``save()``), for
+    ///   a store that is read-only, and for operations that a batch cannot do, with a text that names the property. A
+    ///   batch also throws `managedObjectConstraintMerge` (133021) with the conflicting rows,
+    ///   `managedObjectReferentialIntegrity` (133000) for a relationship to a row that does not exist, and
+    ///   `managedObjectExternalRelationship` (133010) for one into another store. It throws
+    ///   `validationRelationshipDeniedDelete` (1600) and `validationMissingMandatoryProperty` (1570) for a deletion
+    ///   that delete rules forbid, `persistentStoreUnsupportedRequestType` (134091) for a store that takes no batches,
+    ///   and errors of the store (134000–134999). A store that refuses a batch keeps nothing of it. Changes made in
+    ///   other stores before that are kept. The error names those stores under `NSBatchChangedStoresErrorKey`. If the
+    ///   rows were listed, the error also has their IDs, in the form that ``mergeChanges(fromRemoteContextSave:into:)``
+    ///   takes.
     @discardableResult
     public func execute(_ request: NSPersistentStoreRequest) throws -> NSPersistentStoreResult {
         assertCurrent(#function)

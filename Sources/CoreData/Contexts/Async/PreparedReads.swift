@@ -1,12 +1,12 @@
 import StrataRows
 
-/// What stores have answered, off the context's queue, to a fetch that is put together inside its scope.
+/// Answers of stores, read outside of the context's queue, for a fetch that is completed inside its scope.
 ///
-/// The fetch is simply made again each time an answer has come: it throws ``Unanswered`` for the next read that it
-/// needs, until it needs none. So whatever changes in the context in the meantime, pending changes above all, is seen
-/// by the fetch as by one that reads for itself. Confined to the context's scope.
+/// Each time an answer has come, the fetch is made again. It throws ``Unanswered`` for the next read that it needs,
+/// until it needs none. So the fetch sees everything that changes in the context meanwhile, especially pending changes,
+/// just like a fetch that reads from the stores itself. Confined to the context's scope.
 final class PreparedReads {
-    /// One read, told from the others of the same fetch by what distinguishes them.
+    /// Identifies one read among those of the same fetch.
     struct Question: Hashable, Sendable {
         enum Kind { case rows, references, count, values, valueCount, keyedRows, memberships }
 
@@ -17,7 +17,7 @@ final class PreparedReads {
         let isSorted: Bool
         let limit: Int
         let offset: Int
-        /// Of a prefetch: which one, by the positions of the steps that lead to it.
+        /// Identifies a prefetch, by the positions of the steps that lead to it; empty for other reads.
         let path: [Int]
 
         fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan) {
@@ -43,7 +43,7 @@ final class PreparedReads {
         }
     }
 
-    /// What a store has said.
+    /// The answer of a store.
     enum Answer: Sendable {
         case rows(ReadRows)
         case references(ReadReferences)
@@ -51,13 +51,13 @@ final class PreparedReads {
         case values(FetchedValues)
         case keyedRows(ReadRows, of: [Int64])
         case memberships(ReadMemberships, of: [ObjectReference])
-        /// The store is to be asked by the fetch itself.
+        /// The fetch itself has to read from the store.
         case askInScope
     }
 
     /// The fetch needs a read that was not made yet.
     struct Unanswered: Error, @unchecked Sendable {
-        // @unchecked Sendable: `read` has constants only: of a plan nobody changes the resolved predicate.
+        // @unchecked Sendable: `read` captures constants only; the resolved predicate of a plan never changes.
         let question: Question
         private let store: OpenStore
         private let read: (FetchControl) throws -> Answer
@@ -86,12 +86,12 @@ final class PreparedReads {
             }
         }
 
-        /// Asks the store; on any thread.
+        /// Reads from the store; may be called on any thread.
         func ask(_ control: FetchControl) throws -> Answer {
-            // A store of one's own works on behalf of a context, and may look at it.
+            // A custom store works on behalf of a context, and may use it.
             guard !store.isToldOfObjects else { return .askInScope }
             let answer = Result { try read(control) }
-            // One that was migrated meanwhile may have been closed: the fetch asks the one in its place.
+            // A store that was migrated meanwhile may be closed, so the fetch reads from its successor.
             if store.successor != nil { return .askInScope }
             return try answer.get()
         }
@@ -99,16 +99,16 @@ final class PreparedReads {
 
     private var answers: [Question: Answer] = [:]
 
-    /// Takes an answer.
+    /// Takes in an answer.
     ///
-    /// - Returns: Whether it takes the place of one that did not hold.
+    /// - Returns: Whether it replaces an answer that was no longer valid.
     func enter(_ answer: Answer, to question: Question) -> Bool {
         answers.updateValue(answer, forKey: question) != nil
     }
 
     var isEmpty: Bool { answers.isEmpty }
 
-    /// Whether a question about the results themselves, not about what is prefetched with them, was answered before.
+    /// Whether an earlier answer exists to a question about the results themselves, not about prefetched data.
     func answersPart(of question: Question) -> Bool {
         switch question.kind {
         case .rows, .references, .values: answers[question] != nil
@@ -116,14 +116,14 @@ final class PreparedReads {
         }
     }
 
-    /// Forgets what the stores have said.
+    /// Forgets all answers.
     func removeAll() { answers = [:] }
 
-    // MARK: - As the fetch asks
+    // MARK: - Questions of the fetch
 
-    // Each gives `nil` if the store is to be asked now.
+    // Each method returns `nil` if the fetch has to read from the store now.
 
-    /// The rows that a plan gives, and the commit up to which they are the newest.
+    /// The rows of a plan, and the commit up to which they are the newest.
     func rows(_ store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64)? {
         let unanswered = Unanswered(.rows, store, DictionaryPlan(only: plan))
         switch answers[unanswered.question] {
@@ -208,15 +208,15 @@ final class PreparedReads {
     }
 }
 
-/// Where the reads of one step of prefetching come from, if they were made beforehand.
+/// The source of the reads of one prefetching step, if they were made in advance.
 struct PrefetchReads {
     private let prepared: PreparedReads?
     private var path: [Int] = []
 
-    /// For the first step; `nil` if the stores are asked now.
+    /// Makes the source for the first step; `nil` if the fetch reads from the stores now.
     init(_ prepared: PreparedReads?) { self.prepared = prepared }
 
-    /// For one of the steps that follow.
+    /// The source for one of the following steps.
     func step(_ index: Int) -> PrefetchReads {
         guard prepared != nil else { return self }
         var next = self
@@ -224,7 +224,7 @@ struct PrefetchReads {
         return next
     }
 
-    // Each gives `nil` if the store is to be asked now.
+    // Each method returns `nil` if the fetch has to read from the store now.
 
     func rows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws
         -> (rows: [Row], commits: UInt64)?
@@ -241,18 +241,19 @@ struct PrefetchReads {
 }
 
 extension DictionaryPlan {
-    /// A plan of whole rows, which nobody asks for values.
+    /// A plan that reads whole rows and computes no values.
     fileprivate init(only rows: FetchPlan) {
         self.init(rows: rows, columns: [], grouping: nil, variableCount: 0)
     }
 }
 
-/// A read that goes on, for the row cache, until nobody holds this: so the cache keeps what saves in the meantime have
-/// written or removed.
+/// A read that stays registered with the row cache until this object is released.
+///
+/// Until then, the cache keeps the rows that saves write, and notes those that they remove.
 private final class LastingRead: Sendable {
     let store: OpenStore
     let read: RowCache.Read
-    /// The commit count before the store was asked.
+    /// The commit count before the store was read.
     let commits: UInt64
 
     init(_ store: OpenStore) {
@@ -265,7 +266,7 @@ private final class LastingRead: Sendable {
     deinit { store.cache.endRead(read) }
 }
 
-/// Rows that were read some time before objects are made of them.
+/// Rows that were read some time before objects are made from them.
 struct ReadRows: Sendable {
     private let began: LastingRead
     private let root: Int
@@ -288,9 +289,9 @@ struct ReadRows: Sendable {
         self.rows = rows
     }
 
-    /// The rows with the values of now, and the commit up to which they are the newest.
+    /// The rows with their current values, and the commit up to which they are the newest.
     ///
-    /// - Returns: `nil` if a row has gone since, or the store has: then it has to be asked again.
+    /// - Returns: `nil` if a row or the store was removed since; then the store has to be read again.
     fileprivate func renewed() -> (rows: [Row], commits: UInt64)? {
         let store = began.store
         guard store.isOpen else { return nil }
@@ -301,7 +302,7 @@ struct ReadRows: Sendable {
     }
 }
 
-/// References that were read some time before objects are made of them.
+/// References that were read some time before objects are made from them.
 struct ReadReferences: Sendable {
     private let began: LastingRead
     private let root: Int
@@ -313,9 +314,9 @@ struct ReadReferences: Sendable {
         references = try store.reader.references(for: plan)
     }
 
-    /// The references, if all of their rows are there.
+    /// The references, if all of their rows still exist.
     ///
-    /// - Returns: `nil` as ``ReadRows/renewed()``.
+    /// - Returns: `nil` if not, or if the store was removed; then the store has to be read again.
     fileprivate func renewed() -> [ObjectReference]? {
         let store = began.store
         guard store.isOpen else { return nil }
@@ -324,7 +325,7 @@ struct ReadReferences: Sendable {
     }
 }
 
-/// Memberships that were read some time before relationships are loaded with them.
+/// Memberships that were read some time before relationships are loaded from them.
 struct ReadMemberships: Sendable {
     private let began: LastingRead
     private let found: Memberships
@@ -344,7 +345,7 @@ struct ReadMemberships: Sendable {
 
     /// The memberships, and the commit up to which they are the newest.
     ///
-    /// - Returns: `nil` if anything was saved since: nobody has noted which memberships that has changed.
+    /// - Returns: `nil` if anything was saved since, as it is not recorded which memberships that has changed.
     fileprivate func renewed() -> (found: Memberships, commits: UInt64)? {
         guard began.store.isOpen, began.store.cache.commits == began.commits else { return nil }
         return (found, began.commits)

@@ -4,8 +4,7 @@ import StrataRows
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// What the stores hold of a request's results, batch by batch, from one version of each store and in bounded
-    /// memory.
+    /// The stored results of a request, batch by batch, from one version of each store and with bounded memory.
     ///
     /// ```swift
     /// for try await batch in context.rows(for: NSFetchRequest<Venue>(entityName: "Venue"), batchSize: 500) {
@@ -13,26 +12,27 @@ extension NSManagedObjectContext {
     /// }
     /// ```
     ///
-    /// For exports and other long walks: no objects are made, no more than one batch is in memory, and whatever is
-    /// saved meanwhile, the rows are those of the moment when the first batch was asked for. Unsaved changes do not
-    /// count, as in dictionary results. Neither the context's queue nor a thread is occupied; the batches are read in
-    /// turn with the coordinator's other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its
+    /// Use it for exports and other long loops. No objects are made, and no more than one batch is in memory. Whatever
+    /// is saved meanwhile, the rows are those of the moment when the first batch was requested. Unsaved changes do not
+    /// count, as in dictionary results. Neither the context's queue nor a thread is occupied; the batches take turns
+    /// with the coordinator's other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its
     /// `objectID`s.
     ///
-    /// A SQLite store keeps its version for as long as the loop runs, so that its write-ahead log grows with what is
-    /// saved meanwhile. It has 16 connections for such loops and for pinned contexts. A file with another journal, and
-    /// other stores, give all rows to memory at the first batch.
+    /// A SQLite store keeps its version as long as the loop runs, so its write-ahead log grows with what is saved
+    /// meanwhile. It has 16 connections for such loops and for pinned contexts. A file with another journal mode, and
+    /// any other kind of store, loads all rows into memory with the first batch.
     ///
-    /// A pinned context's rows are of the version that it is pinned to when this is called, for which the loop keeps
-    /// their keys in memory instead.
+    /// If the context is pinned, the rows are those of the version that it is pinned to when this is called. The loop
+    /// then keeps the keys of the rows in memory.
     ///
-    /// May be called on any thread. Each loop reads anew. A loop throws `CancellationError` when its task is
-    /// cancelled, which interrupts SQLite; `persistentStoreOperation` (134070) for a request that makes no sense, or
-    /// that sorts or limits what comes from several stores, or if there are too many loops; errors of the store.
+    /// May be called on any thread. Each loop reads again. A loop throws `CancellationError` when its task is
+    /// cancelled, which interrupts SQLite. It throws `persistentStoreOperation` (134070) for a request that is not
+    /// valid, for a sorted or limited request to several stores, and if there are too many loops. It also throws errors
+    /// of the store.
     ///
     /// - Parameters:
-    ///   - request: What to read; a copy is made. Result type and `includesPendingChanges` do not count.
-    ///   - batchSize: How many rows to read at a time; the last batch may be smaller. Default 1000.
+    ///   - request: The request; a copy is made. Its result type and `includesPendingChanges` are ignored.
+    ///   - batchSize: The number of rows to read at a time; the last batch may be smaller. Default 1000.
     /// - Returns: The sequence; nothing is read before a loop over it starts.
     public func rows<ResultType>(for request: NSFetchRequest<ResultType>, batchSize: Int = 1000) -> RowBatches {
         precondition(batchSize > 0, "CoreData: rows(for:batchSize:) needs a batch size of at least 1.")
@@ -58,10 +58,10 @@ extension NSManagedObjectContext {
 /// for try await batch in context.rows(for: request, batchSize: 500) { names += batch.compactMap { $0["name"] as? String } }
 /// ```
 public struct RowBatches: AsyncSequence, Sendable {
-    /// A batch, never empty.
+    /// A batch; it is never empty.
     public typealias Element = [FetchedRow]
 
-    // Unchecked: a copy that nobody changes, of a request whose predicate and sort descriptors are immutable.
+    // Unchecked: a copy, which never changes, of a request whose predicate and sort descriptors are immutable.
     fileprivate let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
     fileprivate let coordinator: NSPersistentStoreCoordinator?
     fileprivate let generation: QueryGeneration?
@@ -70,7 +70,7 @@ public struct RowBatches: AsyncSequence, Sendable {
 
     /// Starts a loop.
     ///
-    /// - Returns: A loop of its own, for one task.
+    /// - Returns: A new loop, for one task.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: RowBatchReader(self)) }
 
     /// One loop.
@@ -84,11 +84,10 @@ public struct RowBatches: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let reader: RowBatchReader
 
-        /// The next batch.
+        /// Returns the next batch.
         ///
         /// - Returns: `nil` at the end.
-        /// - Throws: `CancellationError` when the task was cancelled, and errors of the store; nothing comes after
-        ///   that.
+        /// - Throws: `CancellationError` when the task was cancelled, and errors of the store; the loop ends with that.
         public mutating func next() async throws -> [FetchedRow]? { try await reader.next() }
     }
 }
@@ -102,7 +101,7 @@ private final class RowBatchReader: Sendable {
 
     private enum State {
         case unopened
-        /// What is not read to its end yet, the current one last.
+        /// The parts that have not been read to their end, the current one last.
         case open([Part])
         case ended
     }
@@ -110,7 +109,7 @@ private final class RowBatchReader: Sendable {
     private let sequence: RowBatches
     private let control = FetchControl()
     private let state = Mutex(UncheckedBox(State.unopened))
-    // Unchecked: a cursor is used by the one read that is under way, which has taken it out of `state`.
+    // Unchecked: only one read at a time uses a cursor, and it has taken the cursor out of `state`.
 
     init(_ sequence: RowBatches) {
         self.sequence = sequence
@@ -131,7 +130,7 @@ private final class RowBatchReader: Sendable {
     }
 
     private func read(_ coordinator: NSPersistentStoreCoordinator) throws -> [FetchedRow]? {
-        // Until the batch is there the loop counts as ended, as it is if there is an error.
+        // The loop counts as ended during the read; if the read fails, it stays so.
         let state = state.withLock { state in
             defer { state = UncheckedBox(.ended) }
             return state

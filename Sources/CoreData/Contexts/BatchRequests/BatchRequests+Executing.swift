@@ -35,7 +35,7 @@ extension NSBatchDeleteRequest: ExecutableRequest {
         guard deletion.rows.isWindowed, stores.count > 1 else {
             return NSBatchDeleteResult(resultType, try context.execute(batch(deletion, context), in: stores))
         }
-        // The window is one over all stores.
+        // One window applies to all stores together.
         try context.requireWritable(stores, self)
         let ids = try ConfinementScope.enter(context) { try deletion.rows.idsInWindow(over: stores) }
         let parts = try zip(stores, ids).compactMap { store, ids in
@@ -60,8 +60,9 @@ extension NSBatchInsertRequest: ExecutableRequest {
         try execute(in: context, nil, nil)
     }
 
-    /// Carries the request out, inside the context's scope, in a way that `control` can stop and follow, and `making`
-    /// follow until the rows are made.
+    /// Carries the request out inside the context's scope.
+    ///
+    /// `control` can stop and follow it. `making` can follow it until the rows are made.
     func execute(
         in context: NSManagedObjectContext,
         _ control: FetchControl?,
@@ -99,7 +100,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// The store that a batch inserts into: the first of those in question that holds the entity and can be written.
+    /// The store that a batch inserts into: the first writable store among the candidates that holds the entity.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if there is none.
     fileprivate func storeForInsertion(of layout: EntityLayout, _ affected: [NSPersistentStore]?) throws -> OpenStore {
@@ -114,7 +115,7 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension BatchInsertion.Upsert {
-    /// What a merge policy makes of a row whose unique values another row has already.
+    /// The treatment that a merge policy asks for if another row already has a row's unique values.
     init(_ policy: NSMergePolicyType) {
         switch policy {
         case .errorMergePolicyType: self = .fail

@@ -1,7 +1,7 @@
 import StrataRows
 
 extension ChangeMessage {
-    /// What batches have changed.
+    /// Makes the message of the changes that batches have made.
     init(_ batches: [StoreBatch]) {
         self.init()
         for batch in batches {

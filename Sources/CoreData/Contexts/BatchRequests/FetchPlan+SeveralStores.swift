@@ -2,15 +2,14 @@ import StrataPredicates
 import StrataRows
 
 extension FetchPlan {
-    /// The IDs of what is in the plan's window over several stores, by store: no store can tell by itself which of its
-    /// rows are among the first of all.
+    /// The IDs of the rows in the plan's window over several stores, by store.
     ///
-    /// They are what a fetch would find that asks the same stores. No more of each store is read than the window can
-    /// hold.
+    /// No store alone can decide which of its rows are among the first of all. The result has the rows that a fetch
+    /// from the same stores would find. From each store no more rows are read than the window can hold.
     func idsInWindow(over stores: [OpenStore]) throws -> [[NSManagedObjectID]] {
         var candidates: [Candidate] = []
         for (position, store) in stores.enumerated() { candidates += try self.candidates(in: store, position) }
-        // Among equals the stores' order counts, and theirs within a store.
+        // Equal candidates keep the order of the stores, and inside a store the order of the store.
         if let sort { candidates.sort { sort.compare($0.sortKeys, $1.sortKeys) == .orderedAscending } }
         var ids: [[NSManagedObjectID]] = stores.map { _ in [] }
         for candidate in window(candidates) {

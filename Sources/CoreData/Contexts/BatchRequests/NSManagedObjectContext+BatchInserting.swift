@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// How far a batch insert is.
+/// The progress of a batch insert.
 ///
 /// ```swift
 /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
@@ -10,33 +10,33 @@ import StrataRows
 /// }
 /// ```
 public struct BatchInsertProgress: Sendable, Hashable {
-    /// The rows that were made so far, by a handler or of dictionaries; none is written before all are.
+    /// The number of rows made so far, by a handler or from dictionaries; no row is written before all are made.
     public let preparedRows: Int
-    /// The rows that were written so far, in the transaction that is open.
+    /// The number of rows written so far in the open transaction.
     public let completedRows: Int
-    /// How many rows there are in all; `nil` as long as a handler makes them.
+    /// The number of all rows; `nil` as long as a handler makes them.
     public let expectedRows: Int?
 }
 
 extension NSManagedObjectContext {
-    /// Carries out a batch insert on the context's queue and suspends meanwhile.
+    /// Carries out a batch insert on the context's queue, and suspends the task meanwhile.
     ///
     /// ```swift
     /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
     /// let result = try await context.execute(insert) { progress in print(progress.completedRows) }
     /// ```
     ///
-    /// All rows are made before the first one is written. Cancelling the task stops the insertion at the next row, or
-    /// interrupts its wait for other writers, and leaves nothing in the store.
+    /// All rows are made before the first one is written. If the task is cancelled, then the insertion stops at the
+    /// next row, or stops waiting for other writers, and leaves nothing in the store.
     ///
-    /// May be called anywhere but inside the context's own scope, where ``execute(_:)`` does.
+    /// The method may be called anywhere except inside the context's own scope; use ``execute(_:)`` there.
     ///
     /// - Parameters:
     ///   - request: The rows. Its handler runs on the context's queue.
-    ///   - progress: Told now and then, on the context's queue, how many rows were made and written. It may read,
-    ///     but not write to the store that rows are being written to.
-    /// - Returns: As the request's result type says.
-    /// - Throws: `CancellationError` when the task was cancelled; else as ``execute(_:)``.
+    ///   - progress: Receives from time to time, on the context's queue, how many rows were made and written. It may
+    ///     read, but it may not write to the store that receives the rows.
+    /// - Returns: The result that the request's result type asks for.
+    /// - Throws: `CancellationError` if the task was cancelled; otherwise the same errors as ``execute(_:)``.
     nonisolated(nonsending) public func execute(
         _ request: sending NSBatchInsertRequest,
         progress: (@Sendable (BatchInsertProgress) -> Void)?
@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
             { progress(BatchInsertProgress(preparedRows: $1 ?? $0, completedRows: $0, expectedRows: $1)) }
         }
         let control = FetchControl(report: report)
-        // The caller has given the request away.
+        // The caller has given up the request.
         let request = UncheckedBox(request)
         let result = try await withTaskCancellationHandler {
             try await perform { UncheckedBox(try request.value.execute(in: self, control, making)) }

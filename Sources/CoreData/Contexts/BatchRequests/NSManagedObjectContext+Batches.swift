@@ -5,22 +5,22 @@ import StrataRows
 import StrataLocks
 #endif
 
-// A batch request, from top to bottom:
+// The steps of a batch request, from top to bottom:
 //
 //     execute → resolve → stores, one transaction each → row cache → the contexts that follow merge it, as one change → result
 //
-// Nothing of it passes through objects.
+// No step makes or reads objects.
 
 extension NSManagedObjectContext {
-    /// Carries out a batch in each of the stores, and lets those know who follow.
+    /// Carries out a batch in each of the stores, and informs the contexts that follow.
     ///
-    /// What has succeeded stays so when a later store fails, and the error tells of it.
+    /// If a later store fails, then the changes in the earlier stores remain, and the error names them.
     final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
         if let request = batch.request as? NSPersistentStoreRequest { try requireWritable(stores, request) }
         return try execute(stores.map { ($0, batch) })
     }
 
-    /// Carries out a batch of its own in each of the stores, as ``execute(_:in:)`` does.
+    /// Carries out a separate batch in each of the stores, as ``execute(_:in:)`` does.
     final func execute(_ parts: [(store: OpenStore, batch: Batch)]) throws -> [StoreBatch] {
         guard let coordinator else { return [] }
         var done: [StoreBatch] = []
@@ -42,7 +42,7 @@ extension NSManagedObjectContext {
         return done
     }
 
-    /// Refuses a request that is to change a store which is read-only or takes no batches, before any store is changed.
+    /// Refuses a request if one of its stores is read-only or takes no batches, before any store is changed.
     final func requireWritable(_ stores: [OpenStore], _ request: NSPersistentStoreRequest) throws {
         guard coordinator != nil else { throw noCoordinator(request) }
         for store in stores where store.store.isReadOnly {
@@ -68,16 +68,18 @@ extension NSManagedObjectContext {
         )
     }
 
-    /// Under which author and name a batch is recorded in a history: those of the root, as for saves, which the root writes too.
+    /// The author and the name that a history records for a batch.
+    ///
+    /// They are those of the root, as for saves, which the root writes too.
     final var recordedNames: Batch.Recorder {
         guard let upward else { return Batch.Recorder(author: transactionAuthor, contextName: name) }
         return visitParent(upward) { $0.recordedNames }
     }
 
-    /// Whether somebody wants to know which rows a batch changes.
+    /// Whether any observer or context wants to know which rows a batch changes.
     final var batchesAreFollowed: Bool { observers.hasFeeds || coordinator?.isFollowed == true }
 
-    /// Lets everybody know who follows, this context included.
+    /// Informs all contexts and observers that follow, including this context.
     private func announce(_ done: [StoreBatch], _ coordinator: NSPersistentStoreCoordinator) {
         #if FaultPoints
         FaultPoint.batchAnnouncing.pass()
@@ -85,7 +87,7 @@ extension NSManagedObjectContext {
         let message = ChangeMessage(done)
         guard !message.isEmpty else { return }
         coordinator.announce(message, from: self)
-        // Nobody else could merge it for this context before the caller goes on.
+        // No other code could merge the changes into this context before the caller continues.
         if inbox.isFollowing, upward == nil { merge(message) } else { observers.committed(message) }
     }
 

@@ -2,12 +2,13 @@ import Foundation
 import StrataRows
 
 extension [StoreBatch] {
-    /// The error of a store, with what the batch had changed in others by then.
+    /// The error of a store, extended by the changes that the batch had already made in other stores.
     ///
-    /// Its domain and code are as they were. An error that is not of Cocoa's domain is the underlying one.
+    /// Its domain and code stay the same. If the error is not of Cocoa's domain, then it is also the underlying
+    /// error.
     func told(in error: any Error) -> any Error {
         var told: [String: Any] = [NSBatchChangedStoresErrorKey: map { $0.store.store as NSPersistentStore }]
-        // A part of them would be taken for all.
+        // If the rows could be listed only in part, then readers would take the part for the whole.
         if allSatisfy(\.changes.unlistedRoots.isEmpty) {
             let kinds: [(NSManagedObjectContext.NotificationKey, [KeyPath<BatchChanges, [BatchRows]>])] = [
                 (.insertedObjects, [\.inserted]), (.updatedObjects, [\.changed, \.followed, \.related]),

@@ -1,6 +1,6 @@
 import StrataRows
 
-/// A batch as one store has carried it out.
+/// The part of a batch that one store has carried out.
 struct StoreBatch {
     let store: OpenStore
     let changes: BatchChanges
@@ -9,7 +9,7 @@ struct StoreBatch {
 }
 
 extension [StoreBatch] {
-    /// How many rows the result speaks of.
+    /// The number of rows that the result counts.
     var count: Int { reduce(0) { $0 + $1.changes.count } }
 
     /// The IDs of some of the rows.

@@ -1,15 +1,16 @@
 import Foundation
 import StrataRows
 
-/// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by
+/// The result of a batched fetch: the identities of the matching objects in order, whose rows are read batch by
 /// batch.
 ///
-/// Holds identities rather than objects, so what it takes does not depend on how large the objects are. Confined to the
-/// queue of the context that fetched, which is handed to each call: the context may hold batched fetches itself.
+/// It holds identities and not objects, so its size does not depend on the size of the objects. It is confined to the
+/// queue of the context that fetched. Each call receives that context as an argument, because the context may hold
+/// the batched fetch.
 final class BatchedFetch {
     /// The matching objects.
     let references: [ObjectReference]
-    /// The store of each object; empty if all are of `storeIndex`.
+    /// The store of each object; empty if all are in the store at `storeIndex`.
     private let storeIndexes: [Int32]
     private let storeIndex: Int32
     /// The entity that was fetched.
@@ -20,39 +21,39 @@ final class BatchedFetch {
     /// The objects that have no row in a store yet, by key.
     private let unsaved: [Int64: NSManagedObject]
 
-    /// The positions by key, made when a fault is first looked for.
+    /// The positions by key; made by the first search for a fault.
     private var positions: KeyMap<Int>?
-    /// The batches that were read.
+    /// Whether each batch has been read.
     private var readBatches: [Bool]
     private var unreadCount: Int
-    /// The batches that the faults of an array have read and still have, in the order of reading.
+    /// The batches that the faults of an array have read and that still have their rows, in the order of reading.
     private var recentBatches: [Int] = []
 
-    /// How many batches of an array keep their rows at least, and how many rows.
+    /// The number of batches of an array, and of rows, that are kept at least.
     private static let keptBatches = 8
     private static let keptRows = 4096
 
-    /// What is done with the rows of a batch.
+    /// The treatment of a batch's rows.
     struct Options {
         /// Whether rows are read at all.
         var readsRows = true
         /// Whether objects stay faults until a property is read.
         var asFaults = true
-        /// Whether realised objects take the values that are read.
+        /// Whether realised objects take the newly read values.
         var refreshes = false
         var prefetches: [PrefetchStep] = []
     }
 
-    /// What a fetch has found in one store.
+    /// Makes a batched fetch of the objects found in one store.
     ///
     /// - Parameters:
     ///   - references: The objects, in order.
     ///   - layout: An entity that has all of them.
     ///   - storeIndex: The index of their store.
-    ///   - storeIndexes: The index of each object's store, if they are of several.
-    ///   - unsaved: Those of the objects that are not stored yet.
-    ///   - batchSize: How many rows are read at a time.
-    ///   - options: What becomes of the rows.
+    ///   - storeIndexes: The index of each object's store, if there are several stores.
+    ///   - unsaved: The objects that are not stored yet.
+    ///   - batchSize: The number of rows that are read at a time.
+    ///   - options: The treatment of the rows.
     init(
         _ references: [ObjectReference],
         of layout: EntityLayout,
@@ -73,7 +74,7 @@ final class BatchedFetch {
         readBatches = Array(repeating: false, count: unreadCount)
     }
 
-    /// What a fetch has found, in several stores.
+    /// Makes a batched fetch of the objects found in several stores.
     convenience init(_ objects: [NSManagedObject], of layout: EntityLayout, batchSize: Int, _ options: Options) {
         let first = objects.first { $0.key > 0 }?.storeIndex ?? 0
         self.init(
@@ -89,7 +90,7 @@ final class BatchedFetch {
 
     var count: Int { references.count }
 
-    /// Whether every batch was read.
+    /// Whether every batch has been read.
     var isRead: Bool { unreadCount == 0 }
 
     func batch(of position: Int) -> Int { position / batchSize }
@@ -98,7 +99,7 @@ final class BatchedFetch {
         batch * batchSize..<min(references.count, (batch + 1) * batchSize)
     }
 
-    /// The object at a position: the registered one, else a fault.
+    /// The object at a position: the registered object, or else a fault.
     ///
     /// Reads nothing.
     func object(at position: Int, in context: NSManagedObjectContext) -> NSManagedObject {
@@ -110,9 +111,9 @@ final class BatchedFetch {
             ?? context.makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
     }
 
-    /// All objects but those that have gone; those that the context does not know become faults without rows.
+    /// All objects except those that have gone; objects that the context does not know become faults without rows.
     ///
-    /// What was deleted here, and is in the store again, is read.
+    /// If an object was deleted here and its row exists again, then it is included.
     func objects(in context: NSManagedObjectContext) -> [NSManagedObject] {
         guard storeIndexes.isEmpty else {
             return references.indices.map { object(at: $0, in: context) }.filter {
@@ -136,7 +137,8 @@ final class BatchedFetch {
             if !isFirst {
                 context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeIndex: storeIndex)
                 if let object = table[reference.key] {
-                    // Its deletion was saved, or merged, while the store was read; or before, and now the row is back.
+                    // A deletion was saved or merged, either while the store was read, or before that and now the row
+                    // exists again.
                     if !object.flags.contains(.gone) || context.isBack(object) { result.append(object) }
                     continue
                 }
@@ -174,19 +176,20 @@ final class BatchedFetch {
     /// Whether the objects of a batch are realised with the first of them.
     var realisesBatches: Bool { !options.asFaults }
 
-    /// Whether what relationships lead to is read with each batch.
+    /// Whether each batch also reads the objects that relationships lead to.
     var prefetches: Bool { !options.prefetches.isEmpty }
 
     // MARK: - Reading
 
-    /// Reads the rows of a batch, with one query for each store, and what is to be prefetched for them.
+    /// Reads the rows of a batch with one query for each store, and prefetches for them.
     ///
-    /// What cannot be read just now is reported, and its faults are filled when they are used.
+    /// A read error is reported, and the faults are then filled when they are used.
     ///
     /// - Parameters:
     ///   - batch: The number of the batch.
     ///   - context: The context that fetched.
-    ///   - firing: The fault that is being realised and needs the batch; it gets its row but is not realised here.
+    ///   - firing: The fault that is being realised and needs the batch. It gets its row, but this method does not
+    ///     realise it.
     /// - Returns: The objects of the batch.
     @discardableResult
     func read(
@@ -205,7 +208,7 @@ final class BatchedFetch {
             try fill(objects, in: context, for: firing)
             try context.prefetch(options.prefetches, of: objects)
         } catch {
-            // Objects that were to be refreshed go on showing what they had.
+            // Objects that were to be refreshed keep their former values.
             if options.refreshes { context.failedReads.note(error) }
             context.coordinator?.report(error, "reading a batch of \(layout.entity.name ?? "")")
         }
@@ -228,7 +231,7 @@ final class BatchedFetch {
             }
             guard !options.asFaults else { continue }
             for object in objects where object !== firing && object.flags.contains(.fault) {
-                // What the row cache has was not read again.
+                // Rows that the row cache has were not read again.
                 let row = try object.current ?? context.freshRow(object.key, root: layout.rootNumber, store)
                 if let row { object.realise(row) }
             }
@@ -237,7 +240,7 @@ final class BatchedFetch {
 
     // MARK: - Faults
 
-    /// The batch that has an object and was not read yet.
+    /// The batch that contains an object and has not been read yet.
     func unreadBatch(with object: NSManagedObject) -> Int? {
         guard object.layout.rootNumber == layout.rootNumber, object.storeIndex == storeIndex, storeIndexes.isEmpty
         else {
@@ -253,10 +256,10 @@ final class BatchedFetch {
         return readBatches[batch] ? nil : batch
     }
 
-    /// Notes that a fault of an array has read a batch, and lets go of the values of one that was passed by.
+    /// Notes that a fault of an array has read a batch, and drops the values of the oldest batch.
     ///
-    /// That is the batch that was read longest ago, once enough others were read since. Objects that other code
-    /// holds keep their values, and so do those that have changes.
+    /// The oldest batch is the one that was read longest ago. Its values are dropped once enough others have been
+    /// read since. Objects that other code holds keep their values, and so do objects with changes.
     ///
     /// - Complexity: O(size of a batch).
     func letGoOfOldBatches(since batch: Int, in context: NSManagedObjectContext) {
@@ -269,7 +272,7 @@ final class BatchedFetch {
         readBatches[oldest] = false
         unreadCount += 1
         let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
-        // A child may have been shown an older row than it is shown from now on.
+        // A child may have received an older row than it will receive from now on.
         context.downward.noteState()
         for position in positions(ofBatch: oldest) {
             let key = references[position].key
@@ -281,13 +284,13 @@ final class BatchedFetch {
         }
     }
 
-    /// How often an object is counted that is held by an array and by its context only.
+    /// The reference count of an object that only an array and its context hold.
     private static let countsOfMembers = 2
 
-    /// Whether an array still has a batch.
+    /// Whether an array still holds a batch.
     ///
-    /// If the array is gone, then most objects are held by the context alone, and the others by code that wants just
-    /// them.
+    /// If the array is gone, then the context alone holds most of the objects. The others are held by code that wants
+    /// only them.
     private func isHeldByArray(_ batch: Int, in context: NSManagedObjectContext) -> Bool {
         let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
         let positions = positions(ofBatch: batch)
@@ -300,7 +303,7 @@ final class BatchedFetch {
         return heldCount * 2 > positions.count
     }
 
-    /// Whether the context has an object of it.
+    /// Whether the context has an object of this fetch.
     func isInUse(in context: NSManagedObjectContext) -> Bool {
         references.contains { reference in
             context.registered(key: reference.key, layout: layout, storeIndex: storeIndex) != nil

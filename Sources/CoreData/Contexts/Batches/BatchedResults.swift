@@ -1,7 +1,7 @@
 import StrataPredicates
 import StrataRows
 
-/// The objects that a fetch has found, in order, read batch by batch as they are used.
+/// The objects that a fetch has found, in order; they are read batch by batch when they are used.
 ///
 /// See <doc:Fetching>.
 ///
@@ -13,11 +13,12 @@ import StrataRows
 /// for venue in venues.prefix(100) { print(venue.name) }  // reads two batches
 /// ```
 ///
-/// What matches, and in what order, is settled by the fetch: the collection does not change when objects do. It keeps
-/// the identity of each object (16 bytes), and the objects of one batch. The others go when nobody else holds them, and
-/// are the same objects as long as somebody does. A row that was deleted since is a fault that cannot be realised.
+/// The fetch decides which objects match and in what order: the collection does not change when objects do. It keeps
+/// the identity of each object (16 bytes) and the objects of one batch. Other objects are released when no other code
+/// holds them; as long as code holds an object, the collection returns the same instance. If a row has been deleted
+/// since the fetch, then its object is a fault that cannot be realised.
 ///
-/// Belongs to the context, as its objects do: use it inside the context's `perform` only.
+/// The collection belongs to the context, as its objects do: use it inside the context's `perform` only.
 public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     private let context: NSManagedObjectContext
     private let fetch: BatchedFetch
@@ -31,15 +32,15 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     /// Always 0.
     public var startIndex: Int { 0 }
 
-    /// The number of objects; reads none.
+    /// The number of objects; no object is read for it.
     public var endIndex: Int { fetch.count }
 
-    /// The object at a position, its batch read if it was not.
+    /// The object at a position; its batch is read if it has not been read yet.
     ///
-    /// An error of the store is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``; the object is a
-    /// fault then.
+    /// A read error is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``, and the object is then
+    /// a fault.
     ///
-    /// - Parameter position: The position in the order of the fetch, from 0. One that is out of range stops the
+    /// - Parameter position: The position in the order of the fetch, from 0. A position out of range stops the
     ///   program.
     /// - Returns: The object.
     /// - Complexity: O(1), and one query for each batch that is entered.
@@ -48,7 +49,7 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
         guard position >= 0, position < fetch.count else {
             fatalError("CoreData: there is no result \(position); the fetch has found \(fetch.count).")
         }
-        // The entities that occur were checked when the collection was made.
+        // The class of each entity in the results was checked when the collection was made.
         return unsafeDowncast(window.object(at: position, of: fetch, in: context), to: Element.self)
     }
 
@@ -57,24 +58,26 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     /// Reads nothing.
     ///
     /// - Parameter position: The position in the order of the fetch, from 0.
-    /// - Returns: The ID; nothing is read for it. A position that is out of range stops the program.
+    /// - Returns: The ID. A position out of range stops the program.
     public func objectID(at position: Int) -> NSManagedObjectID {
         context.assertCurrent("BatchedResults")
         return fetch.object(at: position, in: context).objectID
     }
 }
 
-/// The batch that batched results are in just now.
+/// The batch that batched results use at the moment.
 private final class BatchWindow {
     private var batch = -1
     private var objects: [NSManagedObject] = []
-    /// The context's count of resets when the objects were read: those of before may not be used any more.
+    /// The context's count of resets when the objects were read.
+    ///
+    /// Objects from before a reset may not be used any more.
     private var resetCount = 0
 
     func object(at position: Int, of fetch: BatchedFetch, in context: NSManagedObjectContext) -> NSManagedObject {
         let wanted = fetch.batch(of: position)
         if wanted != batch || resetCount != context.identityMap.resetCount {
-            // Now is the time to let go of the objects of former batches that nobody holds.
+            // Before a new batch is read, the objects of former batches are released if no other code holds them.
             objects = []
             context.sweepIfGrown()
             objects = fetch.read(wanted, in: context)
@@ -86,13 +89,15 @@ private final class BatchWindow {
 }
 
 extension NSManagedObjectContext {
-    /// Fetches what a request asks for as a collection that reads objects batch by batch, as they are used.
+    /// Fetches the objects of a request as a collection that reads them batch by batch when they are used.
     ///
-    /// One query finds the identities of all that matches, pending changes folded in as by ``fetch(_:)``; then each
-    /// batch of ``NSFetchRequest/fetchBatchSize`` objects (100 if that is 0) takes one more, with what the request
-    /// prefetches. Use ``fetch(_:)`` for an array, which with a batch size holds all objects from the start as faults,
-    /// whose rows come batch by batch when the first of a batch is realised; and this for results of which only a part
-    /// is used or that shall not be in memory together.
+    /// One query finds the identities of all matching objects; pending changes count, as in ``fetch(_:)``. Each batch
+    /// of ``NSFetchRequest/fetchBatchSize`` objects (100 if that is 0) then takes one more query, and the queries for
+    /// what the request prefetches.
+    ///
+    /// Use ``fetch(_:)`` for an array. With a batch size, the array holds all objects from the start as faults, and
+    /// the rows of a batch are read when its first fault is realised. Use this method if only a part of the results
+    /// is used, or if they shall not all be in memory together.
     ///
     /// ```swift
     /// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
@@ -102,7 +107,8 @@ extension NSManagedObjectContext {
     ///
     /// - Parameter request: A request for managed objects.
     /// - Returns: The objects; each batch is read when it is first entered.
-    /// - Throws: As ``fetch(_:)``; `persistentStoreOperation` (134070) for a request with another result type.
+    /// - Throws: The errors of ``fetch(_:)``; `persistentStoreOperation` (134070) for a request with another result
+    ///   type.
     public func batchedResults<Element: NSManagedObject>(for request: NSFetchRequest<Element>) throws
         -> BatchedResults<Element>
     {

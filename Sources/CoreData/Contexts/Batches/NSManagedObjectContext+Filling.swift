@@ -1,22 +1,22 @@
 import Foundation
 import StrataRows
 
-// How many faults get their rows at once. Confined to the context's queue.
+// How many faults get their rows at once. This is confined to the context's queue.
 
 extension NSManagedObjectContext {
-    /// Gives faults of one hierarchy the rows that they will be realised with: those of the row cache, where they are
-    /// fresh enough, and the others with one query.
+    /// Gives faults of one hierarchy the rows that they will be realised with.
     ///
-    /// Objects that are no faults stay as they are. Faults whose rows have gone stay without.
+    /// Rows of the row cache are used where they are fresh enough; one query reads the others. Objects that are not
+    /// faults stay as they are. Faults whose rows have gone get no row.
     ///
     /// - Parameters:
     ///   - faults: The objects, of one store.
     ///   - layout: An entity that has all of them.
     ///   - store: Their store.
-    ///   - rereads: Whether rows are read that are known already.
-    ///   - reads: Where reads come from that were made beforehand.
-    /// - Returns: The rows that were read, for those objects that are no faults.
-    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
+    ///   - rereads: Whether rows are read although they are known already.
+    ///   - reads: The source of reads that were made in advance.
+    /// - Returns: The rows that were read for objects that are not faults.
+    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` if `reads` lack an answer.
     @discardableResult
     final func fill(
         _ faults: [NSManagedObject],
@@ -54,7 +54,7 @@ extension NSManagedObjectContext {
 
     /// Gives faults the rows that were read for them.
     ///
-    /// - Returns: The rows of objects that are no faults.
+    /// - Returns: The rows of objects that are not faults.
     final func give(_ rows: [Row], root: Int, storeIndex: Int32) -> [Row] {
         let table = table(storeIndex: storeIndex, root: root)
         var others: [Row] = []
@@ -67,11 +67,11 @@ extension NSManagedObjectContext {
 
     // MARK: - Batches
 
-    /// Reads the batch of a batched fetch that an object is in, if it was not read yet, with what the fetch prefetches.
+    /// Reads the batch with an object, and what the fetch prefetches, if that batch has not been read yet.
     ///
-    /// A fault has its row afterwards, if there was a batch to read and the row is there.
+    /// Afterwards a fault has its row, if there was a batch to read and the row exists.
     ///
-    /// - Parameter object: An object that is touched, mostly a fault that is being realised.
+    /// - Parameter object: An object that is accessed, usually a fault that is being realised.
     final func readBatches(for object: NSManagedObject) {
         let awaitsBatch = object.flags.contains(.awaitsBatch)
         object.flags.remove(.awaitsBatch)
@@ -79,7 +79,7 @@ extension NSManagedObjectContext {
         let isCached = upward == nil && store.cache.row(object.key, root: object.layout.rootNumber) != nil
         var hasRead = false
         for fetch in rowsInAdvance.batchedFetches.reversed() {
-            // A row of the cache is no reason to read a batch, unless more than the row is to come with it.
+            // If the cache has the row, then the batch is read only if it brings more than the row.
             let prefetches = awaitsBatch && fetch.prefetches
             guard prefetches || !hasRead && (!isCached || fetch.realisesBatches),
                 let batch = fetch.unreadBatch(with: object)
@@ -89,11 +89,11 @@ extension NSManagedObjectContext {
             fetch.letGoOfOldBatches(since: batch, in: self)
             if fetch.isRead { rowsInAdvance.forget(fetch) }
         }
-        // Objects that were prefetched for former batches go as well, if nothing holds them.
+        // Objects that were prefetched for former batches are released as well, if no code holds them.
         if hasRead { sweepIfGrown() }
     }
 
-    /// Forgets batched fetches of which no object is left.
+    /// Forgets batched fetches if no object of them is left.
     final func forgetUnusedBatches() {
         guard !rowsInAdvance.batchedFetches.isEmpty else { return }
         rowsInAdvance.keepFetches(rowsInAdvance.batchedFetches.filter { $0.isInUse(in: self) })

@@ -1,11 +1,11 @@
 import Foundation
 import StrataRows
 
-// How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what
-// is going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between
-// have changed counts, and none of them gets an object for it.
+// How a child fills many faults. Only the context at the top of the tree asks stores. With one query it reads the
+// rows that the child is going to ask for. Then the child asks its parent as it does for a single fault. So changes
+// of the contexts in between count, and none of these contexts gets an object for this.
 
-/// What the root of a tree has just read of a to-many relationship, for children who are about to ask for it.
+/// The members of a to-many relationship that the root of a tree has just read for children.
 struct ForeseenMembers {
     let relationship: Relationship
     let store: OpenStore
@@ -19,9 +19,9 @@ extension NSManagedObjectContext {
         return try visitParent(upward) { try $0.holdingChain(body) }
     }
 
-    /// Gives faults the rows that the parent has of them.
+    /// Gives faults the rows that the parent has for them.
     ///
-    /// - Returns: The rows of those objects that are no faults, if they are to be read too.
+    /// - Returns: The rows of objects that are not faults, if these are to be read too.
     final func fillFromParent(
         _ faults: [NSManagedObject],
         of layout: EntityLayout,
@@ -42,13 +42,13 @@ extension NSManagedObjectContext {
                 guard let row = try parentRow(of: object) else { continue }
                 if object.flags.contains(.fault) { object.current = row } else { others.append(row) }
             }
-            // Until here the row cache may hold them for nobody else.
+            // Until here, the row cache may be the only other holder of these rows.
             withExtendedLifetime(read) {}
             return others
         }
     }
 
-    /// Makes sure that the row cache has the rows of some keys, as long as what comes back is held.
+    /// Makes the row cache keep the rows of some keys, for as long as the caller holds the result.
     private func readAhead(_ keys: [Int64], of layout: EntityLayout, in store: OpenStore) throws -> [Row] {
         var rows: [Row] = []
         var cold: [Int64] = []
@@ -63,16 +63,16 @@ extension NSManagedObjectContext {
         return rows + (try storedRows(forKeys: cold, in: layout, store))
     }
 
-    /// The members that the parent has of a to-many relationship, owner by owner; their rows are read as well.
+    /// Reads the members that the parent has for a to-many relationship, owner by owner, and the rows of the members.
     ///
     /// - Parameters:
     ///   - slot: The relationship.
     ///   - owners: The objects that have it.
     ///   - memberRoot: The root of the members' hierarchy.
     ///   - store: The store of all of them.
-    ///   - upward: The way to the parent.
-    ///   - body: Takes an owner's members, inside the scopes of all contexts above.
-    /// - Throws: Errors of the store, and what `body` throws.
+    ///   - upward: The link to the parent.
+    ///   - body: Receives an owner's members, inside the scopes of all contexts above.
+    /// - Throws: Errors of the store, and errors of `body`.
     final func foreseeMembers(
         of slot: ToManySlot,
         _ owners: [NSManagedObject],
@@ -103,7 +103,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// What a store holds of a to-many relationship of one owner.
+    /// The stored members of a to-many relationship of one owner.
     final func members(
         of slot: ToManySlot,
         ownedBy owner: ObjectReference,
@@ -116,7 +116,7 @@ extension NSManagedObjectContext {
         {
             return members
         }
-        // A store of one's own is told who asks.
+        // The read enters the context's scope, so that a custom store knows which context asks.
         return try measuredRead(of: slot, rows: \.count) {
             try store.reading { try $0.members(of: slot, ownedBy: owner) }
         }

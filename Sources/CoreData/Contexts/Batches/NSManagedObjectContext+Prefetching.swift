@@ -1,20 +1,21 @@
 import Foundation
 import StrataRows
 
-// Reading related objects before they are asked for: one query for each relationship, whatever the number of owners.
-// Confined to the context's queue.
+// Reading related objects before they are asked for takes one query for each relationship, whatever the number of
+// owners. It is confined to the context's queue.
 
 extension NSManagedObjectContext {
-    /// Reads what relationships of objects of one hierarchy lead to.
+    /// Reads the objects that relationships of objects of one hierarchy lead to.
     ///
-    /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded
-    /// where the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
+    /// Destinations that the context does not know become faults with rows. The members of a to-many relationship are
+    /// loaded if the relationship was a fault. Realised and changed objects stay as they are, and changes stay on
+    /// top.
     ///
     /// - Parameters:
     ///   - steps: The relationships to follow.
     ///   - owners: The objects that have them.
-    ///   - reads: Where reads come from that were made beforehand.
-    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
+    ///   - reads: The source of reads that were made in advance.
+    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` if `reads` lack an answer.
     final func prefetch(
         _ steps: [PrefetchStep],
         of owners: [NSManagedObject],
@@ -39,7 +40,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Fills the owners that are faults without rows, since their rows tell where to-one relationships lead.
+    /// Fills the owners that are faults without rows, since their rows say where to-one relationships lead.
     private func requireRows(of owners: [NSManagedObject], _ reads: PrefetchReads) throws {
         let bare = owners.filter { $0.flags.contains(.fault) && $0.heldRow == nil }
         guard let first = bare.first else { return }
@@ -47,7 +48,7 @@ extension NSManagedObjectContext {
         for (store, objects) in byStore(bare) { try fill(objects, of: root, in: store, reads) }
     }
 
-    /// Stored objects by their store.
+    /// Groups stored objects by their store.
     private func byStore(_ objects: [NSManagedObject]) -> [(OpenStore, [NSManagedObject])] {
         guard let storeIndex = objects.first(where: { $0.key > 0 })?.storeIndex else { return [] }
         if coordinator?.hasSeveralStores != true {
@@ -63,7 +64,7 @@ extension NSManagedObjectContext {
 
     // MARK: - To-one
 
-    /// The objects that a to-one relationship leads to, each once, as faults where they are not known.
+    /// The objects that a to-one relationship leads to, each once; unknown objects become faults.
     private func destinations(
         of slot: Slot,
         _ step: PrefetchStep,
@@ -79,7 +80,7 @@ extension NSManagedObjectContext {
             guard let row = owner.heldRow, let reference = UnsafeRow(row).reference(index, at: word) else { continue }
             let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)
             if storeIndex != knownStore {
-                // Owners of one store come in runs.
+                // Owners of the same store usually follow one another.
                 seen[knownStore] = known
                 known = seen[storeIndex] ?? KeyMap()
                 knownStore = storeIndex
@@ -102,7 +103,7 @@ extension NSManagedObjectContext {
 
     // MARK: - To-many
 
-    /// Loads a to-many relationship of those owners where it is not loaded, and the rows of the members.
+    /// Loads a to-many relationship of those owners that have not loaded it yet, and the rows of the members.
     private func loadMembers(
         of slot: ToManySlot,
         _ step: PrefetchStep,
@@ -112,7 +113,7 @@ extension NSManagedObjectContext {
     ) throws {
         let cold = owners.filter { owner in
             guard isStored(owner), owner.flags.isDisjoint(with: [.gone, .inaccessible]) else { return false }
-            // What a former fetch has prefetched for a fault is not what the owner has shown.
+            // If a former fetch has prefetched the members for a fault, then the owner has not shown them yet.
             return owner.flags.contains(.fault) || owner.extras?.toMany[slot.index]?.isFault ?? true
         }
         guard let first = cold.first else { return }
@@ -128,7 +129,7 @@ extension NSManagedObjectContext {
                     member.flags.insert(.prefetched)
                     members.append(member)
                 }
-                // Before the root lets go of the rows.
+                // The members are filled before the root releases the rows.
                 if owner === cold.last { try fill(members, of: step.destination, in: store) }
             }
             return
@@ -175,11 +176,11 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Takes what the store holds of a to-many relationship that was not loaded, and puts pending changes on top.
+    /// Takes the stored members of a to-many relationship that was not loaded, and puts pending changes on top.
     fileprivate final func loadPrefetched(_ members: [ObjectReference], _ slot: ToManySlot) {
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
-        // Given up first, so that nothing is copied.
+        // The stored state is removed first, so that nothing is copied.
         extras.toMany[slot.index] = nil
         state.turnIntoFault()
         state.load(members)

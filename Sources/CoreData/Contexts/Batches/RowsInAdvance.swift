@@ -1,15 +1,16 @@
-/// The rows that reads have brought before somebody asked for them: what faults may be filled with, and up to when.
+/// The rows that reads have brought before they were asked for, and how long faults may be filled with them.
 ///
 /// Invariants:
-/// - Of the fetches that read batch by batch only the latest few are remembered, and none of which everything is read.
+/// - Only the latest few of the fetches that read batch by batch are remembered. A fetch that has read everything is
+///   forgotten.
 ///
-/// Confined to the context's queue. Members call nothing, so no access lasts while other code runs.
+/// This is confined to the context's queue. Members call nothing, so no access lasts while other code runs.
 struct RowsInAdvance {
-    /// When faults were given rows in advance, by store.
+    /// The moments at which faults were given rows in advance, by store.
     private(set) var prefetches: [Prefetch] = []
     /// The latest fetches whose faults get their rows batch by batch.
     private(set) var batchedFetches: [BatchedFetch] = []
-    /// Of the root of a tree: members that are being handed down.
+    /// The members that the root of a tree is about to hand down to a child.
     var foreseen: ForeseenMembers?
 
     private static let batchedFetchLimit = 8
@@ -18,37 +19,37 @@ struct RowsInAdvance {
 
     // MARK: - Prefetches
 
-    /// Makes room for what is noted of a store.
+    /// Makes room for the note about a store.
     mutating func reserve(storeIndex: Int) {
         while prefetches.count <= storeIndex { prefetches.append(Prefetch()) }
     }
 
-    /// Notes when faults of a store were given their rows.
+    /// Notes the moment at which faults of a store were given their rows.
     mutating func note(_ prefetch: Prefetch, storeIndex: Int) { prefetches[storeIndex] = prefetch }
 
-    /// Lets no row that was brought before count as the newest.
+    /// Marks all rows that were brought before as no longer the newest.
     mutating func outdate() { prefetches = prefetches.map(\.outdated) }
 
-    /// Forgets which rows were brought, as nothing is read from those stores any more.
+    /// Forgets which rows were brought, since the context no longer reads from those stores.
     mutating func forgetPrefetches() { prefetches = [] }
 
     // MARK: - Batched fetches
 
     /// Remembers a fetch whose faults get their rows batch by batch.
     ///
-    /// Only the latest are remembered: the faults of others are filled one by one.
+    /// Only the latest fetches are remembered: the faults of older fetches are filled one by one.
     mutating func remember(_ fetch: BatchedFetch) {
         if batchedFetches.count >= Self.batchedFetchLimit { batchedFetches.removeFirst() }
         batchedFetches.append(fetch)
     }
 
-    /// Forgets a fetch that has read everything.
+    /// Forgets a fetch that has read all its batches.
     mutating func forget(_ fetch: BatchedFetch) { batchedFetches.removeAll { $0 === fetch } }
 
-    /// Replaces the remembered fetches by those of which an object is left.
+    /// Replaces the remembered fetches by those that still have an object.
     mutating func keepFetches(_ rest: [BatchedFetch]) { batchedFetches = rest }
 
-    /// Stops a debug build if more fetches are remembered than should be.
+    /// Stops a debug build if too many fetches are remembered.
     func checkInvariants() {
         #if DEBUG
         assert(batchedFetches.count <= Self.batchedFetchLimit, "CoreData: too many batched fetches are remembered.")
@@ -56,13 +57,14 @@ struct RowsInAdvance {
     }
 }
 
-/// The moment at which faults of one store were given their rows in advance: as long as the store has seen no save
-/// since, those rows are the newest.
+/// The moment at which faults of one store were given their rows in advance.
+///
+/// As long as the store has seen no save since, those rows are the newest.
 struct Prefetch {
-    /// `nil` before the first fetch.
+    /// The store; `nil` before the first fetch.
     ///
-    /// Held by the coordinator, which the context holds and which never drops the stores that it has had; a version
-    /// by the context itself, which forgets this first.
+    /// The coordinator holds it: the context holds the coordinator, and the coordinator never drops a store that it
+    /// has had. The context itself holds a pinned version, and drops this value first.
     private var store: Unmanaged<OpenStore>?
     private var commits: UInt64 = 0
 
@@ -73,7 +75,7 @@ struct Prefetch {
         self.commits = commits
     }
 
-    /// As it was before the context moved to another version: what was read then is not the newest.
+    /// The same moment after the context has moved to another version: rows read before are no longer the newest.
     var outdated: Prefetch {
         guard let store else { return self }
         return Prefetch(store._withUnsafeGuaranteedRef { $0.base }, .max)

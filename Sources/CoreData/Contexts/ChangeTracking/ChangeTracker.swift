@@ -1,41 +1,44 @@
-/// What a context has to save, and what the current event has changed.
+/// The changes that a context has to save, and the changes of the current event.
 ///
-/// An object enters a list with its first change, and a flag says that it is in there. So a further change of the same
-/// object costs a look at its flags.
+/// An object enters a list with its first change, and a flag records that it is in the list. So a further change of
+/// the same object only costs a look at its flags.
 ///
 /// Invariants:
-/// - An object in ``objects`` has the flag `listed`, one in ``eventObjects`` has `eventListed`, one in
-///   ``freshDeletions`` has been deleted, and one in ``checkedObjects`` has `conflictDetection` until its row is known
-///   to be gone or its changes are dropped.
+/// - An object in ``objects`` has the flag `listed`, and one in ``eventObjects`` has `eventListed`.
+/// - An object in ``freshDeletions`` has been deleted.
+/// - An object in ``checkedObjects`` has `conflictDetection` until its row is known to be gone or its changes are
+///   dropped.
 /// - No object is in a list twice.
 /// - An object of the event that has unsaved changes is in ``objects`` too, unless its row is gone.
-/// - Between two events nothing waits in ``mergedDeletions``.
+/// - Between two events ``mergedDeletions`` is empty.
 ///
-/// Confined to the context's queue. Members look at flags and call nothing else, so no access to a tracker lasts while
-/// other code runs.
+/// This is confined to the context's queue. Members look at flags and call nothing else, so no access to a tracker
+/// lasts while other code runs.
 struct ChangeTracker {
-    /// The changed objects in the order of their first change, and some that no longer are.
+    /// The changed objects in the order of their first change, and some objects that have no changes any more.
     private(set) var objects: [NSManagedObject] = []
     /// The objects that changed in the current event.
     private(set) var eventObjects: [NSManagedObject] = []
-    /// Objects that `detectConflicts(for:)` named.
+    /// The objects that were passed to `detectConflicts(for:)`.
     private(set) var checkedObjects: [NSManagedObject] = []
-    /// Deleted objects whose delete rules may not have been applied yet.
+    /// The deleted objects whose delete rules may not have been applied yet.
     private(set) var freshDeletions: [NSManagedObject] = []
-    /// Objects whose deletion elsewhere was merged in during this event.
+    /// The objects whose deletion elsewhere was merged during this event.
     private(set) var mergedDeletions: [NSManagedObject] = []
-    /// Objects whose deletion elsewhere was merged by the block that is under way, for those who look at what is deleted until its event ends.
+    /// The objects whose deletion elsewhere was merged by the current block.
+    ///
+    /// `deletedObjects` shows them until the block's event ends.
     private(set) var recentlyDeleted: [NSManagedObject] = []
     /// Whether the current event is being ended.
     var isEndingEvent = false
-    /// Whether a block that ends the event is in the main queue.
+    /// Whether the main queue has a block that will end the event.
     var isEndScheduled = false
 
     init() {}
 
     // MARK: - Noting
 
-    /// Enters an object that has changed.
+    /// Adds an object that has changed.
     ///
     /// - Returns: Whether the object is the first of its event.
     @inline(__always)
@@ -44,7 +47,7 @@ struct ChangeTracker {
         return noteEvent(of: object)
     }
 
-    /// Enters an object among those to be saved, but not into the event.
+    /// Adds an object to those to be saved, but not to the event.
     @inline(__always)
     mutating func noteChange(of object: NSManagedObject) {
         if !object.flags.contains(.listed) {
@@ -53,7 +56,7 @@ struct ChangeTracker {
         }
     }
 
-    /// Enters an object into the event, but not among those to be saved.
+    /// Adds an object to the event, but not to those to be saved.
     ///
     /// - Returns: Whether the object is the first of its event.
     @inline(__always)
@@ -65,69 +68,70 @@ struct ChangeTracker {
         return eventObjects.count == 1
     }
 
-    /// Enters an unchanged object whose version the next save checks.
+    /// Adds an unchanged object whose version the next save checks.
     mutating func noteChecked(_ object: NSManagedObject) {
         object.flags.insert(.conflictDetection)
         checkedObjects.append(object)
     }
 
-    /// Enters an object whose delete rules are to be applied.
+    /// Adds an object whose delete rules are to be applied.
     mutating func noteDeletion(of object: NSManagedObject) { freshDeletions.append(object) }
 
-    /// Enters an object whose deletion elsewhere was merged.
+    /// Adds an object whose deletion elsewhere was merged.
     mutating func noteMergedDeletion(of object: NSManagedObject) { mergedDeletions.append(object) }
 
     // MARK: - Ending an event
 
-    /// Takes the objects of the event, which ends here.
+    /// Takes the objects of the event and thereby ends it.
     mutating func takeEvent() -> [NSManagedObject] {
         defer { eventObjects = [] }
         return eventObjects
     }
 
-    /// An object of an event that was set aside, and what had happened to it.
+    /// An object of an event that was set aside, and the changes that it had.
     struct SetAside {
         let object: NSManagedObject
         fileprivate let flags: ObjectFlags
     }
 
-    /// Starts the list of the event's objects anew, for code that has to know what it changes without ending the event.
+    /// Restarts the list of the event's objects, for code that has to know its own changes without ending the event.
     ///
-    /// - Returns: The objects that the event has listed so far, which ``resumeEvent(with:)`` gives back to it.
+    /// - Returns: The objects that the event has listed so far; pass them to ``resumeEvent(with:)``.
     mutating func setEventAside() -> [SetAside] {
         let kinds: ObjectFlags = [.eventInserted, .eventUpdated, .eventDeleted, .eventRefreshed]
         return takeEvent().map { object in
             let flags = object.flags.intersection(kinds)
-            // Else a further change would pass for one that is noted already.
+            // If the flags stayed, then a further change would count as noted already.
             object.flags.remove(kinds.union([.eventListed, .writable]))
             return SetAside(object: object, flags: flags)
         }
     }
 
-    /// Gives objects back to the event that ``setEventAside()`` has taken from it.
+    /// Returns objects to the event that ``setEventAside()`` has taken them from.
     mutating func resumeEvent(with parts: [SetAside]) {
         for part in parts {
             part.object.flags.formUnion(part.flags)
-            // What was new at the beginning of the event's second part had no values at that of the event.
+            // An object that was inserted in the first part of the event had no values when the event began.
             if part.flags.contains(.eventInserted) { part.object.extras?.eventBase = nil }
             noteEvent(of: part.object)
         }
     }
 
-    /// Replaces the deletions whose rules are to be applied by those where that has failed.
+    /// Replaces the deletions whose rules are to be applied by those whose rules have failed.
     mutating func keepDeletions(_ failed: [NSManagedObject]) { freshDeletions = failed }
 
-    /// Shows objects that a merge has deleted, until the event ends in which it was made; or none any more.
+    /// Shows objects that a merge has deleted until the merge's event ends; an empty list shows none.
     mutating func show(recentlyDeleted objects: [NSManagedObject]) {
         if !objects.isEmpty || !recentlyDeleted.isEmpty { recentlyDeleted = objects }
     }
 
-    /// Takes objects whose deletion elsewhere was merged in off the list of changes.
+    /// Removes objects whose deletion elsewhere was merged from the list of changes.
     ///
-    /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
+    /// They stay registered, and code that holds them can still read them. But no fetch finds them, and a save writes
+    /// nothing for them.
     mutating func forgetMergedDeletions() {
         guard !mergedDeletions.isEmpty else { return }
-        // Most had no changes here: then the list is left alone, however long it is.
+        // Usually none of them had changes here. Then the list is left alone, however long it is.
         let wereListed = mergedDeletions.contains { $0.flags.contains(.listed) }
         for object in mergedDeletions { object.flags.remove(.listed) }
         mergedDeletions = []
@@ -136,7 +140,7 @@ struct ChangeTracker {
 
     // MARK: - Ending changes
 
-    /// Drops from the list of changes what is no change any more.
+    /// Removes objects without changes from the list of changes.
     mutating func compact() {
         objects.removeAll { object in
             guard !object.hasChanges else { return false }
@@ -145,9 +149,9 @@ struct ChangeTracker {
         }
     }
 
-    /// Replaces the list of changes by those of its objects that still are to be saved.
+    /// Replaces the list of changes by the objects that still have to be saved.
     ///
-    /// The flags are up to the caller.
+    /// The caller is responsible for the flags.
     mutating func keepChanges(_ rest: [NSManagedObject]) { objects = rest }
 
     /// Ends the version checks that ``noteChecked(_:)`` asked for.
@@ -156,7 +160,7 @@ struct ChangeTracker {
         checkedObjects = []
     }
 
-    /// Forgets all changes and the event: the context has let go of its objects.
+    /// Forgets all changes and the event, since the context has released its objects.
     mutating func forgetAll() {
         objects = []
         eventObjects = []
@@ -168,7 +172,7 @@ struct ChangeTracker {
 
     // MARK: - Invariants
 
-    /// Stops a debug build if an event has left behind what contradicts the invariants.
+    /// Stops a debug build if an event has broken the invariants.
     ///
     /// - Parameters:
     ///   - event: The objects of the event that has ended.
@@ -186,7 +190,7 @@ struct ChangeTracker {
         #endif
     }
 
-    /// Stops a debug build if the lists contradict the invariants.
+    /// Stops a debug build if the lists break the invariants.
     ///
     /// - Complexity: O(number of changes).
     func checkInvariants() {

@@ -6,7 +6,7 @@ extension NSManagedObjectContext {
 
     /// Inserts an object: the next save stores it.
     ///
-    /// Inserting an object that is to be deleted takes the deletion back.
+    /// If the object is to be deleted, then inserting it takes the deletion back.
     ///
     /// ```swift
     /// let venue = Venue(entity: entity, insertInto: nil)
@@ -43,8 +43,8 @@ extension NSManagedObjectContext {
 
     /// Chooses the store that an unsaved object is saved into.
     ///
-    /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the
-    /// program for an object that is stored already, or a store that cannot hold it.
+    /// By default an object goes to the first store that is not read-only and whose configuration has the entity. The
+    /// call stops the program if the object is already stored, or if the store cannot hold it.
     ///
     /// ```swift
     /// let venue = Venue(context: context)
@@ -72,7 +72,7 @@ extension NSManagedObjectContext {
         object.storeIndex = Int32(open.index)
     }
 
-    /// The store that an object which is not stored yet will be saved into.
+    /// The store that an unsaved object will be saved into.
     final func storeIndexForInsertion(of object: NSManagedObject) -> Int32 {
         if object.storeIndex >= 0 { return object.storeIndex }
         return Int32(coordinator?.storeForInsertion(of: object.layout)?.index ?? 0)
@@ -88,7 +88,7 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// - Parameter object: An object of this context.
-    /// - Complexity: O(1). What the delete rules take is taken at the end of the event.
+    /// - Complexity: O(1). Delete rules are applied to related objects at the end of the event.
     public func delete(_ object: NSManagedObject) {
         assertCurrent(#function)
         guard object.context === self else {
@@ -105,7 +105,7 @@ extension NSManagedObjectContext {
         list(object)
     }
 
-    /// Takes a deletion back that was not saved.
+    /// Takes back a deletion that was not saved.
     final func undelete(_ object: NSManagedObject) {
         noteUndo(object, before: nil)
         object.flags.remove([.deleted, .eventDeleted, .deletePropagated])
@@ -126,14 +126,14 @@ extension NSManagedObjectContext {
         list(object)
     }
 
-    /// Notes something that objects-did-change will report.
+    /// Notes a change that objects-did-change will report.
     final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
         downward.noteState()
         object.flags.insert(flag)
         if changeTracker.noteEvent(of: object) { scheduleEndOfEvent() }
     }
 
-    /// Enters an object that has changed among those to be saved, and into the event.
+    /// Adds a changed object to those to be saved, and to the event.
     @inline(__always)
     final func list(_ object: NSManagedObject) {
         downward.noteState()
@@ -142,10 +142,11 @@ extension NSManagedObjectContext {
 
     /// Includes an unchanged object in the version check of the next save.
     ///
-    /// The save then fails, or its merge policy decides, if somebody else has changed the object meanwhile.
+    /// If another context or process has changed the object meanwhile, then the save fails, or its merge policy
+    /// decides.
     ///
     /// ```swift
-    /// context.detectConflicts(for: city)  // the save conflicts if somebody changes the city meanwhile
+    /// context.detectConflicts(for: city)  // the save conflicts if the city is changed elsewhere meanwhile
     /// venue.price += 1
     /// try context.save()
     /// ```

@@ -4,8 +4,9 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Ends the current event: applies delete rules, closes the undo step, and posts objects-did-change.
     ///
-    /// `perform`, fetches and saves do this by themselves, and so does a context of the main queue: what was changed there
-    /// in any other way is processed in a block of the main queue, before anything that was submitted after the first change.
+    /// `perform`, fetches and saves call this method themselves. In a context of the main queue, changes made in any
+    /// other way are processed in a block of the main queue. That block runs before all blocks that were submitted
+    /// after the first change.
     ///
     /// ```swift
     /// context.delete(city)
@@ -22,13 +23,13 @@ extension NSManagedObjectContext {
 
     /// Ends the current event.
     ///
-    /// - Parameter isMerge: Whether the event is the merge of what others have saved, and nothing else.
+    /// - Parameter isMerge: Whether the event consists of the merge of changes from elsewhere, and of nothing else.
     final func endEvent(isMerge: Bool) {
         guard !changeTracker.isEndingEvent else { return }
         changeTracker.isEndingEvent = true
         changeTracker.show(recentlyDeleted: isMerge ? changeTracker.mergedDeletions : [])
         if propagatesDeletesAtEndOfEvent {
-            // A save tries again, and can throw.
+            // A save applies the rules again, and can throw.
             do { try propagateDeletes() } catch { coordinator?.report(error, "applying delete rules") }
         }
         closeUndoStep()
@@ -38,16 +39,16 @@ extension NSManagedObjectContext {
         changeTracker.forgetMergedDeletions()
         checkInvariants(after: objects)
         changeTracker.isEndingEvent = false
-        // A handler may do anything, a save included.
+        // A handler may do anything, including a save.
         if let sets { post(.didChange) { $0 = sets } }
         if let event { observers.eventEnded(event) }
     }
 
     // MARK: - Delete rules
 
-    /// Applies the delete rules of every object deleted since the last time; cascades included.
+    /// Applies the delete rules of every object that was deleted since the last call, including cascades.
     ///
-    /// - Throws: What kept relationships from being read. The rules of those objects are still to be applied.
+    /// - Throws: The error that kept relationships from being read. The rules of those objects remain to be applied.
     final func propagateDeletes() throws {
         var failed: [NSManagedObject] = []
         var failure: (any Error)?
@@ -83,7 +84,7 @@ extension NSManagedObjectContext {
         }
         for slot in object.layout.toMany {
             let rule = slot.relationship.deleteRule
-            // Without an inverse there is nothing to clear in the members; the store forgets the memberships.
+            // Without an inverse, the members need no change. The store drops the memberships itself.
             guard
                 rule == .cascade
                     || (rule == .nullify && slot.relationship.inverse != nil)
@@ -94,11 +95,11 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Fires a fault, for those who can throw.
+    /// Fires a fault, for callers that can throw.
     private func readFault(_ object: NSManagedObject) throws {
         guard object.isFault else { return }
         object.fireFault()
-        // What could not be read stays a fault; ask once more, for the error.
+        // The object is still a fault if it could not be read. Then a second read throws the error.
         guard object.isFault else { return }
         _ = try newestRow(ofFault: object)
         object.fireFault()
@@ -114,7 +115,7 @@ extension NSManagedObjectContext {
         case .cascade: delete(destination)
         case .nullify:
             guard let inverse = relationship.inverse else { return }
-            // Whether its side shows the deleted object only its row can tell.
+            // Only the row of the destination says whether its side shows the deleted object.
             if !inverse.isToMany { try readFault(destination) }
             destination.dropInverse(inverse, object)
         default: break
@@ -125,7 +126,7 @@ extension NSManagedObjectContext {
 
     /// Ends the event for its objects.
     ///
-    /// - Returns: What objects-did-change has to tell; `nil` for nothing.
+    /// - Returns: The sets that objects-did-change reports; `nil` if it reports nothing.
     private func endEvent(of objects: [NSManagedObject], _ isMerge: Bool) -> NotificationSets? {
         guard !objects.isEmpty else { return nil }
         var inserted: [NSManagedObject] = []

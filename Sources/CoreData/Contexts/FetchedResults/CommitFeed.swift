@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Tells live queries what has been committed through one coordinator.
+/// Notifies live queries of the commits of one coordinator.
 ///
-/// Holds nobody. Any thread may call any member; the mutex is a leaf in the lock order.
+/// It keeps no query alive. Any thread may call any member; the mutex is a leaf in the lock order.
 final class CommitFeed: Sendable {
     private struct Subscriber {
         weak var query: LiveQuery?
@@ -19,17 +19,17 @@ final class CommitFeed: Sendable {
         }
     }
 
-    /// Whether anybody listens.
+    /// Whether any live query is subscribed.
     var hasSubscribers: Bool { subscribers.withLock { $0.contains { $0.query != nil } } }
 
-    /// Tells of changes that the stores have committed already.
+    /// Reports changes that the stores have already committed.
     ///
     /// O(changes × subscribers).
     func publish(_ message: ChangeMessage) {
         for subscriber in subscribers.withLock({ $0 }) { subscriber.query?.note(message) }
     }
 
-    /// Tells that the stores have changed, when nobody knows in what.
+    /// Reports that the stores have changed in an unknown way.
     func publishUnknownChanges() {
         for subscriber in subscribers.withLock({ $0 }) { subscriber.query?.noteUnknownChanges() }
     }

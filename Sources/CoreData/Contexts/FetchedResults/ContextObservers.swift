@@ -1,19 +1,19 @@
 import Synchronization
 
-/// What one event of a context changed, as those see it who follow results.
+/// The changes of one event of a context, in the form for observers of results.
 ///
-/// Lives for the end of one event, on the context's queue.
+/// It lives until the end of the event has been handled, on the context's queue.
 struct ContextEvent {
     /// All objects that were inserted, changed, deleted or refreshed.
     let objects: [NSManagedObject]
-    /// Changes that were merged of objects which the context has not registered.
+    /// Merged changes of objects that the context has not registered.
     let unregistered: [ChangeMessage.Change]
-    /// The roots of the entities of objects, other than new ones, that changed in any way.
+    /// The roots of the entities whose objects changed in any way, apart from new objects.
     private(set) var changedRoots: Set<Int> = []
-    /// The same, without those of which only to-many relationships changed.
+    /// The same roots, without those whose objects changed only in to-many relationships.
     private(set) var changedRowRoots: Set<Int> = []
 
-    /// Must be made before the objects' event ends.
+    /// Makes the description of an event; this must happen before the objects' event ends.
     init(_ objects: [NSManagedObject], unregistered: [ChangeMessage.Change]) {
         self.objects = objects
         self.unregistered = unregistered
@@ -27,12 +27,12 @@ struct ContextEvent {
     }
 }
 
-/// Who follows a context: controllers of fetched results, live queries, and feeds of changes.
+/// The observers of a context: controllers of fetched results, live queries, and feeds of changes.
 ///
-/// Owned by the context alone, so that its end ends the live queries. Holds nobody who follows.
+/// Only the context owns this object, so the end of the context ends the live queries. It keeps no observer alive.
 final class ContextObservers: @unchecked Sendable {
-    // @unchecked Sendable: `controllers` and `unregistered` are touched only inside the context's scope, the rest is
-    // locked.
+    // @unchecked Sendable: `controllers` and `unregistered` are touched only inside the context's scope. The other
+    // properties are locked.
 
     private struct Controller {
         weak var tracker: ResultsTracker?
@@ -47,7 +47,7 @@ final class ContextObservers: @unchecked Sendable {
     }
 
     private var controllers: [Controller] = []
-    /// Merged changes of the current event whose objects the context does not have.
+    /// The merged changes of the current event whose objects the context does not have.
     private var unregistered: [ChangeMessage.Change] = []
     private let queries = Mutex<[Query]>([])
     private let feeds = Mutex<[Feed]>([])
@@ -66,34 +66,34 @@ final class ContextObservers: @unchecked Sendable {
         controllers.append(Controller(tracker: tracker))
     }
 
-    /// Notes a merged change of an object that the context does not have, and that no event will tell of.
+    /// Notes a merged change of an object that the context does not have, since no event will report it.
     func noteUnregistered(_ change: ChangeMessage.Change) {
         guard !controllers.isEmpty else { return }
         unregistered.append(change)
     }
 
-    /// What to tell the controllers of the event that ends; `nil` for nothing.
+    /// The event to report to the controllers when it ends; `nil` if there is nothing to report.
     ///
-    /// Called before the objects' event ends.
+    /// It must be called before the objects' event ends.
     func takeEvent(_ objects: [NSManagedObject]) -> ContextEvent? {
         guard !controllers.isEmpty, !objects.isEmpty || !unregistered.isEmpty else { return nil }
         defer { unregistered = [] }
         return ContextEvent(objects, unregistered: unregistered)
     }
 
-    /// Tells the controllers of an event.
+    /// Reports an event to the controllers.
     func eventEnded(_ event: ContextEvent) {
         for controller in controllers { controller.tracker?.eventEnded(event) }
     }
 
-    /// Tells the controllers that the context has forgotten all objects.
+    /// Notifies the controllers and the feeds that the context has forgotten all objects.
     func contextWasReset() {
         unregistered = []
         for controller in controllers { controller.tracker?.contextWasReset() }
         for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
     }
 
-    /// Tells all who follow that the stores have changed, when nobody knows in what.
+    /// Notifies the controllers and the feeds that the stores have changed in an unknown way.
     func storesMayHaveChanged() {
         for controller in controllers { controller.tracker?.storesMayHaveChanged() }
         for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
@@ -101,7 +101,7 @@ final class ContextObservers: @unchecked Sendable {
 
     // MARK: - Feeds
 
-    /// Lets a feed know what the context saves and merges, until the context ends.
+    /// Adds a feed, which receives what the context saves and merges until the context ends.
     ///
     /// Any thread may call this.
     func add(_ feed: ChangeFeed) {
@@ -111,17 +111,17 @@ final class ContextObservers: @unchecked Sendable {
         }
     }
 
-    /// Whether anybody wants to know what the context saves and merges.
+    /// Whether any feed wants to know what the context saves and merges.
     var hasFeeds: Bool { feeds.withLock { $0.contains { $0.feed != nil } } }
 
-    /// Tells the feeds of changes that the context has saved or merged.
+    /// Reports changes that the context has saved or merged to the feeds.
     func committed(_ message: ChangeMessage) {
         for entry in feeds.withLock({ $0 }) { entry.feed?.note(message) }
     }
 
     // MARK: - Live queries
 
-    /// Lets the end of the context end a query.
+    /// Adds a live query, which ends when the context ends.
     ///
     /// Any thread may call this.
     func add(_ query: LiveQuery) {
@@ -131,7 +131,7 @@ final class ContextObservers: @unchecked Sendable {
         }
     }
 
-    /// Tells the live queries of changes that were made outside this coordinator.
+    /// Reports changes that were made outside this coordinator to the live queries.
     func storesChangedElsewhere(_ message: ChangeMessage) {
         for entry in queries.withLock({ $0 }) { entry.query?.note(message) }
     }

@@ -1,17 +1,17 @@
-/// Tells which of the elements that may have moved need not be reported as moved.
+/// Finds the elements that may have moved but need not be reported as moved.
 ///
-/// A list that changed consists of elements that stay in order among themselves (the anchored ones, of which nothing is
-/// said here) and of some that were taken out and put in again, the movers. A mover has kept its place if the same
-/// anchored elements precede it, and if it is in order with the other movers that keep theirs.
+/// A changed list consists of two kinds of elements. The anchored elements stay in order among themselves. The movers
+/// were taken out and put in again. A mover has kept its place if the same anchored elements precede it, and if it is
+/// in order with the other movers that keep their places.
 enum KeptOrder {
     /// Decides for each mover whether it keeps its place.
     ///
     /// - Parameters:
-    ///   - movers: Where each mover was in the old list, and where it is in the new one.
-    ///   - gone: The places in the old list of all movers and of all elements that were removed.
-    ///   - come: The places in the new list of all movers and of all elements that were inserted.
-    /// - Returns: As many of the movers as can keep their place together, by their position among `movers`.
-    /// - Complexity: O(*m* log *m*) for the number of places given.
+    ///   - movers: The place of each mover in the old list and in the new one.
+    ///   - gone: The places in the old list of all movers and of all removed elements.
+    ///   - come: The places in the new list of all movers and of all inserted elements.
+    /// - Returns: The largest set of movers that can keep their places together, as positions in `movers`.
+    /// - Complexity: O(*m* log *m*) for the number of given places.
     static func keepers(
         among movers: [(old: Int, new: Int)],
         gone: [Int],
@@ -31,7 +31,7 @@ enum KeptOrder {
 
     /// The longest part of a sequence in which the values increase.
     private static func longestIncreasing(_ sequence: [Int], value: (Int) -> Int) -> Set<Int> {
-        // For each length, the element with the smallest value that ends an increasing part of that length.
+        // For each length: of all increasing parts of this length, the last element that has the smallest value.
         var ends: [Int] = []
         var predecessors: [Int: Int] = [:]
         for element in sequence {
@@ -54,7 +54,7 @@ enum KeptOrder {
 }
 
 extension [Int] {
-    /// How many elements of a sorted array are smaller than `bound`.
+    /// The number of elements of a sorted array that are smaller than `bound`.
     ///
     /// O(log n).
     fileprivate func count(below bound: Int) -> Int {

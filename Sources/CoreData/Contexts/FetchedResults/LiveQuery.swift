@@ -2,27 +2,27 @@ import Foundation
 import StrataPredicates
 import Synchronization
 
-/// One observer's query: what may have changed since its last snapshot, and who waits for that.
+/// The query of one observer: the changes since its last snapshot, and the wait for the next one.
 ///
-/// Commits leave notes here, from whatever thread they are announced on; the observer takes them when it asks for its
-/// next snapshot, and only then a fetch is made. So a slow observer coalesces commits instead of queueing snapshots,
-/// and no thread belongs to an observer. As a snapshot is read after the commit was noted, none is missed, and as one
-/// observer's snapshots are read one after the other, they come in commit order.
+/// Commits leave notes here on the thread that announces them. The observer takes the notes when it asks for its next
+/// snapshot, and only then a fetch is made. So a slow observer coalesces commits instead of queueing snapshots, and
+/// an observer needs no thread. No commit is missed, because a snapshot is read after the commit was noted. The
+/// snapshots come in commit order, because an observer reads them one after the other.
 ///
 /// Any thread may call any member.
 final class LiveQuery: Sendable {
-    /// What was committed since the last snapshot.
+    /// The changes that were committed since the last snapshot.
     private struct Notes: PendingNews {
-        /// The rows of the entity itself that changed.
+        /// The changed rows of the entity itself.
         private(set) var rows: Set<ChangeMessage.RowName> = []
-        /// Whether there is nothing to look at.
+        /// Whether nothing was noted.
         private(set) var isEmpty = true
-        /// Whether there is a new snapshot whatever changed.
+        /// Whether the next snapshot is reported even if it equals the last one.
         private(set) var isCertain = false
 
         init() {}
 
-        /// What makes sure that there is a first snapshot.
+        /// The notes that make sure that there is a first snapshot.
         static var certain: Notes {
             var notes = Notes()
             notes.isEmpty = false
@@ -34,7 +34,7 @@ final class LiveQuery: Sendable {
             isEmpty = false
             guard !isCertain else { return }
             rows.formUnion(changed)
-            // An observer that does not ask for a long time needs no list of what it has missed.
+            // If an observer does not ask for a long time, then it needs no list of the changes that it has missed.
             if rows.count > 10_000 { self = .certain }
         }
 
@@ -44,7 +44,7 @@ final class LiveQuery: Sendable {
         }
     }
 
-    /// Who makes the snapshots; not kept alive.
+    /// The context that makes the snapshots; it is not kept alive.
     private struct Asked {
         weak var context: NSManagedObjectContext?
     }
@@ -59,7 +59,7 @@ final class LiveQuery: Sendable {
         asked = Mutex(Asked(context: context))
     }
 
-    /// A query that has nothing to tell.
+    /// A query that has already ended.
     static func finished(_ request: LiveRequest) -> LiveQuery { LiveQuery(finished: request) }
 
     private init(finished request: LiveRequest) {
@@ -71,7 +71,7 @@ final class LiveQuery: Sendable {
 
     // MARK: - Noting commits
 
-    /// Notes what was committed, if it can matter.
+    /// Notes a commit, if it may matter.
     func note(_ message: ChangeMessage) {
         var rows: [ChangeMessage.RowName] = []
         var mayMatter = false
@@ -86,12 +86,12 @@ final class LiveQuery: Sendable {
         box.note { $0.add(rows) }
     }
 
-    /// Notes that anything may have changed: there is a new snapshot in any case.
+    /// Notes that anything may have changed, so that there is a new snapshot in any case.
     func noteUnknownChanges() {
         box.note { $0 = .certain }
     }
 
-    /// Ends the sequence: nothing is waited for any more.
+    /// Ends the sequence and every wait.
     func finish() { box.finish() }
 
     // MARK: - The observer's side
@@ -131,13 +131,13 @@ final class LiveQuery: Sendable {
     }
 }
 
-/// What a live query asks for, resolved once; any thread may read it.
+/// The request of a live query, resolved once; any thread may read it.
 struct LiveRequest: Sendable {
-    /// A private copy that nobody changes: predicates and sort descriptors are immutable.
+    /// A private copy that never changes: predicates and sort descriptors are immutable.
     private let specification: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
-    /// The entities whose rows the answer consists of.
+    /// The entities whose rows make up the answer.
     private(set) var entityNumbers: Set<Int> = []
-    /// The roots of other entities that decide what the answer is.
+    /// The roots of other entities that influence the answer.
     private(set) var relatedRoots: Set<Int> = []
 
     init(_ request: any AnyFetchRequest, _ context: NSManagedObjectContext) {
@@ -145,7 +145,7 @@ struct LiveRequest: Sendable {
         specification.resultType = .managedObjectIDResultType
         specification.includesPendingChanges = false
         self.specification = UncheckedBox((specification, request.affectedStores))
-        // A request that makes no sense is told of by the first fetch.
+        // If the request makes no sense, then the first fetch reports that.
         guard let model = context.persistentStoreCoordinator?.frozenModel,
             let plan = try? FetchPlanner(model: model).plan(specification)
         else { return }
@@ -153,7 +153,7 @@ struct LiveRequest: Sendable {
         relatedRoots = plan.relatedRootNumbers
     }
 
-    /// The IDs of what is committed now, which the root of a tree of contexts knows.
+    /// The IDs of the committed results; in a tree of contexts, the root fetches them.
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
         if let upward = context.upward { return try context.visitParent(upward) { try fetch(in: $0) } }
         return try ContextFetch(context, specification.value.0, specification.value.1).ids()

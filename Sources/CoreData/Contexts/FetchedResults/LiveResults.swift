@@ -12,21 +12,21 @@ extension NSManagedObjectContext {
     /// }
     /// ```
     ///
-    /// The first snapshot comes at once. Another one comes after a save, of any context on this context's coordinator
-    /// and whether this context merges it or not, that changes which objects match, their order, or one of these
-    /// objects. Changes made elsewhere count when `mergeChanges(fromRemoteContextSave:into:)` brings them to this
-    /// context. The results of a child context are what is in the stores as well, whatever its parents have not saved.
-    /// No commit is missed, snapshots come in commit order, each shows one state of the store, and commits that come
-    /// faster than snapshots are taken are coalesced. A snapshot may show a commit already that the next one is made
-    /// for.
+    /// The first snapshot comes at once. Another one comes after a save that changes which objects match, their
+    /// order, or one of these objects. The save may be that of any context on this context's coordinator, and this
+    /// context need not merge it. Changes made elsewhere count when `mergeChanges(fromRemoteContextSave:into:)`
+    /// brings them to this context. The results of a child context are also those in the stores; unsaved changes of
+    /// its parents do not count. No commit is missed, snapshots come in commit order, and each shows one state of the
+    /// store. Commits that come faster than snapshots are taken are coalesced. A snapshot may already show a commit
+    /// that causes the next snapshot.
     ///
     /// Fetches are made on this context's queue, and only when a snapshot is asked for; waiting takes no thread. The
-    /// sequence holds the context weakly. It ends when the context goes away and when the task is cancelled. It throws
-    /// what a fetch throws, and ends with that. Each loop over it observes for itself.
+    /// sequence holds the context weakly. It ends when the context ends and when the task is cancelled. If a
+    /// fetch throws, then the sequence throws that error and ends. Each loop over the sequence observes separately.
     ///
-    /// May be called on any thread.
+    /// The method may be called on any thread.
     ///
-    /// - Parameter request: What to fetch; a copy is made. Its result type and `includesPendingChanges` do not count.
+    /// - Parameter request: The request; a copy is made. Its result type and `includesPendingChanges` are ignored.
     /// - Returns: The sequence; nothing is observed before a loop over it starts.
     public func results<ResultType>(for request: NSFetchRequest<ResultType>) -> LiveResults<ResultType> {
         noteClass(ResultType.self, of: request.specification)
@@ -62,7 +62,7 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
 
     /// Starts to observe.
     ///
-    /// - Returns: An observer of its own, for one task.
+    /// - Returns: A separate observer, for one task.
     public func makeAsyncIterator() -> AsyncIterator {
         guard let context = observed.context, let coordinator = context.persistentStoreCoordinator else {
             return AsyncIterator(.finished(request))
@@ -73,7 +73,7 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
         return AsyncIterator(query)
     }
 
-    /// The results as they were committed at one moment.
+    /// The results that were committed at one moment.
     ///
     /// Any thread may use it.
     ///
@@ -89,11 +89,11 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
 
         /// The results as objects of a context, in order, read with one fetch.
         ///
-        /// Must be called inside the context's scope. Objects that were deleted since are left out, and the objects
-        /// show their values of now, unsaved changes included.
+        /// The method must be called inside the context's scope. Objects that were deleted since are left out. The
+        /// objects show their present values, including unsaved changes.
         ///
         /// - Parameter context: A context that reads the same stores.
-        /// - Returns: Objects or IDs, as the request asks for; those that have gone since are left out.
+        /// - Returns: Objects or IDs, as the request asks for; those deleted since are left out.
         /// - Throws: Errors of the fetch; `persistentStoreOperation` (134070) if the objects are of another class.
         public func objects(in context: NSManagedObjectContext) throws -> [ResultType] {
             guard let first = objectIDs.first else { return [] }
@@ -128,10 +128,10 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
 
         fileprivate init(_ query: LiveQuery) { self.query = query }
 
-        /// The next snapshot; waits for a commit that makes one.
+        /// The next snapshot; the call waits for a commit that causes one.
         ///
         /// - Returns: `nil` when the context has gone or the task was cancelled.
-        /// - Throws: What the fetch throws; nothing comes after that.
+        /// - Throws: The error of the fetch; the sequence ends with it.
         public mutating func next() async throws -> Snapshot? {
             guard let ids = try await query.next(after: last) else { return nil }
             last = ids

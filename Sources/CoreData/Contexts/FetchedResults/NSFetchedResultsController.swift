@@ -14,18 +14,18 @@ import StrataPredicates
 /// for section in controller.sections ?? [] { print(section.name, section.numberOfObjects) }
 /// ```
 ///
-/// While it has a ``delegate``, the results follow the end of each event of the context: edits, inserts and deletes
-/// that are not saved yet, rollback, undo, refreshes, and merges of what others have saved. Every merged change counts:
-/// of objects that the context has only as faults, and of those that it has never seen. Objects of other entities count
-/// too where the predicate, the sort descriptors or the section names look at them. A limit and an offset hold all the
-/// time.
+/// While it has a ``delegate``, the results are updated at the end of each event of the context. Events include
+/// unsaved edits, inserts and deletes, rollback, undo, refreshes, and merges of what others have saved. Every merged
+/// change counts, also of objects that the context has only as faults or has never seen. Changes of objects of other
+/// entities count if the predicate, the sort descriptors or the section names use them. The limit and the offset of
+/// the request always hold.
 ///
-/// Confined to the queue of its context, the initialiser excepted. It keeps the context and the objects of the results
-/// alive; the context does not keep it alive.
+/// The controller is confined to the queue of its context, except for the initialiser. It keeps the context and the
+/// objects of the results alive; the context does not keep the controller alive.
 open class NSFetchedResultsController<ResultType>: NSObject {
     private let tracker: ResultsTracker
     private let knownRequest: NSFetchRequest<ResultType>?
-    /// What delegates are given for this controller: one on the same results whose type they can name.
+    /// The controller that delegates receive: it has the same results, and a type that they can name.
     private var face: NSFetchedResultsController<NSFetchRequestResult>?
     private var knownObjects: (generation: Int, objects: [ResultType])?
 
@@ -43,13 +43,13 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// ```
     ///
     /// - Parameters:
-    ///   - fetchRequest: What to fetch: objects, or their IDs, sorted in some order. Unsaved changes always count;
-    ///     `fetchBatchSize` and `propertiesToFetch` do not. Changes made to the request later count from the next
-    ///     ``performFetch()`` on.
+    ///   - fetchRequest: The request for objects or their IDs, with a sort order. Unsaved changes always count;
+    ///     `fetchBatchSize` and `propertiesToFetch` are ignored. If the request is changed later, then the change
+    ///     counts from the next ``performFetch()`` on.
     ///   - context: The context to fetch from and to follow.
     ///   - sectionNameKeyPath: The key path of the value that names an object's section; `nil` for a single section. The
     ///     request must sort objects of one section next to one another.
-    ///   - name: Kept as ``cacheName``, and otherwise without effect.
+    ///   - name: The value of ``cacheName``; it has no other effect.
     public init(
         fetchRequest: NSFetchRequest<ResultType>,
         managedObjectContext context: NSManagedObjectContext,
@@ -71,47 +71,48 @@ open class NSFetchedResultsController<ResultType>: NSObject {
         super.init()
     }
 
-    /// What is fetched.
+    /// The request of the controller.
     open var fetchRequest: NSFetchRequest<ResultType> {
         if let knownRequest { return knownRequest }
-        // A delegate's controller has another type of results, so the request is a copy there.
+        // A delegate's controller has another result type, so its request is a copy.
         let request = NSFetchRequest<ResultType>(specification: tracker.request.specification)
         request.affectedStores = tracker.request.affectedStores
         return request
     }
 
-    /// The context that is followed.
+    /// The context whose changes the controller follows.
     open var managedObjectContext: NSManagedObjectContext { tracker.context }
 
     /// The key path of the value that names an object's section; `nil` for a single section.
     open var sectionNameKeyPath: String? { tracker.sectionNameKeyPath }
 
-    /// The name that was given.
+    /// The name that was passed to the initialiser.
     ///
     /// Apple's framework keeps the sections of a fetch on disk under this name. Here sections are computed from the
     /// fetched rows each time, in one pass, so there is no cache that could be outdated.
     public let cacheName: String?
 
-    /// Does nothing: no section information is ever kept on disk, so there is none to delete.
+    /// Does nothing: no section information is ever stored on disk, so there is none to delete.
     ///
     /// - Parameter name: Ignored.
     public class func deleteCache(withName name: String?) {}
 
-    /// Makes a section's name of the value at ``sectionNameKeyPath``.
+    /// Makes a section's name from the value at ``sectionNameKeyPath``.
     ///
-    /// Default nil: strings and numbers as they are, nil as an empty name, everything else as it describes itself.
+    /// Default nil: strings and numbers are used as they are, nil becomes an empty name, and any other value gives
+    /// its description.
     ///
-    /// Counts from the next ``performFetch()`` on. Apple's framework has no such property; there a method of the object
-    /// that the key path names does the work, which takes the Objective-C runtime.
+    /// A new value counts from the next ``performFetch()`` on. Apple's framework has no such property. There, the key
+    /// path names a method of the object, which needs the Objective-C runtime.
     public final var sectionNameTransformer: ((Any?) -> String)? {
         get { tracker.sectionNaming }
         set { tracker.sectionNaming = newValue }
     }
 
-    /// Is told of changes; held weakly.
+    /// The delegate that is notified of changes; it is held weakly.
     ///
-    /// Without one the results stay as they were fetched. Set it before ``performFetch()``; if it is set later, changes
-    /// missed meanwhile are told along with the next one.
+    /// Without a delegate, the results stay as they were fetched. Set it before ``performFetch()``. If it is set
+    /// later, then changes missed meanwhile are reported together with the next one.
     ///
     /// ```swift
     /// final class Counter: NSObject, NSFetchedResultsControllerDelegate {
@@ -129,19 +130,20 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     // MARK: - Fetching
 
-    /// Fetches, replacing earlier results.
+    /// Fetches the results, and replaces earlier ones.
     ///
-    /// Nothing is told to the delegate.
+    /// The delegate is not notified.
     ///
     /// ```swift
     /// try controller.performFetch()
     /// print(controller.fetchedObjects?.count ?? 0)
     /// ```
     ///
-    /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request whose sort descriptors are `nil` or for
-    ///   dictionaries or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of
-    ///   one section are not sorted next to one another. The results are as before then.
-    /// - Complexity: One fetch, and one pass over what it finds.
+    /// - Throws: The errors of `NSManagedObjectContext.fetch(_:)`. Also `persistentStoreOperation` (134070) for a
+    ///   request whose sort descriptors are `nil` or that asks for dictionaries or counts, and for a
+    ///   ``sectionNameKeyPath`` that leads nowhere. Also `coreData` (134060) if objects of one section are not sorted
+    ///   next to one another. After an error, the results are as before.
+    /// - Complexity: One fetch, and one pass over the objects found.
     open func performFetch() throws {
         managedObjectContext.noteClass(ResultType.self, of: fetchRequest.specification)
         try tracker.performFetch { objects in
@@ -168,7 +170,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     /// The results in order; `nil` before ``performFetch()``.
     ///
-    /// Also `nil` after a reset of the context whose fetch has failed, until the next event, when it is made again.
+    /// They are also `nil` if the context was reset and the fetch after the reset has failed. The next event tries
+    /// that fetch again.
     ///
     /// O(n) after a change, else O(1).
     ///
@@ -188,14 +191,14 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// O(log n).
     ///
-    /// Stops the program for a path outside of the results.
+    /// A path outside the results stops the program.
     ///
     /// ```swift
     /// print(controller.object(at: IndexPath(row: 0, section: 0)).name)
     /// ```
     ///
     /// - Parameter indexPath: The section and the row, both from 0.
-    /// - Returns: The result. A path that is not there stops the program.
+    /// - Returns: The result. A path outside the results stops the program.
     open func object(at indexPath: IndexPath) -> ResultType {
         tracker.context.assertCurrent(#function)
         let sections = tracker.list?.sections ?? []
@@ -212,7 +215,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
         return result
     }
 
-    /// The path of section and row of a result; `nil` if it is none.
+    /// The path of section and row of a result; `nil` for an object that is not in the results.
     ///
     /// O(log n).
     ///
@@ -240,7 +243,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     /// The sections in order; `nil` before ``performFetch()``.
     ///
-    /// Without a ``sectionNameKeyPath`` there is one, with an empty name, even if it has no objects.
+    /// Without a ``sectionNameKeyPath`` there is one section with an empty name, even if it has no objects.
     ///
     /// ```swift
     /// for section in controller.sections ?? [] { print(section.name, section.numberOfObjects) }
@@ -254,12 +257,12 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     /// The title of a section in an index: the first letter of its name in upper case; `nil` for an empty name.
     ///
-    /// Override it, or implement the delegate's method, for other titles.
+    /// For other titles, override this method or implement the delegate's method.
     ///
     /// - Parameter sectionName: The name of the section, as ``NSFetchedResultsSectionInfo/name`` gives it.
     /// - Returns: The title, or `nil` for an empty name.
     open func sectionIndexTitle(forSectionName sectionName: String) -> String? {
-        // The face of a controller answers as the controller, which may be of a subclass.
+        // The face of a controller returns the controller's title, since the controller may be of a subclass.
         if knownRequest == nil, let owner = tracker.client { return owner.ownIndexTitle(ofSectionNamed: sectionName) }
         return sectionName.first.map { $0.uppercased() }
     }
@@ -276,7 +279,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// - Parameters:
     ///   - title: One of ``sectionIndexTitles``.
-    ///   - sectionIndex: Its place among them; not needed to find it.
+    ///   - sectionIndex: Its place among them; it is ignored.
     /// - Returns: The first section with that title; `NSNotFound` if there is none.
     /// - Complexity: O(number of sections).
     open func section(forSectionIndexTitle title: String, at sectionIndex: Int) -> Int {
@@ -285,16 +288,16 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     // MARK: - Identity
 
-    /// Whether the other object is a controller of the same results: this one, or what its delegate is given for it.
+    /// Whether the other object is a controller of the same results: this one, or the one that its delegate receives.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? any ResultsFace else { return false }
         return other.followedResults === tracker
     }
 
-    /// A hash that fits ``isEqual(_:)``.
+    /// A hash value that agrees with ``isEqual(_:)``.
     open override var hash: Int { ObjectIdentifier(tracker).hashValue }
 
-    /// What keeping the results up to date has cost so far: fetches, evaluated predicates, comparisons of two objects.
+    /// The cost of keeping the results up to date so far: fetches, evaluated predicates, comparisons of two objects.
     package var work: (fetches: Int, evaluations: Int, comparisons: Int) {
         (tracker.work.fetches, tracker.work.evaluations, tracker.work.comparisons)
     }
@@ -304,7 +307,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 @available(*, unavailable, message: "A fetched results controller is confined to the queue of its context")
 extension NSFetchedResultsController: Sendable {}
 
-/// A controller whatever the type of its results.
+/// A controller with any type of results.
 private protocol ResultsFace: AnyObject {
     var followedResults: ResultsTracker { get }
 }
@@ -313,10 +316,10 @@ extension NSFetchedResultsController: ResultsFace {
     fileprivate var followedResults: ResultsTracker { tracker }
 }
 
-// MARK: - Telling the delegate
+// MARK: - Notifying the delegate
 
 extension NSFetchedResultsController: ResultsTrackerClient {
-    /// This controller as the delegate's methods take it.
+    /// This controller in the type that the delegate's methods take.
     private var delegateFace: NSFetchedResultsController<NSFetchRequestResult> {
         if let same = self as? NSFetchedResultsController<NSFetchRequestResult> { return same }
         if let face { return face }
@@ -376,7 +379,7 @@ extension NSFetchedResultsController: ResultsTrackerClient {
     }
 }
 
-/// What a controller shows of a section.
+/// The public view of a section.
 private struct SectionInfo: NSFetchedResultsSectionInfo {
     private let section: ResultSection
     private let tracker: ResultsTracker

@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// How an object, or a section, of a controller's results changed.
+/// The way in which an object or a section of a controller's results changed.
 ///
 /// ```swift
 /// final class Counter: NSObject, NSFetchedResultsControllerDelegate {
@@ -15,25 +15,26 @@ import StrataPredicates
 /// }
 /// ```
 public enum NSFetchedResultsChangeType: UInt, Sendable {
-    /// It came into the results.
+    /// The object or section was added to the results.
     case insert = 1
-    /// It left the results.
+    /// The object or section was removed from the results.
     case delete = 2
-    /// It changed its place among the others.
+    /// The object changed its place among the others.
     ///
-    /// Objects only.
+    /// This applies to objects only.
     case move = 3
     /// The object changed and kept its place.
     ///
-    /// Objects only.
+    /// This applies to objects only.
     case update = 4
 }
 
 /// One section of a controller's results.
 ///
-/// Confined to the queue of the controller's context.
+/// It is confined to the queue of the controller's context.
 ///
-/// It shows the section as it is now; after changes take the controller's ``NSFetchedResultsController/sections`` anew.
+/// It shows the current state of the section. After changes, get the controller's
+/// ``NSFetchedResultsController/sections`` again.
 ///
 /// ```swift
 /// request.sortDescriptors = [NSSortDescriptor(key: "city.name", ascending: true)]
@@ -43,11 +44,12 @@ public enum NSFetchedResultsChangeType: UInt, Sendable {
 /// let venues = controller.sections?.first?.objects as? [Venue]
 /// ```
 public protocol NSFetchedResultsSectionInfo {
-    /// The section's name: the value at the section name key path, as text; empty for nil and without sections.
+    /// The section's name: the value at the section name key path as text; empty for nil, and for a controller
+    /// without sections.
     var name: String { get }
     /// The title in an index; by default the first letter of the name, in upper case.
     var indexTitle: String? { get }
-    /// How many objects the section has.
+    /// The number of objects in the section.
     ///
     /// O(1).
     var numberOfObjects: Int { get }
@@ -57,17 +59,18 @@ public protocol NSFetchedResultsSectionInfo {
     var objects: [Any]? { get }
 }
 
-/// Is told how a controller's results change, on the queue of the controller's context, at the end of each event.
+/// Receives the changes of a controller's results on the queue of its context, at the end of each event.
 ///
-/// Every method may be left out. For each event that changes something all are called, in this order:
-/// ``controllerWillChangeContent(_:)`` before the controller's results change; then, with the results changed, the
-/// deleted and inserted sections; the deleted, inserted, moved and updated objects; the difference as a whole, if there
-/// are no sections; ``controllerDidChangeContent(_:)``. Index paths of what went are those before the event, index
-/// paths of what came those after it: an array becomes the new one by removing from the last old path to the first,
-/// then inserting from the first new path to the last.
+/// Every method is optional. For each event that changes something, the methods are called in this order. First comes
+/// ``controllerWillChangeContent(_:)``, before the controller's results change. After the results have changed, these
+/// follow: the deleted and inserted sections; the deleted, inserted, moved and updated objects; the difference as a
+/// whole, if there are no sections; and ``controllerDidChangeContent(_:)``. Index paths of removed elements are those
+/// before the event, and index paths of inserted elements are those after it. To update an array, remove from the
+/// last old path to the first, then insert from the first new path to the last.
 ///
-/// The controller that is passed equals the one that the delegate was set on, so compare them with `==`. It is another
-/// instance with the same results, typed by `NSFetchRequestResult`, as there is no conversion between generic classes.
+/// The controller that is passed equals the one that the delegate was set on, so compare controllers with `==`. It is
+/// another instance with the same results. Its type is that of `NSFetchRequestResult`, because there is no conversion
+/// between generic classes.
 ///
 /// ```swift
 /// final class Screen: NSObject, NSFetchedResultsControllerDelegate {
@@ -85,22 +88,22 @@ public protocol NSFetchedResultsSectionInfo {
 public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
     /// Called before the results change.
     ///
-    /// - Parameter controller: The controller, which still has the results of before the event.
+    /// - Parameter controller: The controller, which still has the results from before the event.
     func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>)
 
-    /// Called after all changes of an event were told.
+    /// Called after all changes of an event were reported.
     ///
     /// - Parameter controller: The controller, which has the new results.
     func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>)
 
-    /// Called for each object that came, went, moved, or was updated.
+    /// Called for each object that was inserted, deleted, moved or updated.
     ///
     /// - Parameters:
     ///   - controller: The controller.
     ///   - anObject: The object, or its ID if the request asks for IDs.
-    ///   - indexPath: Where it was before the event; nil for an insertion.
-    ///   - type: What happened. An object that changed and moved is only told as moved.
-    ///   - newIndexPath: Where it is after the event; nil for a deletion.
+    ///   - indexPath: The object's place before the event; nil for an insertion.
+    ///   - type: The kind of change. If an object changed and moved, then only the move is reported.
+    ///   - newIndexPath: The object's place after the event; nil for a deletion.
     func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         didChange anObject: Any,
@@ -109,14 +112,14 @@ public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
         newIndexPath: IndexPath?
     )
 
-    /// Called for each section that came or went.
+    /// Called for each section that was inserted or deleted.
     ///
-    /// A section that changed its place is told as deleted and inserted, and its objects as moved.
+    /// If a section changed its place, then it is reported as deleted and inserted, and its objects as moved.
     ///
     /// - Parameters:
     ///   - controller: The controller.
     ///   - sectionInfo: The section.
-    ///   - sectionIndex: Where a deleted section was before the event, where an inserted one is after it.
+    ///   - sectionIndex: The place of a deleted section before the event, or of an inserted section after it.
     ///   - type: ``NSFetchedResultsChangeType/insert`` or ``NSFetchedResultsChangeType/delete``.
     func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
@@ -129,16 +132,16 @@ public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
     ///
     /// - Parameters:
     ///   - controller: The controller.
-    ///   - diff: What came, went and moved; a move is a removal and an insertion that name each other. Updates are no part
-    ///     of it, so it is empty if there was nothing else.
+    ///   - diff: The removed, inserted and moved objects. A move is a removal and an insertion that name each other.
+    ///     Updates are not part of it, so it is empty if there was nothing else.
     func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         didChangeContentWith diff: CollectionDifference<NSManagedObjectID>
     )
 
-    /// Gives the title of a section in an index.
+    /// Returns the title of a section in an index.
     ///
-    /// By default the controller's own answer.
+    /// The default is the controller's own title.
     ///
     /// - Parameters:
     ///   - controller: The controller that is asked for its index titles.
@@ -201,12 +204,12 @@ extension NSFetchedResultsControllerDelegate {
         didChangeContentWith diff: CollectionDifference<NSManagedObjectID>
     ) {}
 
-    /// The controller's own answer.
+    /// Returns the controller's own title.
     ///
     /// - Parameters:
     ///   - controller: The controller that is asked for its index titles.
     ///   - sectionName: The name of the section.
-    /// - Returns: What ``NSFetchedResultsController/sectionIndexTitle(forSectionName:)`` gives.
+    /// - Returns: The result of ``NSFetchedResultsController/sectionIndexTitle(forSectionName:)``.
     public func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         sectionIndexTitleForSectionName sectionName: String

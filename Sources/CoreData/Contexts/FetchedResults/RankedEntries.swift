@@ -2,24 +2,26 @@ import StrataPredicates
 
 /// One object of a controller's results, and its node in the tree of its section.
 ///
-/// Confined to the context's queue, as all of a controller's state.
+/// It is confined to the context's queue, like all state of a controller.
 final class ResultEntry {
     /// The object; replaced by its successor after the context was reset.
     var object: NSManagedObject
-    /// What the object is sorted by, as last read; `nil` until a comparison needs it.
+    /// The values that the object is sorted by, as last read; `nil` until a comparison needs them.
     var keys: [PredicateValue]?
-    /// Decides between entries with equal keys: who came first stays first.
+    /// The number that decides between entries with equal keys: the smaller number comes first.
     var sequence: Int
-    /// `nil` while the entry is in no section.
+    /// The section; `nil` while the entry is in none.
     ///
     /// Sections own their entries.
     unowned(unsafe) var section: ResultSection?
 
     fileprivate var left: ResultEntry?
     fileprivate var right: ResultEntry?
+    /// The parent node.
+    ///
     /// The tree keeps its nodes alive, and a node without a tree has no parent.
     fileprivate unowned(unsafe) var parent: ResultEntry?
-    /// The number of nodes from here down.
+    /// The number of nodes in the subtree that begins here.
     fileprivate var count = 1
 
     init(_ object: NSManagedObject, sequence: Int) {
@@ -34,14 +36,14 @@ final class ResultEntry {
     fileprivate var isLopsided: Bool { max(leftCount, rightCount) * 4 > count * 3 + 4 }
 }
 
-/// A sorted list of entries that knows the place of each, and finds the entry at each place, in logarithmic time.
+/// A sorted list of entries that finds the place of each entry, and the entry at each place, in logarithmic time.
 ///
-/// A binary tree through the entries themselves. A part that has become lopsided is rebuilt, which costs O(log n) a
-/// change on average and keeps every path O(log n) long.
+/// It is a binary tree whose nodes are the entries themselves. A part that has become lopsided is rebuilt. This costs
+/// O(log n) for each change on average, and keeps every path O(log n) long.
 struct RankedEntries {
     private var root: ResultEntry?
 
-    /// Makes the list of entries that are in order already.
+    /// Makes the list of entries that are already in order.
     ///
     /// O(n).
     init(sorted entries: [ResultEntry] = []) {
@@ -63,7 +65,7 @@ struct RankedEntries {
         return node
     }
 
-    /// The entry at a place, which must be one.
+    /// The entry at a place, which must exist.
     ///
     /// O(log n).
     subscript(place: Int) -> ResultEntry {
@@ -102,7 +104,7 @@ struct RankedEntries {
 
     // MARK: - Changing
 
-    /// Enters an entry that is in no list.
+    /// Inserts an entry that is in no list.
     ///
     /// O(log n) comparisons.
     mutating func insert(_ entry: ResultEntry, by isBefore: (ResultEntry, ResultEntry) -> Bool) {
@@ -129,9 +131,9 @@ struct RankedEntries {
         settle(from: node, by: 1)
     }
 
-    /// Takes out an entry of this list.
+    /// Removes an entry of this list.
     ///
-    /// O(log n), without a comparison.
+    /// O(log n), without comparisons.
     mutating func remove(_ entry: ResultEntry) {
         let start: ResultEntry?
         if let left = entry.left, let right = entry.right {
@@ -171,7 +173,7 @@ struct RankedEntries {
         if parent.left === entry { parent.left = other } else { parent.right = other }
     }
 
-    /// Corrects the counts from a node up, and rebuilds the topmost part that is lopsided.
+    /// Corrects the counts from a node upwards, and rebuilds the topmost part that is lopsided.
     private mutating func settle(from start: ResultEntry?, by change: Int) {
         var lopsided: ResultEntry?
         var node = start
@@ -207,7 +209,7 @@ struct RankedEntries {
 
     /// Visits a part of the tree in order.
     ///
-    /// As deep as the tree, which is O(log n).
+    /// The recursion is as deep as the tree, which is O(log n).
     private static func walk(_ node: ResultEntry?, _ body: (ResultEntry) -> Void) {
         guard let node else { return }
         walk(node.left, body)

@@ -1,16 +1,16 @@
 import StrataPredicates
 
-/// What one event has done to a controller's results, in the form that a delegate is told.
+/// The changes that one event has made to a controller's results, in the form that a delegate receives.
 ///
-/// Old places are those before all of the changes, new places those after all of them.
+/// Old places are those before all changes, new places are those after all changes.
 struct ResultChanges {
-    /// Where an entry is: its section and its place in it.
+    /// The place of an entry: its section, and its row in it.
     struct Place {
         let section: ResultSection
         let row: Int
     }
 
-    /// One object's change.
+    /// The change of one object.
     struct Change {
         let entry: ResultEntry
         let type: NSFetchedResultsChangeType
@@ -18,16 +18,16 @@ struct ResultChanges {
         var new: IndexPath?
     }
 
-    /// An entry that was looked at, as it was and as it is.
+    /// An entry that was looked at, with its former place.
     struct Touched {
         let entry: ResultEntry
-        /// `nil` for an entry that was not there.
+        /// The former place; `nil` for an entry that was not in the results.
         let old: Place?
-        /// Where the entry's section was, among all sections.
+        /// The former place of the entry's section among all sections.
         let oldSection: Int
         /// Whether the entry was taken out and put in again, so that it may have moved.
         var mayHaveMoved = true
-        /// Whether the object itself has changed, so that an entry which keeps its place is reported as updated.
+        /// Whether the object itself has changed, so that the entry is reported as updated if it keeps its place.
         var hasChanged = true
 
         init(_ entry: ResultEntry, old: Place?, mayHaveMoved: Bool = true, hasChanged: Bool = true) {
@@ -39,19 +39,20 @@ struct ResultChanges {
         }
     }
 
-    /// Sections that went, with their old places, the last first.
+    /// The deleted sections with their old places, the last first.
     private(set) var deletedSections: [(section: ResultSection, index: Int)] = []
-    /// Sections that came, with their new places.
+    /// The inserted sections with their new places.
     private(set) var insertedSections: [(section: ResultSection, index: Int)] = []
-    /// Deletions from the last to the first, insertions from the first to the last, then moves and updates.
+    /// The changes of objects: deletions from the last to the first, insertions from the first to the last, then
+    /// moves and updates.
     private(set) var objects: [Change] = []
 
     var isEmpty: Bool { deletedSections.isEmpty && insertedSections.isEmpty && objects.isEmpty }
 
-    /// Compares touched entries, and the sections, with what `list` holds now.
+    /// Compares touched entries and the sections with the present contents of `list`.
     ///
     /// - Parameters:
-    ///   - touched: All entries that are not where they were relative to the others, and those that were updated.
+    ///   - touched: All entries whose place relative to the others may have changed, and all updated entries.
     ///   - formerSections: The sections before the change; `nil` if the list of sections is the same.
     ///   - list: The results after the change.
     ///
@@ -66,9 +67,9 @@ struct ResultChanges {
 
     // MARK: - Sections
 
-    /// Notes the sections that went and came.
+    /// Notes the deleted and inserted sections.
     ///
-    /// - Returns: The sections that are told to have gone and come because they are in another order now.
+    /// - Returns: The sections that are reported as deleted and inserted because they are in another order now.
     private mutating func compareSections(
         _ former: [ResultSection],
         _ current: [ResultSection],
@@ -82,7 +83,7 @@ struct ResultChanges {
         }
         deletedSections = former.filter { $0.index < 0 }.map { ($0, $0.formerIndex) }
         insertedSections = current.filter { $0.formerIndex < 0 }.map { ($0, $0.index) }
-        // A section none of whose entries stayed where it was may have changed places with others.
+        // If no entry of a section stayed where it was, then the section may have changed places with others.
         let movers = newcomers.values.map(\.section)
             .filter { $0.formerIndex >= 0 && newcomers[ObjectIdentifier($0)]?.count == $0.entries.count }
         let keepers = KeptOrder.keepers(
@@ -136,7 +137,7 @@ struct ResultChanges {
         objects = deleted + inserted + moved + updated
     }
 
-    /// The touched entries, by position, that are where they were relative to those that were not touched.
+    /// The touched entries, by position, that have kept their place relative to the untouched ones.
     private func keepers(
         _ touched: [Touched],
         _ new: [Place?],

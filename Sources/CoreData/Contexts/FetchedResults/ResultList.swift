@@ -6,9 +6,9 @@ final class ResultSection {
     var entries = RankedEntries() {
         didSet { knownObjects = nil }
     }
-    /// The place among the sections; -1 while it is none of them.
+    /// The place among the sections; -1 while the section is not listed.
     fileprivate(set) var index = -1
-    /// The place before the list of sections last changed; -1 if it was none of them.
+    /// The place before the list of sections last changed; -1 if the section was not listed.
     fileprivate(set) var formerIndex = -1
     private var knownObjects: [NSManagedObject]?
 
@@ -26,14 +26,14 @@ final class ResultSection {
         return objects
     }
 
-    /// Forgets what was made of the entries, after their objects were exchanged.
+    /// Forgets the list of objects, after objects of entries were exchanged.
     func objectsWereReplaced() { knownObjects = nil }
 }
 
-/// A controller's results: sections in order, the entries of each in order, and the way from an object to its entry.
+/// The results of a controller: sections in order, the entries of each in order, and a table from objects to entries.
 struct ResultList {
     private(set) var sections: [ResultSection] = []
-    /// Whether there are sections by name; else there is exactly one, which may be empty.
+    /// Whether there are sections by name; otherwise there is exactly one section, which may be empty.
     let hasSections: Bool
     private var sectionsByName: [String: ResultSection] = [:]
     private var entries: [ObjectIdentifier: ResultEntry] = [:]
@@ -71,11 +71,12 @@ struct ResultList {
 
     // MARK: - Filling
 
-    /// Replaces everything by entries in the order of a fetch, with the name of each one's section.
+    /// Replaces all entries by those of a fetch, in its order and each with its section's name.
     ///
-    /// Sections are kept by name. Entries of one name that are not neighbours are brought together.
+    /// Sections with the same name are kept. Entries with the same section name are brought together.
     ///
-    /// - Returns: The place of the first entry that is apart from the others of its section; `nil` if the order suits.
+    /// - Returns: The place of the first entry that is apart from the others of its section; `nil` if all sections
+    ///   are together.
     @discardableResult
     mutating func fill(_ new: [(entry: ResultEntry, sectionName: String)]) -> Int? {
         for section in sections {
@@ -116,7 +117,7 @@ struct ResultList {
 
     // MARK: - Changing
 
-    /// Takes entries out; sections that are left without any stay until ``insert(_:by:)``.
+    /// Removes entries; sections that become empty stay until ``insert(_:by:)``.
     mutating func remove(_ gone: [ResultEntry]) {
         for entry in gone {
             entries[ObjectIdentifier(entry.object)] = nil
@@ -125,13 +126,14 @@ struct ResultList {
         }
     }
 
-    /// A new entry for an object, to be inserted.
+    /// Makes a new entry for an object, to be inserted.
     mutating func makeEntry(for object: NSManagedObject) -> ResultEntry {
         lastSequence += 1
         return ResultEntry(object, sequence: lastSequence)
     }
 
-    /// Enters entries, given in order, each with the name of its section; makes and drops sections as that needs.
+    /// Inserts entries, which are given in order, each with the name of its section; creates and drops sections as
+    /// needed.
     ///
     /// - Returns: Whether the list of sections may have changed.
     mutating func insert(
@@ -148,7 +150,7 @@ struct ResultList {
         for (entry, name) in new {
             let section = sectionsByName[name] ?? ResultSection(name: name)
             if section.entries.isEmpty {
-                // The entries come in order, so the first of a section tells where the section belongs.
+                // The entries come in order, so the first entry of a section determines the place of the section.
                 sectionsByName[name] = section
                 made.append((section, position(of: entry, in: kept, isBefore)))
             }

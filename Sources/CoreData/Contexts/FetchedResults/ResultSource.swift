@@ -2,10 +2,9 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// What a controller's request means in its context: which objects belong to the results, in what order, in which
-/// section.
+/// The meaning of a controller's request in its context: the objects in the results, their order, and their sections.
 ///
-/// Confined to the context's queue. Judges objects by their values in memory.
+/// It is confined to the context's queue. It judges objects by their values in memory.
 struct ResultSource {
     let plan: FetchPlan
     private let specification: FetchSpecification
@@ -13,16 +12,16 @@ struct ResultSource {
     private let sectionKeys: [String]
     private let sectionNaming: ((Any?) -> String)?
     private let entityNumbers: Set<Int>
-    /// The roots of entities, other than that of the object itself, whose values decide membership, order or section.
+    /// The roots of other entities whose values decide membership, order or section.
     private let relatedRoots: Set<Int>
-    /// Whether, in those entities, memberships of relationships matter too.
+    /// Whether members of relationships in those entities matter too.
     private let looksIntoCollections: Bool
     private let reader = ObjectReader()
 
     /// Resolves a request.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, whose sort descriptors are `nil`,
-    ///   or which asks for something else than objects or IDs.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, whose sort descriptors are
+    ///   `nil`, or whose results are neither objects nor IDs.
     init(
         _ request: any AnyFetchRequest,
         sectionNameKeyPath: String?,
@@ -41,13 +40,13 @@ struct ResultSource {
             )
         }
         specification.resultType = .managedObjectResultType
-        // Unsaved changes are what a controller follows.
+        // A controller follows unsaved changes.
         specification.includesPendingChanges = true
-        // Every object is looked at, to be put in its place: batches and partial objects would only cost.
+        // Every object is looked at, to find its place. So batches and partial objects would only cost time.
         specification.fetchBatchSize = 0
         specification.propertiesToFetch = nil
-        // The section of each object is read as well, and is named by what this fetch has read: a row that goes, or
-        // changes, in the meantime would tear the sections apart.
+        // The fetch also reads the section of each object, and the section is named by the values of this fetch. If a
+        // row changed or went in between, then sections would be torn apart.
         if sectionNameKeyPath != nil { specification.returnsObjectsAsFaults = false }
         self.specification = specification
         affectedStores = request.affectedStores
@@ -62,7 +61,7 @@ struct ResultSource {
         looksIntoCollections = collections
     }
 
-    /// Adds the entities on the way of a key path.
+    /// Adds the entities along a key path.
     private static func follow(
         _ keys: [String],
         from layout: EntityLayout,
@@ -87,14 +86,14 @@ struct ResultSource {
 
     // MARK: - Fetching
 
-    /// The results as a fetch gives them, pending changes folded in.
+    /// The results of a fetch, including pending changes.
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObject] {
         let objects = try context.fetch(request(specification))
         guard plan.sort == nil else { return objects }
         return objects.sorted { compareIDs($0, $1) == .orderedAscending }
     }
 
-    /// Objects in the order of their values in memory, without those that have gone.
+    /// Sorts objects by their values in memory, and leaves out those that have gone.
     func sortedInMemory(_ objects: [NSManagedObject]) -> [NSManagedObject] {
         let rest = objects.filter { $0.flags.isDisjoint(with: [.gone, .inaccessible]) }
         guard plan.sort != nil else { return rest }
@@ -112,7 +111,7 @@ struct ResultSource {
         return request
     }
 
-    /// Reads the rows of faults that are about to be judged, all at once, where the row cache does not have them.
+    /// Reads the rows of faults that are about to be judged, all at once, if the row cache does not have them.
     ///
     /// - Returns: Whether a fetch was needed.
     func warmUp(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws -> Bool {
@@ -135,7 +134,7 @@ struct ResultSource {
 
     // MARK: - Judging
 
-    /// Whether an object is of the entity, and of the stores, that were asked for.
+    /// Whether an object is of one of the requested entities.
     func concerns(_ object: NSManagedObject) -> Bool { entityNumbers.contains(object.layout.number) }
 
     func concerns(_ change: ChangeMessage.Change) -> Bool {
@@ -154,9 +153,9 @@ struct ResultSource {
         return event.unregistered.contains { relatedRoots.contains($0.layout.rootNumber) }
     }
 
-    /// Whether each of some objects of the entity belongs to the results, but for limit and offset.
+    /// Whether each of some objects of the entity belongs to the results, regardless of limit and offset.
     ///
-    /// All of them together have the time that one fetch has.
+    /// All of them together have the time limit of one fetch.
     func includes(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws -> [Bool] {
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         return try plan.evaluating { try objects.map { try includes($0, &evaluator, in: context) } }
@@ -172,15 +171,15 @@ struct ResultSource {
             let storeIndex = object.isInserted ? context.storeIndexForInsertion(of: object) : object.storeIndex
             guard let store = context.openStore(at: storeIndex), holds(store) else { return false }
         }
-        // Without a predicate nothing else would notice that the row has gone.
+        // Without a predicate, no other code would notice that the row has gone.
         if evaluator == nil, object.isFault { object.fireFault() }
         return try evaluator?.evaluate(object) ?? true && object.flags.isDisjoint(with: [.gone, .inaccessible])
     }
 
-    /// What the object is sorted by, read anew.
+    /// The values that the object is sorted by, read anew.
     func keys(of object: NSManagedObject) -> [PredicateValue] {
         guard let sort = plan.sort else { return [] }
-        // Reading objects does not throw; were it to, the object would sort as one without values.
+        // Reading objects does not throw. If it did, then the object would sort like one without values.
         return (try? sort.keys(of: object, reader: reader)) ?? sort.terms.map { _ in .null }
     }
 
@@ -189,10 +188,10 @@ struct ResultSource {
         plan.sort?.compare(lhs, rhs) ?? .orderedSame
     }
 
-    /// The order of two objects with the same keys: by their IDs if there are no sort descriptors.
+    /// The order of two objects with the same keys; without sort descriptors it is that of their IDs.
     func compareIDs(_ lhs: NSManagedObject, _ rhs: NSManagedObject) -> ComparisonResult {
         guard plan.sort == nil else { return .orderedSame }
-        // Unsaved objects come last, in the order in which they were made: their keys count down.
+        // Unsaved objects come last, in the order in which they were made; their keys count down.
         let (left, right) = (Self.place(of: lhs), Self.place(of: rhs))
         return left < right ? .orderedAscending : left > right ? .orderedDescending : .orderedSame
     }
@@ -205,7 +204,7 @@ struct ResultSource {
 
     /// The name of the section that an object belongs to; empty without sections.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) if the path names what there is not.
+    /// - Throws: `persistentStoreOperation` (134070) if the path names a property that does not exist.
     func sectionName(of object: NSManagedObject) throws -> String {
         guard !sectionKeys.isEmpty else { return "" }
         var value: Any? = object
@@ -220,7 +219,7 @@ struct ResultSource {
         return sectionNaming?(value) ?? Self.name(of: value)
     }
 
-    /// The value of a property, or what a class answers for a key of its own.
+    /// The value of a property, or the value that a class returns for any other key.
     private func value(forKey key: String, of object: NSManagedObject) throws -> Any? {
         do {
             return try object.predicateValue(forKey: key)
@@ -230,7 +229,7 @@ struct ResultSource {
         }
     }
 
-    /// What a value is called as a section.
+    /// The name that a value gives to a section.
     private static func name(of value: Any?) -> String {
         switch value {
         case nil: ""
@@ -242,7 +241,7 @@ struct ResultSource {
     }
 }
 
-/// Tells whether a predicate looks into to-many relationships.
+/// Finds out whether a predicate looks into to-many relationships.
 private enum CollectionUse {
     static func isIn(_ condition: ResolvedCondition) -> Bool {
         switch condition {

@@ -1,33 +1,36 @@
 import Foundation
 import StrataPredicates
 
-/// What a tracker's controller does for it.
+/// The controller of a tracker, as the tracker sees it.
 ///
 /// The controller is generic, the tracker is not.
 protocol ResultsTrackerClient: AnyObject {
-    /// Tells the delegate that changes are about to be made.
+    /// Notifies the delegate that changes are about to be made.
     func willChange()
-    /// Tells the delegate what was changed, and that this was all.
+    /// Notifies the delegate of all changes, and that they are complete.
     func didChange(_ changes: ResultChanges)
     /// The letter or title for a section in an index.
     func indexTitle(ofSectionNamed name: String) -> String?
-    /// The same, without asking the delegate.
+    /// The same, without a call of the delegate.
     func ownIndexTitle(ofSectionNamed name: String) -> String?
-    /// The result that stands for an object: itself, or its ID.
+    /// The result that stands for an object: the object itself or its ID.
     func anyResult(for object: NSManagedObject) -> Any
 }
 
 /// Keeps a controller's results up to date.
 ///
-/// At the end of each event it looks at the objects that changed, decides in memory which of them belong to the results
-/// now, and moves those in the sorted list: for *k* changes to *n* results it evaluates *k* predicates and makes
-/// O(*k* log *n*) comparisons, without a fetch. It fetches anew, and compares, where that cannot be decided from the
-/// changed objects alone: when objects of other entities changed that the predicate, the sort or the section names look
-/// at; when a limit or an offset lets objects into the results that nobody has touched; and after very large merges.
+/// At the end of each event it looks at the changed objects and decides in memory which of them belong to the results
+/// now. It moves those in the sorted list. For *k* changes to *n* results it evaluates *k* predicates and makes O(*k*
+/// log *n*) comparisons, without a fetch.
 ///
-/// Confined to the context's queue.
+/// Sometimes the changed objects alone do not decide. Then it fetches anew and compares. This happens in three cases:
+/// - Objects of other entities changed, and the predicate, the sort or the section names use these.
+/// - A limit or an offset lets unchanged objects into the results.
+/// - A merge was very large.
+///
+/// It is confined to the context's queue.
 final class ResultsTracker {
-    /// What keeping up to date has cost so far.
+    /// The cost of keeping the results up to date so far.
     struct Work {
         var fetches = 0
         var evaluations = 0
@@ -39,7 +42,7 @@ final class ResultsTracker {
     let sectionNameKeyPath: String?
     var sectionNaming: ((Any?) -> String)?
     weak var client: (any ResultsTrackerClient)?
-    /// Whom the controller tells; without one the results are not kept up to date.
+    /// The delegate of the controller; without one, the results are not kept up to date.
     weak var delegate: (any NSFetchedResultsControllerDelegate)?
 
     /// The results; `nil` before the first fetch.
@@ -63,8 +66,9 @@ final class ResultsTracker {
     /// Fetches the results anew.
     ///
     /// - Parameter check: Throws if the results cannot take these objects.
-    /// - Throws: Errors of the fetch, of `check`, `coreData` (134060) for objects that are not sorted by section, and
-    ///   `persistentStoreOperation` (134070) for sections by what there is not. The results are as they were then.
+    /// - Throws: Errors of the fetch and of `check`; `coreData` (134060) for objects that are not sorted by section;
+    ///   `persistentStoreOperation` (134070) for a section name key path that leads nowhere. After an error, the
+    ///   results are as before.
     func performFetch(_ check: ([NSManagedObject]) throws -> Void) throws {
         context.assertCurrent("performFetch()")
         context.processPendingChanges()
@@ -78,8 +82,9 @@ final class ResultsTracker {
         try check(objects)
         var (list, torn) = try sectioned(objects, source)
         if torn != nil {
-            // The sort may have looked at values that changed before the sections were named: an object behind a relationship
-            // went, or the context holds older values. Then the objects are sorted by what they show.
+            // The sort may have used values that changed before the sections were named: an object that a
+            // relationship leads to was deleted, or the context holds older values. Then the objects are sorted by
+            // the values that they show.
             let found = objects
             objects = try context.failingWithReads { () throws in source.sortedInMemory(found) }
             (list, torn) = try sectioned(objects, source)
@@ -110,7 +115,7 @@ final class ResultsTracker {
         return try source.fetch(in: context)
     }
 
-    /// The list of fetched objects, and the index of the first one that tears a section apart.
+    /// Makes the list of fetched objects, and finds the index of the first one that tears a section apart.
     private func sectioned(_ objects: [NSManagedObject], _ source: ResultSource) throws -> (ResultList, torn: Int?) {
         try context.failingWithReads {
             var list = ResultList(hasSections: sectionNameKeyPath != nil)
@@ -127,7 +132,7 @@ final class ResultsTracker {
         try entries.map { ($0, try source.sectionName(of: $0.object)) }
     }
 
-    /// The ID of an object, which may be one that the context has forgotten in a reset.
+    /// The ID of an object, even if the context has forgotten the object in a reset.
     func id(of object: NSManagedObject) -> NSManagedObjectID {
         if object.context == nil, object.key > 0, object.idIfKnown == nil,
             let store = context.openStore(at: object.storeIndex)
@@ -148,10 +153,10 @@ final class ResultsTracker {
     /// Follows an event of the context.
     func eventEnded(_ event: ContextEvent) { follow(.event(event)) }
 
-    /// Takes the objects that stand for the results now that the context has forgotten all of them.
+    /// Fetches the objects that represent the results after the context has forgotten all objects.
     ///
     /// The delegate is not notified, as on Apple's platforms: a program that resets a context fetches and shows
-    /// everything anew. Later notifications count from the results that there are now.
+    /// everything anew. Later notifications describe changes of the results fetched here.
     func contextWasReset() {
         waiting = []
         // The objects may not be used any more.
@@ -162,12 +167,13 @@ final class ResultsTracker {
         catchingUp { try performFetch { _ in } }
     }
 
-    /// The stores have changed in a way that is not known.
+    /// Notes that the stores have changed in an unknown way.
     func storesMayHaveChanged() {
         if delegate == nil { isStale = true } else { follow(.reset) }
     }
 
-    /// Follows what happened, in order: changes that a delegate makes while it is notified are reported after that.
+    /// Follows the occurrences in order: if a delegate makes changes while it is notified, then they are reported
+    /// afterwards.
     private func follow(_ occurrence: Occurrence) {
         waiting.append(occurrence)
         guard !isFollowing else { return }
@@ -215,7 +221,7 @@ final class ResultsTracker {
         do {
             try body()
         } catch {
-            // Nobody can be told by a throw here. The next event tries again.
+            // No caller can receive the error here. The next event tries again.
             isStale = true
             context.coordinator?.report(error, "updating the results of \(request)")
         }
@@ -223,7 +229,7 @@ final class ResultsTracker {
 
     // MARK: - Following changes in memory
 
-    /// What changed objects mean for the list.
+    /// The effect of changed objects on the list.
     private struct Delta {
         var removed: [ResultEntry] = []
         var repositioned: [(entry: ResultEntry, sectionName: String)] = []
@@ -250,7 +256,7 @@ final class ResultsTracker {
             if seen.insert(ObjectIdentifier(object)).inserted { objects.append(object) }
         }
         if try source.warmUp(objects, in: context) { work.fetches += 1 }
-        // It is unknown whether a row that cannot be read belongs to the results.
+        // If a row cannot be read, it is unknown whether it belongs to the results.
         let delta: Delta = try context.failingWithReads { try self.delta(objects, source) }
         guard !delta.isEmpty else { return }
         if source.plan.limit > 0, !delta.isOnlyUpdates { return try refetch(source, touched: objects) }
@@ -262,7 +268,8 @@ final class ResultsTracker {
         let changes = apply(delta, source)
         let failure = context.failedReads.endBlock(earlier)
         client?.didChange(changes)
-        // Objects were compared with one that could not be read: all are there, but maybe not in their order.
+        // Some objects were compared with one that could not be read: all are in the list, but their order may be
+        // wrong.
         if let failure { throw failure }
     }
 
@@ -292,12 +299,13 @@ final class ResultsTracker {
         return delta
     }
 
-    /// Whether the results are as many as may be and all sort before an object with these keys.
+    /// Whether the results have reached their limit, and all sort before an object with these keys.
     private func isBeyondLimit(_ keys: [PredicateValue], _ source: ResultSource) -> Bool {
         guard source.plan.limit > 0, let list, list.count >= source.plan.limit, let last = list.last else {
             return false
         }
-        // Not kept: the last one may have changed as well, which is told by the keys that it had.
+        // The keys are not kept in the entry: the last object may have changed too, and only its former keys show
+        // that.
         return source.compare(last.keys ?? source.keys(of: last.object), keys) == .orderedAscending
     }
 
@@ -322,12 +330,12 @@ final class ResultsTracker {
         }
     }
 
-    /// Moves entries as the delta says.
+    /// Moves entries according to the delta.
     private func apply(_ delta: Delta, _ source: ResultSource) -> ResultChanges {
         guard var list = self.list else {
             return ResultChanges([], formerSections: nil, list: ResultList(hasSections: false))
         }
-        // The tracker's own copy would make each change of the list copy its dictionaries.
+        // If the tracker kept its copy, then each change of the list would copy its dictionaries.
         self.list = nil
         let former = list.sections
         func place(_ entry: ResultEntry) -> ResultChanges.Place? {
@@ -410,7 +418,7 @@ final class ResultsTracker {
                 row += 1
             }
         }
-        // Who is not put into a section again has gone.
+        // An entry that is not put into a section again is no longer a result.
         for entry in before { entry.section = nil }
         for ((entry, _), object) in zip(next, objects) {
             entry.object = object

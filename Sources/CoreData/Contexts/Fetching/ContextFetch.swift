@@ -1,21 +1,21 @@
 import StrataPredicates
 import StrataRows
 
-/// One fetch of one context: asks the stores, or the parent, and folds pending changes in.
+/// One fetch of one context: it asks the stores or the parent, and adds pending changes to the answer.
 ///
-/// Lives for one call.
+/// It lives for one call.
 struct ContextFetch {
     let context: NSManagedObjectContext
     let specification: FetchSpecification
     let plan: FetchPlan
     let stores: [OpenStore]
     let overlay: PendingOverlay?
-    /// What the stores have answered already; `nil` to ask them now.
+    /// The answers that stores have already given; `nil` to ask them now.
     let prepared: PreparedReads?
-    /// What is looked at for a child; `nil` for a fetch of the context's own.
+    /// The quiet reads that a child's fetch makes in this context; `nil` for a fetch of the context's own.
     let quiet: QuietReads?
 
-    /// A fetch that was planned already.
+    /// Makes a fetch that was planned already.
     init(
         _ context: NSManagedObjectContext,
         _ specification: FetchSpecification,
@@ -53,7 +53,7 @@ struct ContextFetch {
     // MARK: - The three kinds of answer
 
     func objects() throws -> [NSManagedObject] {
-        // What the request says wrongly is refused before anything is read.
+        // Mistakes in the request are refused before anything is read.
         try context.requireClasses(for: plan)
         let prefetches = try self.prefetches
         let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
@@ -69,7 +69,7 @@ struct ContextFetch {
     private func objects(of fetch: BatchedFetch, _ prefetches: [PrefetchStep]) throws -> [NSManagedObject] {
         let found = fetch.objects(in: context)
         if !prefetches.isEmpty {
-            // An object that has its values already reads no batch.
+            // An object that already has its values triggers no read of a batch.
             let realised = found.filter { !$0.flags.contains(.fault) }
             try context.prefetch(prefetches, of: realised, PrefetchReads(prepared))
             for object in found where object.key > 0 { object.flags.insert(.awaitsBatch) }
@@ -85,20 +85,21 @@ struct ContextFetch {
         }
     }
 
-    /// Whether an array's faults are to get their rows batch by batch.
+    /// Whether the faults of an array get their rows batch by batch.
     ///
-    /// What fits into one batch is read at once; what comes from several stores has to be read to be put in order.
+    /// A result that fits into one batch is read at once. Results from several stores have to be read to be put in
+    /// order.
     private var isReadInBatches: Bool {
         specification.fetchBatchSize > 0 && specification.includesPropertyValues && stores.count == 1
             && !specification.shouldRefreshRefetchedObjects
             && (plan.limit == 0 || plan.limit > specification.fetchBatchSize)
     }
 
-    /// What matches, to be read in batches.
+    /// The matching objects, to be read in batches.
     ///
-    /// - Parameter defaultSize: The size of a batch where the request says nothing.
-    /// - Returns: The fetch, of which nothing is read unless it has to be put in order.
-    /// - Throws: What ``objects()`` throws.
+    /// - Parameter defaultSize: The size of a batch if the request does not give one.
+    /// - Returns: The fetch; no row is read unless the objects have to be put in order.
+    /// - Throws: The errors of ``objects()``.
     func batched(defaultSize: Int) throws -> BatchedFetch {
         try context.requireClasses(for: plan)
         let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
@@ -128,7 +129,7 @@ struct ContextFetch {
         )
     }
 
-    /// What the store, or the parent, has found, and those objects that only the parent has so far.
+    /// The objects that the store or the parent has found, and those that only the parent has so far.
     private func identities(
         in store: OpenStore,
         _ plan: FetchPlan
@@ -150,8 +151,9 @@ struct ContextFetch {
         return try overlay.fold(into: try stored(overlay.widened(onlyStore)))
     }
 
-    /// The store, if it is the only one and may leave rows or values out: what was read before does not know which, and
-    /// to refresh objects takes all.
+    /// The store, if it is the only one and may leave out rows or values; otherwise `nil`.
+    ///
+    /// Reads that were made in advance do not know which rows to leave out, and refreshing objects takes all of them.
     private var onlyStore: OpenStore? {
         stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects
             ? stores[0] : nil
@@ -175,7 +177,7 @@ struct ContextFetch {
                 return plan.windowed(all)
             }
             for store in stores {
-                // Only the keys are read, to leave out those whose stored values do not count.
+                // Only the keys are read, to leave out rows whose stored values are overridden by pending changes.
                 for reference in try references(in: store, plan.unordered)
                 where !overlay.hides(reference, store) {
                     all += 1
@@ -185,13 +187,13 @@ struct ContextFetch {
         }
         if context.upward != nil { return try askParent(plan) { try $0.count() } }
         if stores.count == 1 { return try count(in: stores[0], plan) }
-        // The limit is one over all stores.
+        // One limit applies to all stores together.
         return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
     }
 
     // MARK: - Stores
 
-    /// What the stores, or the parent, hold, in order.
+    /// The objects that the stores or the parent hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
         let objects = try storedObjects(plan)
         if let quiet { for object in objects { quiet.note(object) } }
@@ -208,13 +210,15 @@ struct ContextFetch {
         return try plan.sorted(all, ObjectReader(quiet))
     }
 
-    /// Applies offset and limit where more than one store was asked.
+    /// Applies offset and limit if more than one store was asked.
     private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
         stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
-    /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put
-    /// the results of several stores in order, or to fold unsaved changes in.
+    /// Faults with the values of some slots; `nil` if whole rows are needed.
+    ///
+    /// Whole rows are needed to realise or refresh objects, to put the results of several stores in order, or to add
+    /// unsaved changes.
     private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
         guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
             let store = onlyStore, store.fetchesRows
@@ -224,9 +228,9 @@ struct ContextFetch {
         return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeIndex: Int32(store.index))
     }
 
-    /// The objects of what one store has found.
+    /// The objects that one store has found.
     private func ask(_ store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        // To realise or to refresh objects takes their rows.
+        // Realising or refreshing objects needs their rows.
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
         guard
             specification.shouldRefreshRefetchedObjects

@@ -2,14 +2,14 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// One fetch of dictionaries: asks the stores, brings their answers together, and makes dictionaries of them.
+/// One fetch of dictionaries: it asks the stores, combines their answers, and makes dictionaries from them.
 ///
-/// Reads what is stored; unsaved changes of the context do not count. Lives for one call.
+/// It reads what is stored; unsaved changes of the context do not count. It lives for one call.
 struct DictionaryFetch {
     private let context: NSManagedObjectContext
     private let plan: DictionaryPlan
     private let stores: [OpenStore]
-    /// What the stores have answered already; `nil` to ask them now.
+    /// The answers that stores have already given; `nil` to ask them now.
     private let prepared: PreparedReads?
 
     init(
@@ -26,7 +26,7 @@ struct DictionaryFetch {
         stores = try context.storesToAsk(plan.rows, affected)
     }
 
-    /// Whether a request's count is that of dictionaries, which may be fewer or more than the objects that match.
+    /// Whether a request counts dictionaries, whose number may differ from that of the matching objects.
     static func decidesCount(of specification: FetchSpecification) -> Bool {
         switch specification.resultType {
         case .dictionaryResultType: true
@@ -53,7 +53,7 @@ struct DictionaryFetch {
         )
     }
 
-    /// The results as dictionaries of Swift's kind.
+    /// The results as Swift dictionaries.
     func dictionaries() throws -> [[String: Any]] {
         let values = try values()
         let boxer = ValueBoxer(context, stores)
@@ -71,9 +71,9 @@ struct DictionaryFetch {
         }
     }
 
-    /// The results as objects.
+    /// The results as Foundation dictionaries.
     func objects() throws -> [NSDictionary] {
-        // An element of a composite attribute lies in a dictionary of its own.
+        // An element of a composite attribute lies in a nested dictionary.
         guard plan.columns.allSatisfy({ $0.keys.count == 1 }) else {
             return try dictionaries().map { NSDictionary(dictionary: $0) }
         }
@@ -97,7 +97,7 @@ struct DictionaryFetch {
     private func values() throws -> FetchedValues {
         if stores.count == 1 { return try values(in: stores[0], plan) }
         guard let grouping = plan.grouping else { return try merged() }
-        // The rows of a group may lie in any store, so groups are made here.
+        // The rows of a group may lie in several stores, so the groups are made here.
         var groups = try RowGroups(plan, grouping)
         let rows = plan.values(of: groups.leaves)
         for store in stores {
@@ -111,7 +111,7 @@ struct DictionaryFetch {
         try prepared?.values(store, plan) ?? store.reader.values(for: plan.asked(ofStore: store.number))
     }
 
-    /// The results of several stores in one order, of which each store has told no more than can be needed.
+    /// The results of several stores in one order; each store has returned no more than may be needed.
     private func merged() throws -> FetchedValues {
         let part = plan.firstPart
         var all: [(values: ArraySlice<FetchedValue>, keys: [PredicateValue])] = []
@@ -125,7 +125,7 @@ struct DictionaryFetch {
             }
         }
         if let sort = plan.rows.sort {
-            // Swift's sort is stable: among equals the stores come in their order.
+            // Swift's sort is stable: equal results keep the order of their stores.
             all.sort { sort.compare($0.keys, $1.keys) == .orderedAscending }
         }
         var results = FetchedValues(width: plan.columns.count)
@@ -135,7 +135,7 @@ struct DictionaryFetch {
 }
 
 extension NSManagedObjectContext {
-    /// Fetches dictionaries, of Swift's or of Foundation's kind.
+    /// Fetches dictionaries in Swift's or in Foundation's type.
     final func dictionaries<T>(
         _ specification: FetchSpecification,
         _ stores: [NSPersistentStore]?,
@@ -145,7 +145,7 @@ extension NSManagedObjectContext {
         guard T.self == [String: Any].self else {
             return try castEach(try fetch.objects(), specification)
         }
-        // The types are the same, as was just asked.
+        // The types are the same, as the guard above has checked.
         return unsafeBitCast(try fetch.dictionaries(), to: [T].self)
     }
 
@@ -159,7 +159,7 @@ extension NSManagedObjectContext {
         return FetchPlanner(model: model, control: fetchControl)
     }
 
-    /// The open stores that may hold what a fetch asks for, as the context sees them.
+    /// The open stores that may hold the requested objects, as the context sees them.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if the coordinator has no store for the entity.
     final func storesToAsk(_ plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {

@@ -20,7 +20,7 @@ extension NSManagedObjectContext: FetchExecuting {
 
     package func report(_ error: any Error, of expression: NSExpression, for object: Any?) {
         failedReads.note(error)
-        // The program may decide by the missing value what to store.
+        // The value is missing, and the program may store something that depends on it.
         if let object = object as? NSManagedObject, object.context === self {
             failedReads.noteComputed("\(expression)", of: object, error)
         }

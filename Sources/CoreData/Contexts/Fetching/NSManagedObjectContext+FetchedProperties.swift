@@ -2,9 +2,9 @@ import Foundation
 import StrataPredicates
 
 extension NSManagedObjectContext {
-    /// The answer of a fetched property: an array of objects, fetched anew each time.
+    /// The value of a fetched property: an array of objects, fetched anew each time.
     ///
-    /// The request's `$FETCH_SOURCE` is the object, and `$FETCHED_PROPERTY` the property's description.
+    /// In the request, `$FETCH_SOURCE` is the object, and `$FETCHED_PROPERTY` is the property's description.
     final func valuesOfFetchedProperty(_ name: String, of object: NSManagedObject) -> Any? {
         guard let property = object.entity.propertiesByName[name] as? NSFetchedPropertyDescription,
             let template = property.fetchRequest
@@ -35,7 +35,8 @@ extension NSEntityDescription {
     /// - Parameters:
     ///   - entityName: The name of the entity in the model.
     ///   - context: A context whose coordinator has the model.
-    /// - Returns: `nil` if the model has none, or the context no coordinator. May be called on any thread.
+    /// - Returns: `nil` if the model has no such entity, or if the context has no coordinator. Any thread may call
+    ///   the method.
     public class func entity(forEntityName entityName: String, in context: NSManagedObjectContext)
         -> NSEntityDescription?
     {
@@ -44,9 +45,9 @@ extension NSEntityDescription {
 
     /// Makes an object of the entity with a name and inserts it.
     ///
-    /// Stops the program if the context's model has no such entity. Also stops it if several modules have a class of
-    /// the name that the model gives, and the program has not said which one the entity means: it has used none of
-    /// them, or more than one.
+    /// The call stops the program if the context's model has no such entity. It also stops the program if several
+    /// modules have a class of the name that the model gives, and the program has not determined which one the entity
+    /// means. This is the case if it has used none of them, or more than one.
     ///
     /// ```swift
     /// let venue = NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context)
@@ -55,8 +56,8 @@ extension NSEntityDescription {
     ///
     /// - Parameters:
     ///   - entityName: The name of an entity that is not abstract.
-    ///   - context: The context, inside whose scope the caller is.
-    /// - Returns: The object, of the class that the model names; cast it.
+    ///   - context: The context; the caller must be inside its scope.
+    /// - Returns: The object, of the class that the model names; cast it to that class.
     public class func insertNewObject(forEntityName entityName: String, into context: NSManagedObjectContext)
         -> NSManagedObject
     {

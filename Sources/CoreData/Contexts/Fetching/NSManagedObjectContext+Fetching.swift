@@ -2,34 +2,35 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Fetches what a request asks for.
+    /// Fetches the results of a request.
     ///
-    /// Pending changes are processed first and, unless the request says otherwise, folded into the answer: what is
-    /// inserted counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread,
-    /// beside other readers and any writer.
+    /// Pending changes are processed first. Unless the request says otherwise, they then count in the answer:
+    /// inserted objects are included, deleted objects are not, and changed objects match by their values in memory.
+    /// The fetch reads on this thread, concurrently with other readers and any writer.
     ///
-    /// Dictionaries alone tell what is stored, whatever changes are pending.
+    /// Only dictionaries always show what is stored, whatever changes are pending.
     ///
     /// ```swift
     /// request.predicate = NSPredicate(format: "price < %d", 20)
     /// for venue in try context.fetch(request) { print(venue.name) }
     /// ```
     ///
-    /// - Parameter request: What to fetch. It stays the caller's, and may be changed and used again.
-    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
-    /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that
-    ///   makes no sense, or both classes if several modules have one of the name that the model gives to the entity, and
-    ///   neither this request nor an earlier use says which is meant; errors of the store.
-    /// - Complexity: O(number of rows found), besides the query; the pending changes of the entity are looked at one by
-    ///   one.
+    /// - Parameter request: The request. The fetch does not keep it, so it may be changed and used again.
+    /// - Returns: Objects, IDs, dictionaries or a number, depending on the request's result type.
+    /// - Throws: Errors of the store, and `persistentStoreOperation` (134070) in two cases. If the request makes no
+    ///   sense, then the text of the error names the entity or key path. If several modules have a class of the name
+    ///   that the model gives to the entity, and neither this request nor an earlier use determines which one is
+    ///   meant, then the text names the classes.
+    /// - Complexity: O(number of rows found), besides the query; the pending changes of the entity are looked at one
+    ///   by one.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         noteClass(T.self, of: request.specification)
         return try fetch(request.specification, request.affectedStores, nil)
     }
 
-    /// Fetches with what stores have answered beforehand, or by asking them now.
+    /// Fetches from answers that stores have given in advance, or by asking the stores now.
     ///
-    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` where `prepared` lacks an answer.
+    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` if `prepared` lacks an answer.
     final func fetch<T>(
         _ specification: FetchSpecification,
         _ stores: [NSPersistentStore]?,
@@ -38,7 +39,7 @@ extension NSManagedObjectContext {
         assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
-            // The rounds of an asynchronous fetch are told as that.
+            // The rounds of an asynchronous fetch are reported by that fetch.
             guard prepared == nil else {
                 return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
             }
@@ -57,7 +58,8 @@ extension NSManagedObjectContext {
         case .countResultType:
             return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
         case .managedObjectIDResultType:
-            // Rows that are judged in memory may have to be read first, and what cannot be read is no answer.
+            // Rows that are judged in memory may have to be read first. A row that cannot be read makes the fetch
+            // fail.
             let ids = try failingWithReads { try ContextFetch(self, specification, stores, prepared).ids() }
             return try cast(ids, specification)
         case .managedObjectResultType:
@@ -71,15 +73,15 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Counts what a request would fetch, pending changes included unless the request says otherwise.
+    /// Counts the results of a request, including pending changes unless the request says otherwise.
     ///
     /// ```swift
     /// let count = try context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
     /// ```
     ///
-    /// - Parameter request: What to count; its result type does not matter.
-    /// - Returns: The number, at least 0. With pending changes of the entity O(number of them), besides the query.
-    /// - Throws: As ``fetch(_:)``.
+    /// - Parameter request: The request to count; its result type does not matter.
+    /// - Returns: The number, at least 0. Pending changes of the entity cost O(number of them), besides the query.
+    /// - Throws: The errors of ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         noteClass(T.self, of: request.specification)
         assertCurrent(#function)
@@ -102,11 +104,11 @@ extension NSManagedObjectContext {
         return try failingWithReads { try ContextFetch(self, specification, stores, prepared).count() }
     }
 
-    /// Gives results the type that the request promises.
+    /// Casts results to the type that the request promises.
     private func cast<T>(_ results: [NSManagedObject], _ specification: FetchSpecification) throws -> [T] {
         guard let wanted = T.self as? NSManagedObject.Type else { return try castEach(results, specification) }
-        // One look at each class that occurs is enough, which for most fetches is one look. Not counted references,
-        // which lie in memory as counted ones do: the results hold the objects.
+        // One look at each class in the results is enough; for most fetches that is one look. The references are not
+        // counted. They have the same layout in memory as counted ones, and the results hold the objects.
         var known: NSManagedObject.Type?
         for reference in unsafeBitCast(results, to: [Unmanaged<NSManagedObject>].self) {
             let type = reference._withUnsafeGuaranteedRef { Swift.type(of: $0) }
@@ -124,7 +126,7 @@ extension NSManagedObjectContext {
         try castEach(results, specification)
     }
 
-    /// Gives results the type that the request promises, each for itself.
+    /// Casts each result separately to the type that the request promises.
     final func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
         try results.map { result in
             guard let typed = result as? T else { throw mismatch(result, T.self) }
@@ -132,7 +134,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// The error for objects that are not of the class that a request promises.
+    /// The error for objects that are not of the class that the request promises.
     final func mismatch(
         _ type: NSManagedObject.Type,
         of entity: NSEntityDescription,
@@ -169,8 +171,9 @@ extension NSFetchRequest {
     /// let count = try await context.perform { try NSFetchRequest<Venue>(entityName: "Venue").execute().count }
     /// ```
     ///
-    /// - Returns: What ``NSManagedObjectContext/fetch(_:)`` returns.
-    /// - Throws: As ``NSManagedObjectContext/fetch(_:)``; `persistentStoreOperation` (134070) outside of any scope.
+    /// - Returns: The results, as ``NSManagedObjectContext/fetch(_:)`` returns them.
+    /// - Throws: The errors of ``NSManagedObjectContext/fetch(_:)``; `persistentStoreOperation` (134070) outside of
+    ///   any scope.
     public func execute() throws -> [ResultType] {
         guard let context = ConfinementScope.innermost as? NSManagedObjectContext else {
             throw FetchPlanner.refused(

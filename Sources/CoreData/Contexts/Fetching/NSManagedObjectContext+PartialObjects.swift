@@ -1,10 +1,10 @@
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that
-    /// know these values.
+    /// The objects of rows of which only some slots were read.
     ///
-    /// Such rows never enter the row cache: a fault is filled with a whole one when another property is read.
+    /// Known objects stay as they are. New objects become faults that know these values. Such rows never enter the
+    /// row cache: if another property is read, then the fault gets a whole row.
     final func partialObjects(from rows: [Row], _ slots: SlotSet, storeIndex: Int32) -> [NSManagedObject] {
         guard let first = rows.first else { return [] }
         settleStrangers()

@@ -1,15 +1,16 @@
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// The objects of rows that were just read: known ones stay as they are, new ones become faults on their row.
+    /// The objects of rows that were just read: known objects stay as they are, new ones become faults with their
+    /// row.
     ///
     /// - Parameters:
-    ///   - rows: What was read, of one hierarchy.
+    ///   - rows: The rows that were read, of one hierarchy.
     ///   - store: The store that has the rows.
     ///   - commits: The store's commit count before the rows were read.
     ///   - asFaults: Whether new objects stay faults until a property is read.
-    ///   - refreshes: Whether known objects take the values that were read; unsaved changes stay on top.
-    /// - Returns: One object for each row, but for those whose deletion is newer than the row.
+    ///   - refreshes: Whether known objects take the newly read values; unsaved changes stay on top.
+    /// - Returns: One object for each row, except for objects whose deletion is newer than the row.
     final func uniqued(
         _ rows: [Row],
         from store: OpenStore,
@@ -22,7 +23,7 @@ extension NSManagedObjectContext {
         let root = first.layout.rootNumber
         let table = table(storeIndex: storeIndex, root: root)
         settleStrangers()
-        // Hooks that run on the way may bring in objects of rows that are still to come.
+        // Hooks that run meanwhile may register objects of rows that are still to come.
         let isFirst = table.count == 0 && asFaults
         notePrefetch(store, commits, rows.count)
         table.reserve(max(0, rows.count - table.count))
@@ -49,7 +50,8 @@ extension NSManagedObjectContext {
             if let object = table[key] {
                 let row = Row(shared: held.takeUnretainedValue())
                 if object.flags.contains(.gone) {
-                    // Deleted while the store was read; or its deletion was merged, and now the row is back.
+                    // The object was deleted while the store was read; or its deletion was merged, and now the row
+                    // exists again.
                     guard row.version > object.current?.version ?? 0 else { continue }
                     bringBack(object, row)
                 } else if object.flags.contains(.fault) {
@@ -73,7 +75,7 @@ extension NSManagedObjectContext {
     }
 }
 
-/// The layout of the row that is looked at, and the class of its object, found out anew only where the layout changes.
+/// The layout of the current row and the class of its object; they are looked up anew only when the layout changes.
 private struct LayoutRun {
     private(set) var layout: Unmanaged<EntityLayout>
     private(set) var type: NSManagedObject.Type
@@ -83,7 +85,7 @@ private struct LayoutRun {
         type = layout._withUnsafeGuaranteedRef { $0.objectType }
     }
 
-    /// Goes on to a row, and returns its key.
+    /// Moves on to a row, and returns its key.
     @inline(__always)
     @discardableResult
     mutating func take(_ row: Unmanaged<RowBuffer>) -> Int64 {

@@ -2,34 +2,35 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// The unsaved changes that matter to one fetch, and how they fold into what the store answers.
+/// The unsaved changes that matter to one fetch; it adds them to the store's answer.
 ///
-/// Lives for one call, on the context's queue.
+/// It lives for one call, on the context's queue.
 struct PendingOverlay {
     private let plan: FetchPlan
     private let context: NSManagedObjectContext
     /// Reads the objects that have to be looked at.
     private let reader: ObjectReader
-    /// New and changed objects of the entity, deleted ones excluded.
+    /// The new and changed objects of the entity, without deleted ones.
     private var present: [NSManagedObject] = []
-    /// The keys of the changed and deleted objects, by the index of their store: what the store says of them does not
-    /// count.
+    /// The keys of the changed and deleted objects, by the index of their store.
+    ///
+    /// The store's values for these objects do not count.
     private var hidden: [KeySet] = []
-    /// Those of objects that only the parent has so far.
+    /// The keys of hidden objects that only the parent has so far.
     private var hiddenUnsaved = KeySet()
-    /// How many stored objects may be missing from the store's answer.
+    /// The number of stored objects that may be missing from the store's answer.
     private(set) var changedCount = 0
-    /// Whether a change in another entity may change what matches: then everything is looked at in memory.
+    /// Whether a change in another entity may change the result; then every object is looked at in memory.
     private(set) var mustEvaluateAll = false
 
-    /// Makes the overlay; `nil` if no pending change can matter, or the request wants none.
+    /// Makes the overlay; `nil` if no pending change can matter, or if the request excludes pending changes.
     ///
     /// - Parameters:
     ///   - context: The context that fetches.
-    ///   - plan: What is asked of the stores.
-    ///   - specification: What the request says.
+    ///   - plan: The plan for the stores.
+    ///   - specification: The request.
     ///   - affected: The stores that are asked; `nil` for all.
-    ///   - quiet: What is looked at for a child.
+    ///   - quiet: The quiet reads that a child's fetch makes in this context.
     init?(
         _ context: NSManagedObjectContext,
         _ plan: FetchPlan,
@@ -63,21 +64,21 @@ struct PendingOverlay {
             hiddenUnsaved.insert(object.key)
             return
         }
-        // An object that has only got its permanent ID so far has a key, but no store knows it.
+        // An object that has only obtained a permanent ID has a key, but no store knows this key.
         let storeIndex = Int(max(0, object.storeIndex))
         while hidden.count <= storeIndex { hidden.append(KeySet()) }
         hidden[storeIndex].insert(object.key)
     }
 
-    /// How many of the new and changed objects match.
+    /// The number of new and changed objects that match.
     var matchingCount: Int {
         get throws { try plan.matching(present, reader).count }
     }
 
-    /// Whether what a store says of a row does not count.
+    /// Whether a store's answer about a row does not count.
     func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.index) }
 
-    /// Whether what the parent says of an object does not count.
+    /// Whether the parent's answer about an object does not count.
     func hides(_ id: NSManagedObjectID) -> Bool {
         let (key, store) = id.current
         return hides(key, store?.index ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
@@ -88,8 +89,10 @@ struct PendingOverlay {
         return storeIndex >= 0 && storeIndex < hidden.count && hidden[storeIndex].contains(key)
     }
 
-    /// The plan for what a store has to contribute: as many more rows as there may be to put aside, and none of the
-    /// changed ones where the store can leave them out itself.
+    /// The plan for a store's part of the answer.
+    ///
+    /// It asks for as many additional rows as may have to be left out. If the store can leave out the changed rows
+    /// itself, then it does.
     ///
     /// - Parameter store: The store, if it is the only one.
     /// - Returns: The plan.
@@ -101,7 +104,7 @@ struct PendingOverlay {
         return wide
     }
 
-    /// Folds the changes into the store's answer, which was asked for widely enough.
+    /// Adds the changes to a store's answer, which had been asked for with enough rows.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeIndex)) }
         let matching = try matching(
@@ -110,15 +113,15 @@ struct PendingOverlay {
         return plan.window(try plan.merged(unchanged, matching, reader, as: { $0 }, object: { unchanged[$0] }))
     }
 
-    /// Folds the changes into the references that a store has answered with.
+    /// Adds the changes to the references that a store has returned.
     ///
-    /// Of the stored objects only those are read that the changed ones have to be compared with, batch by batch.
+    /// Only those stored objects are read that have to be compared with changed ones, batch by batch.
     ///
     /// - Parameters:
-    ///   - stored: What the store, or the parent, has found.
+    ///   - stored: The objects that the store or the parent has found.
     ///   - store: The store.
-    ///   - unsaved: Those of the objects found that only the parent has so far.
-    ///   - batchSize: How many rows are read at a time.
+    ///   - unsaved: The found objects that only the parent has so far.
+    ///   - batchSize: The number of rows that are read at a time.
     /// - Returns: The references, and those of the changed objects that are not stored yet.
     /// - Throws: Errors of the store.
     func fold(
@@ -145,8 +148,8 @@ struct PendingOverlay {
         return (plan.window(merged), matching.filter { $0.key < 0 })
     }
 
-    /// The new and changed objects that match, in order; without those that come after the last object that can be
-    /// shown.
+    /// The new and changed objects that match, in order, without those after the last object that can be in the
+    /// result.
     private func matching(before last: NSManagedObject?) throws -> [NSManagedObject] {
         let matching = try plan.matching(present, reader)
         guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching, reader) }
@@ -155,7 +158,7 @@ struct PendingOverlay {
         return try plan.sorted(cut, reader)
     }
 
-    /// The answer by looking at every object in memory.
+    /// The answer after a look at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let candidates = stored.filter { !hides($0.key, Int($0.storeIndex)) } + present
         return try plan.sorted(try plan.matching(candidates, reader), reader)
@@ -165,7 +168,7 @@ struct PendingOverlay {
 }
 
 extension [OpenStore] {
-    /// Whether an object lies, or will lie once it is saved, in one of the stores.
+    /// Whether an object is, or will be once it is saved, in one of the stores.
     fileprivate func hold(_ object: NSManagedObject, of context: NSManagedObjectContext) -> Bool {
         let storeIndex = context.storeIndexForInsertion(of: object)
         return contains { $0.index == Int(storeIndex) }

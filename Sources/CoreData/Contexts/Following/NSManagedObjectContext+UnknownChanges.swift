@@ -1,10 +1,11 @@
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Brings all objects of a store up to date, when nobody can tell what was changed in it.
+    /// Brings all objects of a store up to date if it is not known what has changed in the store.
     ///
-    /// On the context's queue. An error of the store is reported; objects become faults then, which are read again at
-    /// the next touch, but for those with unsaved changes, of which a save finds the conflicts.
+    /// Called on the context's queue. An error of the store is reported, and objects then become faults that are read
+    /// again when they are next used. Objects with unsaved changes stay as they are; the next save finds their
+    /// conflicts.
     final func mergeUnknownChanges(of entry: OpenStore) {
         var keys: [Int: (layout: EntityLayout, keys: [Int64])] = [:]
         forEachRegistered { object in
@@ -14,7 +15,7 @@ extension NSManagedObjectContext {
         var message = ChangeMessage()
         for (layout, keys) in keys.values {
             do {
-                // Of a layout of the hierarchy the store makes rows of their own entities.
+                // The store is asked for the root entity, and its rows come back with their own entities.
                 let root = model.layouts[layout.rootNumber - 1]
                 let found = Dictionary(
                     try entry.rows.rows(forKeys: keys, in: root).map { ($0.key, $0.layout) },
@@ -26,7 +27,7 @@ extension NSManagedObjectContext {
                 }
             } catch {
                 coordinator?.report(error, "bringing the objects of \(describedName) up to date")
-                // Nobody comes back to what is left as it is.
+                // These objects are not brought up to date later, so they become faults now.
                 for key in keys {
                     guard let object = registered(key: key, layout: layout, storeIndex: Int32(entry.index)) else {
                         continue

@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// Keeps contexts fresh with what other processes write into the stores of a coordinator.
+/// Keeps contexts up to date with changes that other processes write into the stores of a coordinator.
 ///
 /// See <doc:FollowingChanges>.
 ///
@@ -12,24 +12,25 @@ import Synchronization
 /// follower.stop()
 /// ```
 ///
-/// Each time a store was written to, the follower reads the store's history from where it was last, forgets the cached
-/// rows of what was changed there, and only then has the contexts merge it. So a merge shows what is stored, whatever
-/// ``NSManagedObjectContext/stalenessInterval`` says, and unsaved changes are kept on top. Contexts merge in turn, each
-/// on its own queue; one that is busy holds up neither the others nor the follower, and takes what it has missed as one
-/// merge. Live results and fetched results controllers follow.
+/// Each time a store was written to, the follower reads the new part of the store's history, and forgets the cached
+/// rows of what was changed there. Then it lets the contexts merge the changes. So a merge shows what is stored,
+/// whatever ``NSManagedObjectContext/stalenessInterval`` says, and unsaved changes are kept on top. Each context merges
+/// on its own queue when its turn comes. A busy context delays neither the others nor the follower, and merges
+/// everything that it has missed at once. Live results and fetched results controllers are updated too.
 ///
-/// What contexts of this coordinator write is not read again. If the history was purged further than the follower had
-/// come, or transactions that it had not read were picked out, or the store has been replaced by an older copy, then
-/// all cached rows are forgotten and all objects of the contexts brought up to date.
+/// Changes that contexts of this coordinator write are not read again. In three cases the follower forgets all cached
+/// rows, and brings all objects of the contexts up to date. The first: the history was purged beyond the place that the
+/// follower had reached. The second: single transactions that it had not read were purged. The third: the store was
+/// replaced by an older copy.
 ///
-/// An addition to Apple's API. It follows until ``stop()``, or until nobody holds it. Any thread may use it.
+/// An addition to Apple's API. The follower works until ``stop()`` is called or it is released. Any thread may use it.
 public final class RemoteChangeFollower: @unchecked Sendable {
     // @unchecked Sendable: `observers` is set in the initialiser and read in the deinitialiser; the rest is locked or
     // constant.
 
     private struct State {
         var token: NSPersistentHistoryToken
-        /// How often the history of each store had gone back when it was read from its end, by the store's UUID.
+        /// The number of times that each store's history had gone back when it was read, by the store's UUID.
         var setBacks: [String: UInt64]
         var isStopped = false
     }
@@ -39,16 +40,16 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     }
 
     private weak let coordinator: NSPersistentStoreCoordinator?
-    /// The contexts that were chosen; `nil` for all that follow saves.
+    /// The chosen contexts; `nil` for all that follow saves.
     private let chosen: [Target]?
     private let state: Mutex<State>
     private let isWoken = Atomic(false)
     private let queue = DispatchQueue(label: "CoreData remote change follower")
     private var observers: [any NSObjectProtocol] = []
 
-    /// Transactions that are read at a time, so that a long absence takes no more memory than its largest portion.
+    /// The number of transactions that are read at a time; it limits the memory that a long absence takes.
     private static let portion = 500
-    /// Seconds after which a history that could not be read is read again, should nothing happen before.
+    /// The seconds after which a history that could not be read is read again, if nothing else causes that before.
     private static let retryInterval = 1.0
 
     fileprivate init(
@@ -73,18 +74,18 @@ public final class RemoteChangeFollower: @unchecked Sendable {
                 self?.begin(with: posted.userInfo?[NSAddedPersistentStoresKey] as? [NSPersistentStore] ?? [])
             },
         ]
-        // For what was written since the token was taken.
+        // Changes may have been written since the token was taken.
         wake()
     }
 
     deinit { stop() }
 
-    /// How far the follower has come: all that the token covers is merged, or waits on the queues of the contexts.
+    /// The place that the follower has reached: changes up to it are merged, or wait on the queues of the contexts.
     public var token: NSPersistentHistoryToken { state.withLock { $0.token } }
 
-    /// Ends the following.
+    /// Stops following.
     ///
-    /// What waits on the queues of contexts is still merged. Idempotent.
+    /// Changes that wait on the queues of contexts are still merged. Calling it again does nothing.
     public func stop() {
         let wasStopped = state.withLock { state in
             defer { state.isStopped = true }
@@ -94,18 +95,18 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         for observer in observers { NotificationCenter.default.removeObserver(observer) }
     }
 
-    /// Reads what is new, and suspends until the contexts have merged it, each after the blocks that were submitted to
-    /// it before.
+    /// Reads what is new, and suspends until the contexts have merged it.
     ///
-    /// For those who cannot wait for the notification: when this returns, the contexts show all that was committed, by
-    /// whichever process, before the call. Does not wait with a thread. Without effect once the follower was stopped.
+    /// Each context merges after the blocks that were submitted to it before. Use this method if you cannot wait for
+    /// the notification: when it returns, the contexts show everything that any process had committed before the call.
+    /// It does not block a thread. After ``stop()`` it has no effect.
     ///
     /// ```swift
     /// let follower = try coordinator.followRemoteChanges(into: [context])
     /// try await follower.catchUp()
     /// ```
     ///
-    /// - Throws: What keeps a store from being read, such as `persistentStoreTimeout` (134090).
+    /// - Throws: The error that keeps a store from being read, such as `persistentStoreTimeout` (134090).
     public func catchUp() async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             queue.async { continuation.resume(with: Result { try self.follow() }) }
@@ -140,26 +141,26 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         }
     }
 
-    /// Starts at the end of the history of stores that were just added: nobody has read rows of them yet.
+    /// Starts at the end of the history of stores that were just added, since no rows of them have been read yet.
     private func begin(with stores: [NSPersistentStore]) {
         guard let token = coordinator?.currentPersistentHistoryToken(fromStores: stores) else { return }
         state.withLock { state in
-            // A store that was there before keeps its place, unless it is an older copy now.
+            // A store that was known before keeps its place, unless it is an older copy now.
             state.token = NSPersistentHistoryToken(
                 state.token.places.merging(token.places) { $1.number < $0.number ? $1 : $0 }
             )
         }
     }
 
-    /// Reads the histories from where the follower is, and hands on what others have written.
+    /// Reads the histories from the follower's place on, and passes on the changes of other writers.
     ///
-    /// On the follower's queue.
+    /// Called on the follower's queue.
     private func follow() throws {
         guard let coordinator, !state.withLock({ $0.isStopped }) else { return }
         for (store, entry) in HistoryStores.ofAll(coordinator.openStores) {
             let name = entry.store.identifier ?? ""
             do {
-                // The numbers that the token has may be those of other transactions.
+                // After that, the numbers in the token may be those of other transactions.
                 let wasSetBack = state.withLock { $0.setBacks[name] ?? 0 } != store.historySetBacks
                 if wasSetBack { try startAnew(store, entry, name, coordinator) }
                 try followNews(of: store, entry, name, coordinator)
@@ -169,9 +170,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         }
     }
 
-    /// Hands on what is new in a store's history, portion by portion.
+    /// Passes on what is new in a store's history, portion by portion.
     ///
-    /// Transactions that are missing in between, or behind the last one, were picked out: then anything may have
+    /// If transactions are missing, in between or after the last one, they were purged singly, and anything may have
     /// changed.
     private func followNews(
         of store: any HistoryStore,
@@ -200,7 +201,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             }
             let place = try store.lastHistoryPlace()
             guard place.number > token.places[name]?.number ?? 0 else { return }
-            // Either it has come meanwhile, or it is missing.
+            // Either the transaction was written meanwhile, or it is missing.
             end = place
         }
     }
@@ -225,8 +226,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         hand(ChangeMessage(coalescing: messages), own: ChangeMessage(coalescing: ownMessages), coordinator)
     }
 
-    /// Notes the place in a store's history, which may lie behind the one before: the store may have become an older
-    /// copy.
+    /// Stores the place in a store's history.
+    ///
+    /// It may lie before the last one, since the store may have become an older copy.
     private func move(_ store: String, to place: HistoryPlace) {
         state.withLock { state in
             var places = state.token.places
@@ -240,18 +242,19 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         own ownMessage: ChangeMessage,
         _ coordinator: NSPersistentStoreCoordinator
     ) {
-        // Before anybody merges: a merge reads what is newest in the cache.
+        // This precedes all merges, since a merge reads the newest rows from the cache.
         message.invalidateRows()
         coordinator.commits.publish(message)
         for context in contexts {
             if !message.isEmpty { context.enqueueMerge(message, isRequested: true) }
-            // Contexts that follow saves were told by the one that has saved.
+            // Contexts that follow saves have got these changes from the context that saved them.
             if chosen != nil, !ownMessage.isEmpty { context.enqueueMerge(ownMessage, isRequested: true) }
         }
     }
 
-    /// Goes on at the end of a history whose beginning is gone, or of which there is an older copy now, with nothing
-    /// taken for granted.
+    /// Continues at the end of a history whose beginning was purged, or of a store that is an older copy now.
+    ///
+    /// Nothing that was read before is relied on.
     private func startAnew(
         _ store: any HistoryStore,
         _ entry: OpenStore,
@@ -259,16 +262,16 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         _ coordinator: NSPersistentStoreCoordinator
     ) throws {
         let setBacks = store.historySetBacks
-        // The place first: what is written from here on is read as news.
+        // The place is read first: everything that is written after this is read as new.
         let place = try store.lastHistoryPlace()
-        // In an older copy others give their transactions numbers that own ones had.
+        // In an older copy, other writers give their transactions numbers that this coordinator's transactions had.
         store.forgetOwnTransactions()
         noteUnknownChanges(of: entry, coordinator)
         move(name, to: place)
         state.withLock { $0.setBacks[name] = setBacks }
     }
 
-    /// Takes nothing of a store for granted that was read before.
+    /// Forgets all rows of a store, and brings all of its objects up to date.
     private func noteUnknownChanges(of entry: OpenStore, _ coordinator: NSPersistentStoreCoordinator) {
         entry.cache.removeAll()
         coordinator.commits.publishUnknownChanges()
@@ -277,11 +280,11 @@ public final class RemoteChangeFollower: @unchecked Sendable {
 }
 
 extension NSPersistentStoreCoordinator {
-    /// Has contexts merge what other processes, and other coordinators of this one, write into the stores.
+    /// Lets contexts merge changes that other processes, and other coordinators of this process, write into the stores.
     ///
-    /// For SQLite stores that were added with ``NSPersistentHistoryTrackingKey`` and
-    /// ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``; those added later are followed from then on. May be
-    /// called on any thread.
+    /// This works for SQLite stores that were added with ``NSPersistentHistoryTrackingKey`` and
+    /// ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``. Stores that are added later are followed from then
+    /// on. May be called on any thread.
     ///
     /// An addition to Apple's API.
     ///
@@ -291,10 +294,11 @@ extension NSPersistentStoreCoordinator {
     /// ```
     ///
     /// - Parameters:
-    ///   - contexts: Where to merge: contexts of this coordinator without a parent, which are not kept alive. `nil`, the default,
-    ///     for all whose ``NSManagedObjectContext/automaticallyMergesChangesFromParent`` is true at the time.
-    ///   - token: Where to start; `nil`, the default, for now.
-    /// - Returns: The follower, which has to be kept: it stops when nobody holds it.
+    ///   - contexts: The contexts that merge: contexts of this coordinator without a parent, which are not kept alive.
+    ///     `nil`, the default, for all whose ``NSManagedObjectContext/automaticallyMergesChangesFromParent`` is true at
+    ///     the time.
+    ///   - token: The place to start from; `nil`, the default, for the current end of the history.
+    /// - Returns: The follower. Keep it: it stops when it is released.
     /// - Throws: `persistentStoreOperation` (134070) if no store has both options.
     public func followRemoteChanges(
         into contexts: [NSManagedObjectContext]? = nil,
@@ -329,7 +333,7 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension ChangeMessage {
-    /// What a transaction of the history has changed.
+    /// Makes a message from a transaction of the history.
     init(_ record: HistoryRecord, in entry: OpenStore) {
         self.init()
         for change in record.changes {

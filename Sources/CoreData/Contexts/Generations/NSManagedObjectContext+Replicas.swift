@@ -1,9 +1,10 @@
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// Whether reads that bear it may be answered by a replica: a server that follows the one which is written to, and is a little behind.
+    /// Whether a replica may answer reads for which slightly older data will do.
     ///
-    /// Default false. An addition to Apple's API, for stores that have replicas; without effect on others. See <doc:PostgreSQL>.
+    /// A replica is a server that copies the changes of the primary server, with a short delay. Default false. An
+    /// addition to Apple's API, for stores that have replicas; without effect on others. See <doc:PostgreSQL>.
     ///
     /// ```swift
     /// let report = container.newBackgroundContext()
@@ -11,11 +12,13 @@ extension NSManagedObjectContext {
     /// let count = try await report.fetch(request, progress: nil) { $0.count }
     /// ```
     ///
-    /// It is about versions that the context is pinned to from now on, asynchronous fetches, and loops over `rows(for:)`. All else is
-    /// read from the server that is written to: faults, fetches that somebody waits for, conflicts, and what follows the changes of others.
+    /// This concerns versions that the context is pinned to from now on, asynchronous fetches, and loops over
+    /// `rows(for:)`. Everything else is read from the primary server: faults, fetches for which the caller waits,
+    /// conflicts, and merges of changes made elsewhere.
     ///
-    /// What was saved on the coordinator before a read begins is in its answer, and so is what the coordinator knows others to have saved.
-    /// Where no replica has that in time, or none can be reached, the server that is written to answers.
+    /// The answer contains everything that was saved on the coordinator before the read began, and everything that the
+    /// coordinator knows other writers to have saved. If no replica has that in time, or no replica can be reached, the
+    /// primary server answers.
     ///
     /// Any thread may use it.
     public final var readsFromReplicas: Bool {

@@ -12,18 +12,18 @@ import Synchronization
 /// try context.setQueryGenerationFrom(nil)
 /// ```
 ///
-/// A token keeps its version readable, and with it a read transaction open, as long as it exists. Immutable; any thread
+/// A token keeps its version readable, and a read transaction open, as long as the token exists. Immutable; any thread
 /// may use it. Equal tokens name the same version.
 ///
-/// An archived token is understood in the process that made it, as long as somebody holds the version there.
+/// An archived token can be read in the process that made it, as long as the version exists there.
 open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @unchecked Sendable {
     // @unchecked Sendable: `meaning` is a constant, and a subclass cannot be made: there is no public initialiser.
 
     enum Meaning: Equatable {
-        /// The newest version when it is first read.
+        /// The newest version at the time when it is first read.
         case current
         case generation(QueryGeneration)
-        /// A version that nobody holds any more.
+        /// A version that no longer exists.
         case gone(String)
 
         static func == (lhs: Meaning, rhs: Meaning) -> Bool {
@@ -77,10 +77,10 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
 
     private static let nameKey = "generation"
     private static let currentName = "current"
-    /// Tells this process from others.
+    /// Identifies this process.
     private static let process = UUID().uuidString
 
-    /// The generations that were archived, by their names, as long as there are any.
+    /// The archived generations by their names, as long as they exist.
     private static let archived = Mutex<[String: WeakGeneration]>([:])
 
     private struct WeakGeneration {
@@ -89,8 +89,7 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
 
     /// Archives the token.
     ///
-    /// The archive names the version of the store. Only this process can find that version again, as long as somebody
-    /// keeps it.
+    /// The archive names the version of the store. Only this process can find that version again, as long as it exists.
     ///
     /// - Parameter coder: The archiver to write to.
     open func encode(with coder: NSCoder) {
@@ -113,9 +112,10 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
 
     /// Reads an archived token.
     ///
-    /// One whose version is gone, or was another process's, is read as well; no context can be pinned to it.
+    /// If the version no longer exists, or belongs to another process, the token is read as well, but no context can be
+    /// pinned to it.
     ///
-    /// - Parameter coder: The archive to read from. Without a token in it the result is `nil`.
+    /// - Parameter coder: The archive to read from. If it has no token, the result is `nil`.
     public required init?(coder: NSCoder) {
         guard let name = coder.decodeObject(of: NSString.self, forKey: Self.nameKey) as String? else { return nil }
         if name == Self.currentName {

@@ -1,18 +1,18 @@
 import StrataRows
 import Synchronization
 
-/// One version of a coordinator's stores, for as long as somebody holds it: a context, or a token.
+/// One version of a coordinator's stores, which exists as long as a context or a token holds it.
 ///
-/// Which version that is, the first read decides, of whichever context that is pinned to it. Any thread may use it.
+/// The first read by any context that is pinned to it decides which version that is. Any thread may use it.
 final class QueryGeneration: Sendable {
     let coordinator: NSPersistentStoreCoordinator
-    /// Tells the generation from others of the process.
+    /// Distinguishes the generation from others of the process.
     let number: Int
     private let pinned = Mutex<PinnedStores?>(nil)
 
     private static let lastNumber = Atomic<Int>(0)
 
-    /// Whether stores may be read from servers that follow the one which is written to.
+    /// Whether stores may be read from replicas.
     private let mayBeReplica: Bool
 
     init(_ coordinator: NSPersistentStoreCoordinator, mayBeReplica: Bool) {
@@ -21,7 +21,7 @@ final class QueryGeneration: Sendable {
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
     }
 
-    /// The stores that are read as they are; before the first read, those that will be if none is added meanwhile.
+    /// The stores that are read in their current state; before the first read, those that will be if none is added.
     var unpinnedStores: [NSPersistentStore] {
         if let known = pinned.withLock({ $0 }) { return known.unpinned }
         return coordinator.openStores.filter { !$0.rows.keepsVersions }.map { $0.store as NSPersistentStore }
@@ -32,7 +32,7 @@ final class QueryGeneration: Sendable {
     /// - Throws: `persistentStoreOperation` (134070) if a store keeps too many versions already; errors of the stores.
     func stores() throws -> PinnedStores {
         if let known = pinned.withLock({ $0 }) { return known }
-        // Outside the lock, as transactions begin here. Of several calls that come first one counts.
+        // This is outside the lock, as transactions begin here. If several threads come first, one result is used.
         let made = Result { try PinnedStores(coordinator, mayBeReplica) }
         return try pinned.withLock { pinned in
             let stores = try pinned ?? made.get()
@@ -46,14 +46,14 @@ final class QueryGeneration: Sendable {
 ///
 /// Any thread may use it.
 final class PinnedStores: Sendable {
-    /// By index; `nil` for those that were not open.
+    /// The stores by index; `nil` for those that were not open.
     ///
-    /// Stores that keep no versions are there themselves.
+    /// A store that keeps no versions is in the array itself.
     private let versions: [OpenStore?]
     /// Whether any store is at a version.
     let isPinned: Bool
 
-    /// The stores that are there themselves, and still open.
+    /// The stores that are read in their current state, if they are still open.
     var unpinned: [NSPersistentStore] {
         versions.compactMap { $0 }.filter { $0 === $0.base }.map(\.latest).filter(\.isOpen).map {
             $0.store as NSPersistentStore
@@ -71,14 +71,15 @@ final class PinnedStores: Sendable {
         isPinned = versions.contains { $0 !== $0?.base }
     }
 
-    /// A store as it is seen from here: one that was added later is empty.
+    /// A store as this generation sees it; a store that was added later is empty.
     func version(of store: OpenStore) -> OpenStore {
-        // A store that is read as it is may have been migrated since.
+        // A store that is read in its current state may have been migrated since.
         if store.index < versions.count, let version = versions[store.index] { return version.latest }
         return OpenStore(store.base, readBy: NoRows())
     }
 
-    /// The stores that a fetch asks: those that hold one of its entities, of `affected` if that is not `nil`.
+    /// The stores that a fetch reads: those that hold one of its entities, restricted to `affected` if that is not
+    /// `nil`.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if one of them was removed, or there is none.
     func stores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {

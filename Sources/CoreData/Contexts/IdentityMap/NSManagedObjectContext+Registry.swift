@@ -1,12 +1,12 @@
 import Foundation
 import StrataRows
 
-// The identity map: at most one object for each row, found by key. Confined to the context's queue.
+// The identity map: at most one object for each row, found by key. It is confined to the context's queue.
 
 extension NSManagedObjectContext {
     /// The frozen model of the coordinator.
     ///
-    /// Stops the program without one.
+    /// A context without a coordinator stops the program.
     final var model: FrozenModel {
         @inline(__always) get {
             guard let model = contextModel.frozen else { failWithoutCoordinator() }
@@ -19,11 +19,11 @@ extension NSManagedObjectContext {
         fatalError("CoreData: \(describedName) has no persistentStoreCoordinator; set one before you use the context.")
     }
 
-    /// The entity that a class stands for in this context's model.
+    /// The entity that a class represents in this context's model.
     ///
-    /// Stops the program if there is none.
+    /// The program stops if there is none.
     final func requiredEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
-        // Objects are mostly made in runs of one class.
+        // Usually several objects of one class are made in a row.
         if let last = contextModel.lastInsertion, last.type == type { return last.entity }
         let entity = findEntity(for: type)
         contextModel.lastInsertion = (type, entity)
@@ -39,12 +39,12 @@ extension NSManagedObjectContext {
         return entity
     }
 
-    /// The store at an index; on any thread.
+    /// The store at an index; any thread may call this.
     final func openStore(at storeIndex: Int32) -> OpenStore? { coordinator?.openStore(at: Int(storeIndex)) }
 
-    /// The store at an index, for code inside the scope: without a lock that other contexts take as well.
+    /// The store at an index, for code inside the scope; it takes no lock that other contexts take as well.
     ///
-    /// Of a pinned context it is the version that the context sees, once it has read something.
+    /// For a pinned context this is the version that the context sees, once the context has read something.
     final func store(at storeIndex: Int32) -> OpenStore? {
         let storeIndex = Int(storeIndex)
         if storeIndex >= 0, storeIndex < pinnedVersion.seenStores.count {
@@ -62,7 +62,7 @@ extension NSManagedObjectContext {
             ? pinnedVersion.seenStores[storeIndex] : store
     }
 
-    /// The table of one hierarchy in one store, made at the first use.
+    /// The table of one hierarchy in one store, made at its first use.
     final func table(storeIndex: Int32, root: Int) -> ObjectTable<NSManagedObject> {
         if let table = identityMap.table(storeIndex: storeIndex, root: root) { return table }
         let table = identityMap.makeTable(storeIndex: storeIndex, root: root)
@@ -75,25 +75,27 @@ extension NSManagedObjectContext {
         identityMap.temporaryObjects.forEach(body)
     }
 
-    /// Calls `body` with the objects that the map is not alone in holding, those with changes included.
+    /// Calls `body` with the objects that code other than the map holds, including those with changes.
     ///
-    /// The others are as good as gone: a sweep would take them.
+    /// A sweep would remove the other objects.
     final func forEachHeld(_ body: (NSManagedObject) -> Void) {
         guard !retainsRegisteredObjects else { return forEachRegistered(body) }
         for table in identityMap.tables { table?.forEachHeldElsewhere(body) }
         identityMap.temporaryObjects.forEachHeldElsewhere(body)
     }
 
-    /// The objects that reference counting would keep if objects held those that their loaded relationships lead to.
+    /// The objects that reference counting would keep if each object held those that its loaded relationships lead
+    /// to.
     ///
-    /// These are the objects that are held elsewhere or have changes, the rings, and all objects that these lead to.
+    /// These are the objects with changes, those that other code holds, rings of objects, and all objects that these
+    /// lead to.
     ///
     /// - Complexity: O(number of objects and of their loaded relationships).
     final func reachableObjects() -> [NSManagedObject] {
         var held: [NSManagedObject] = []
         forEachHeld { held.append($0) }
         let isHeld = Set(held.map(ObjectIdentifier.init))
-        /// How many relationships lead to each object that only the map holds.
+        /// The number of relationships that lead to each object that only the map holds.
         var counts: [ObjectIdentifier: (object: NSManagedObject, count: Int)] = [:]
         forEachRegistered { object in
             if !isHeld.contains(ObjectIdentifier(object)), object.isDisposable {
@@ -117,7 +119,7 @@ extension NSManagedObjectContext {
         return held + counts.values.map(\.object)
     }
 
-    /// The registered object of a key, if there is one.
+    /// The registered object with a key; `nil` if there is none.
     final func registered(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject? {
         guard key < 0 else {
             return identityMap.table(storeIndex: storeIndex, root: layout.rootNumber)?[key]
@@ -128,20 +130,20 @@ extension NSManagedObjectContext {
         return registered(key: permanent, layout: layout, storeIndex: storeIndex)
     }
 
-    /// The registered object that a relationship of `owner` names, if there is one.
+    /// The registered object that a relationship of `owner` names; `nil` if there is none.
     final func registered(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         registered(key: reference.key, layout: layout(of: reference), storeIndex: max(0, owner.storeIndex))
     }
 
     final func layout(of reference: ObjectReference) -> EntityLayout {
         let layouts = model.layouts
-        // The number came from our own model, or was checked by the store that read it.
+        // The number came from our own model, or the store that read it has checked it.
         return layouts[reference.entity - 1]
     }
 
-    /// The object that a relationship of `owner` names: the registered one, else a fault.
+    /// The object that a relationship of `owner` names: the registered object, or else a fault.
     ///
-    /// - Returns: `nil` for an unsaved object that is not there any more.
+    /// - Returns: `nil` for an unsaved object that does not exist any more.
     @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         if reference.key > 0, owner.storeIndex >= 0 {
@@ -160,7 +162,7 @@ extension NSManagedObjectContext {
         return makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
     }
 
-    /// The objects that a to-many relationship of `owner` names, without those that are being deleted for good.
+    /// The objects that a to-many relationship of `owner` names, without those whose deletion is final.
     final func objects(for references: [ObjectReference], near owner: NSManagedObject) -> [NSManagedObject] {
         var result: [NSManagedObject] = []
         result.reserveCapacity(references.count)
@@ -171,7 +173,7 @@ extension NSManagedObjectContext {
         return result
     }
 
-    /// The ID that a relationship of `owner` names, without making the object.
+    /// The ID that a relationship of `owner` names; no object is made for it.
     final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
         if reference.key < 0 {
             let id = temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
@@ -205,7 +207,7 @@ extension NSManagedObjectContext {
         )
     }
 
-    /// As the other form, for runs of faults of one hierarchy, whose table the caller has found.
+    /// The same as the other form, for many faults of one hierarchy whose table the caller has found.
     @inline(__always)
     final func makeFault(
         key: Int64,
@@ -237,7 +239,7 @@ extension NSManagedObjectContext {
         identityMap.temporaryObjects.insert(object, for: object.key)
     }
 
-    /// Moves an object whose row has got its permanent key to where stored objects are filed.
+    /// Moves an object whose row has obtained its permanent key to the stored objects.
     final func refile(_ object: NSManagedObject, key: Int64, storeIndex: Int32) {
         if object.key < 0 { identityMap.temporaryObjects.remove(object.key) }
         object.takeKey(key, storeIndex: storeIndex)
@@ -246,9 +248,9 @@ extension NSManagedObjectContext {
 
     /// Forgets an object.
     ///
-    /// It is not usable any more, unless it is inserted anew.
+    /// The object cannot be used any more, unless it is inserted anew.
     final func unregister(_ object: NSManagedObject) {
-        // Whoever still holds the object may ask for its ID, which only the context can make.
+        // Code that still holds the object may ask for its ID, which only the context can make.
         _ = object.objectID
         if object.key < 0 {
             identityMap.temporaryObjects.remove(object.key)
@@ -263,7 +265,7 @@ extension NSManagedObjectContext {
 
     /// Forgets an object whose deletion is saved.
     ///
-    /// It stays readable for those who hold it.
+    /// Code that holds it can still read it.
     final func bury(_ object: NSManagedObject) {
         object.leaveLooseRelationships()
         unregister(object)
@@ -272,18 +274,19 @@ extension NSManagedObjectContext {
         object.extras?.base = nil
     }
 
-    /// Lets go of unchanged objects that nobody else holds, each time their number has doubled: O(1) an object.
+    /// Releases unchanged objects that no other code holds, each time their number has doubled: O(1) for each object.
     final func sweepIfGrown() {
         guard identityMap.isSweepDue else { return }
         sweep()
         identityMap.endSweep()
     }
 
-    /// Lets go of unchanged objects that nobody else holds.
+    /// Releases unchanged objects that no other code holds.
     final func sweep() {
         guard !retainsRegisteredObjects else { return }
         forEachRegistered { object in
-            // Collections handed out hold their members: they are made again when asked for.
+            // Collections that were returned to the program hold their members. They are made again when they are
+            // asked for.
             object.extras?.forgetCollections()
         }
         for case let table? in identityMap.tables {
@@ -299,12 +302,13 @@ extension NSManagedObjectContext {
 
     // MARK: - Looking up by ID
 
-    /// The registered object of an ID of this coordinator.
+    /// The registered object with an ID of this coordinator.
     ///
-    /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it
-    /// had been let go of and made anew, so that it does not show values of long ago.
+    /// An unchanged object that no code holds is only here because no sweep has removed it yet. It becomes a fault
+    /// again, as if it had been removed and made anew, so that it does not show old values.
     private func lookUp(_ objectID: NSManagedObjectID) -> NSManagedObject? {
-        // In this order: an ID that is permanent by now is so for what is filed here, too.
+        // The ID is read first. If it is permanent by then, then the next call files its object here by the permanent
+        // key too.
         let (key, store) = objectID.current
         settleStrangers()
         let storeIndex = Int32(store?.index ?? 0)
@@ -312,7 +316,7 @@ extension NSManagedObjectContext {
         return registered(key: key, layout: objectID.layout, storeIndex: storeIndex)
     }
 
-    /// Turns an unchanged object that nobody holds into a fault.
+    /// Turns an unchanged object that no code holds into a fault.
     ///
     /// - Returns: Whether there is such an object.
     @discardableResult
@@ -325,11 +329,11 @@ extension NSManagedObjectContext {
     }
 
     private func table(ofKey key: Int64, root: Int, storeIndex: Int32) -> ObjectTable<NSManagedObject>? {
-        // Without a permanent key only those of contexts above are disposable.
+        // Only those objects without a permanent key are disposable that belong to contexts above.
         key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeIndex, root: root)
     }
 
-    /// The object of an ID, if the context has it.
+    /// The object with an ID, if the context has it.
     ///
     /// Reads nothing.
     ///
@@ -344,15 +348,17 @@ extension NSManagedObjectContext {
         return ownID(objectID).flatMap { lookUp($0) }
     }
 
-    /// The object of an ID: the registered one, else a fault.
+    /// The object with an ID: the registered object, or else a fault.
     ///
-    /// Reads nothing and never answers nil. An ID of another coordinator stands for the same row here, if this context's
-    /// coordinator has that store open as well, by its UUID; otherwise it stops the program.
+    /// The method reads nothing and never returns nil. If the ID is of another coordinator, then it stands for the
+    /// same row here, provided that this context's coordinator has opened that store as well (by its UUID). Otherwise
+    /// the program stops.
     ///
-    /// If there is no such row, that shows when the fault is realised. Use ``existingObject(with:)`` to know at once.
+    /// If there is no such row, then this shows when the fault is realised. Use ``existingObject(with:)`` to know at
+    /// once.
     ///
     /// ```swift
-    /// let venue = context.object(with: id)  // a fault; nothing is read, and nobody knows whether it is there
+    /// let venue = context.object(with: id)  // a fault; nothing is read, so its row may not exist
     /// ```
     ///
     /// - Parameter objectID: An ID of this coordinator.
@@ -366,7 +372,7 @@ extension NSManagedObjectContext {
         let (key, store) = objectID.current
         if let store { return makeFault(key: key, layout: objectID.layout, storeIndex: Int32(store.index)) }
         if upward != nil { return makeForeignFault(objectID) }
-        // An unsaved object of another context: a fault that can be realised only once it was saved there.
+        // This is an unsaved object of another context: its fault can be realised only after it was saved there.
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
         let object = type.init(entity: objectID.layout.entity, insertInto: nil)
         object.key = key
@@ -377,7 +383,7 @@ extension NSManagedObjectContext {
         return object
     }
 
-    /// Files the objects that other contexts have saved meanwhile under their permanent keys.
+    /// Files objects that other contexts have saved meanwhile under their permanent keys.
     final func settleStrangers() {
         if upward != nil { settleForeign() }
         guard !identityMap.strangers.isEmpty else { return }
@@ -388,14 +394,14 @@ extension NSManagedObjectContext {
         identityMap.keepStrangers(rest)
     }
 
-    /// Files a fault for an unsaved object of another context, if that was saved meanwhile.
+    /// Files a fault for an unsaved object of another context, if the object was saved meanwhile.
     ///
-    /// - Returns: Whether it is a stranger no longer.
+    /// - Returns: Whether the fault no longer has to wait.
     private func settle(stranger object: NSManagedObject) -> Bool {
         guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
         let store = object.objectID.current.store
         guard store != nil else { return false }
-        // Whose ID it was could not be told as long as it was temporary.
+        // As long as the ID was temporary, it did not show which coordinator it belongs to.
         guard let own = ownID(object.objectID), case (let key, let store?) = own.current else { return false }
         // The fault was made for the other coordinator's model.
         guard own.layout === object.layout else { return true }
@@ -406,16 +412,16 @@ extension NSManagedObjectContext {
         return true
     }
 
-    /// The object of an ID, with its values loaded.
+    /// The object with an ID, with its values loaded.
     ///
     /// ```swift
     /// if let venue = try context.existingObject(with: id) as? Venue { print(venue.name) }
     /// ```
     ///
     /// - Parameter objectID: An ID of this coordinator.
-    /// - Returns: The object, which is no fault.
-    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, and for an ID of another coordinator
-    ///   whose store is not open in this context's; an error of the store.
+    /// - Returns: The object, which is not a fault.
+    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, or if the ID is of another
+    ///   coordinator and this context's coordinator has not opened its store; an error of the store.
     /// - Complexity: O(1). Reads the row from the store if neither the context nor the row cache has it.
     public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
         assertCurrent(#function)
@@ -426,7 +432,7 @@ extension NSManagedObjectContext {
         if let known, !known.isFault {
             if let error = failedReads.error(ofWrittenRowOf: known) { throw error }
             if known.flags.isDisjoint(with: [.inaccessible, .gone]) { return known }
-            // The row may be back. Changes upon values that nobody could read go with a refresh only.
+            // The row may exist again. Changes that were made over unreadable values go away only with a refresh.
             if known.isUpdated || objectID.current.store?.isOpen == false { throw Self.missing(objectID) }
         }
         if upward != nil { return try existingObjectInTree(objectID, known) }
@@ -441,7 +447,7 @@ extension NSManagedObjectContext {
         return object
     }
 
-    /// Whether the row of an object that was deleted here is there again, which the object shows then.
+    /// Whether the row of an object that was deleted here exists again; if so, the object shows the row.
     ///
     /// - Complexity: Reads the row.
     final func isBack(_ object: NSManagedObject) -> Bool {
@@ -464,16 +470,16 @@ extension NSManagedObjectContext {
         return store.owner == ObjectIdentifier(coordinator)
     }
 
-    /// The ID by which this context's coordinator knows what an ID of any coordinator names.
+    /// The ID in this context's coordinator for the row of an ID of any coordinator.
     ///
-    /// - Returns: The ID that the object has now; `nil` if the coordinator does not have the store open.
+    /// - Returns: The present ID of the object; `nil` if the coordinator does not have the store open.
     final func ownID(_ id: NSManagedObjectID) -> NSManagedObjectID? {
         let id = id.latest
         if isOwn(id.current.store) { return id }
         return coordinator?.managedObjectID(forURIRepresentation: id.uriRepresentation())
     }
 
-    /// What a message says of an ID that ``ownID(_:)`` finds nothing for.
+    /// The text of a message about an ID that ``ownID(_:)`` finds nothing for.
     private func strangeness(of id: NSManagedObjectID) -> String {
         """
         \(id) belongs to another coordinator than \(describedName), and to a store that is not open in this context's. \
@@ -483,7 +489,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Calls `body` with the registered objects that loaded relationships of this one lead to; loads nothing.
+    /// Calls `body` with the registered objects that loaded relationships of this object lead to; loads nothing.
     fileprivate final func forEachLoadedDestination(_ body: (NSManagedObject) -> Void) {
         guard !isFault, let context else { return }
         if let row = current {
@@ -500,14 +506,14 @@ extension NSManagedObject {
         }
     }
 
-    /// Whether nothing is lost when the object goes, provided that nobody holds it.
+    /// Whether nothing is lost when the object is released, provided that no code holds it.
     final var isDisposable: Bool {
         flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])
     }
 
-    /// Whether a sweep takes the object, which nobody holds.
+    /// Whether a sweep removes the object; no code holds it.
     ///
-    /// What was prefetched is about to be asked for, so it is spared once.
+    /// A prefetched object is about to be used, so it is spared once.
     fileprivate final var isToBeSwept: Bool {
         if flags.contains(.prefetched) {
             flags.remove(.prefetched)

@@ -1,14 +1,14 @@
-/// The messages that one observer of a context has not taken yet, as one.
+/// Combines the messages that one observer of a context has not taken yet into one.
 ///
 /// Any thread may call any member.
 final class ChangeFeed: Sendable {
     private struct Messages: PendingNews {
-        /// How many rows are named at most.
+        /// The greatest number of rows that a message names.
         private static let limit = 10_000
 
         private var messages: [ChangeMessage] = []
         private var rowCount = 0
-        /// At how many rows the messages are made one, to see how many there really are.
+        /// The row count at which the messages are combined, to find out how many different rows there are.
         private var coalesceAt = limit
         private var isOverflowing = false
 
@@ -42,7 +42,7 @@ final class ChangeFeed: Sendable {
 
     init() {}
 
-    /// Adds a message; `nil` for one that anything may have changed.
+    /// Adds a message; `nil` means that anything may have changed.
     func note(_ message: ChangeMessage?) {
         if let message, message.isEmpty { return }
         box.note { messages in
@@ -50,10 +50,10 @@ final class ChangeFeed: Sendable {
         }
     }
 
-    /// Ends the sequence; what was not taken is lost.
+    /// Ends the sequence; messages that were not taken are lost.
     func finish() { box.finish() }
 
-    /// What has changed since the last call; waits for something.
+    /// Returns the changes since the last call; waits if there are none yet.
     ///
     /// - Returns: `nil` once the context has gone or the task was cancelled.
     func next() async -> ManagedObjectChanges? { await box.next() }

@@ -1,9 +1,9 @@
 import Foundation
 
-// What others tell of their saves: notifications, dictionaries of IDs and URIs, messages of other coordinators.
+// Messages made from other sources: notifications, dictionaries of IDs and URIs, messages of other coordinators.
 
 extension ChangeMessage {
-    /// The message for a context on another coordinator, whose cached rows of what has changed are forgotten.
+    /// The message for a context on another coordinator; the cached rows of what has changed are forgotten there.
     func translated(to coordinator: NSPersistentStoreCoordinator?) -> ChangeMessage {
         let owner = coordinator.map { ObjectIdentifier($0) }
         guard [inserted, updated, deleted].joined().contains(where: { $0.store.owner != owner }) else { return self }
@@ -15,9 +15,10 @@ extension ChangeMessage {
         return message
     }
 
-    /// Forgets the cached rows of all that has changed, so that they are read from the store.
+    /// Forgets the cached rows of everything that has changed, so that they are read from the store.
     ///
-    /// New rows too: a fetch may have brought one before it was changed again, which as news of a new row is not told.
+    /// This includes new rows: a fetch may have cached such a row before it changed again, and a message with an
+    /// inserted row does not name its later updates.
     func invalidateRows() {
         var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
         for change in [inserted, updated, deleted].joined() {
@@ -29,7 +30,7 @@ extension ChangeMessage {
         }
     }
 
-    /// What a notification's user info, or a dictionary of the same shape with IDs or URIs, tells.
+    /// Reads the user info of a notification, or a dictionary of the same form with IDs or URIs.
     init(userInfo: [AnyHashable: Any], _ coordinator: NSPersistentStoreCoordinator?) {
         self.init()
         if let saved = userInfo[Self.key] as? UncheckedBox<ChangeMessage> {
@@ -81,12 +82,13 @@ extension ChangeMessage {
     private static func change(_ id: NSManagedObjectID, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
         let (key, store) = id.current
         if let store { return Change(key: key, layout: id.layout, store: store) }
-        // An object that a tree of contexts has not saved to its store.
+        // The object is in a tree of contexts and not saved to a store yet.
         guard let store = coordinator?.storeForInsertion(of: id.layout) else { return nil }
         return Change(key: key, layout: id.layout, store: store, temporaryID: id)
     }
 
-    /// The row as this coordinator knows it: the IDs of another coordinator on the same file are told by their URIs.
+    /// The change as this coordinator names it: IDs of another coordinator on the same file are translated by their
+    /// URIs.
     private static func own(_ change: Change, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
         guard let coordinator, change.store.owner != ObjectIdentifier(coordinator) else { return change }
         guard change.temporaryID == nil,

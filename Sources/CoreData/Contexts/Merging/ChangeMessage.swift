@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// What a save, or anything else, has changed in the stores: keys and, where they are known, the new rows.
+/// Changes in the stores, made by a save or otherwise: the keys of the changed rows.
 ///
 /// Immutable; any thread may read it.
 struct ChangeMessage: Sendable {
@@ -12,7 +12,7 @@ struct ChangeMessage: Sendable {
         let store: OpenStore
         /// The ID of an object that only a tree of contexts has, under a negative key.
         var temporaryID: NSManagedObjectID?
-        /// Of a new row: the row cache's count of removals when it was there for sure; `nil` if nobody has noted that.
+        /// For a new row: the row cache's count of removals at a time when the row certainly existed; `nil` if unknown.
         var removals: UInt64?
 
         /// The ID of the row's object.
@@ -25,7 +25,8 @@ struct ChangeMessage: Sendable {
 
     init() {}
 
-    /// What a context on `coordinator` has saved, with what the stores have changed on their own in that.
+    /// Makes the message of a save by a context on `coordinator`, including changes that the stores have made
+    /// themselves.
     init(_ saved: SavedChanges, _ coordinator: NSPersistentStoreCoordinator?) {
         inserted = Self.changes(of: saved.inserted, coordinator)
         updated = Self.changes(of: saved.updated, coordinator)
@@ -35,12 +36,12 @@ struct ChangeMessage: Sendable {
         updated.append(contentsOf: saved.reread.filter { !known.contains(RowName($0)) })
     }
 
-    /// Under what key a did-save notification carries the message, for those who merge it.
+    /// The key under which a did-save notification carries the message, for contexts that merge it.
     static let key = "CoreData.savedChanges"
 
     /// The rows of stored objects of a context on `coordinator`.
     ///
-    /// Of the objects only what does not change any more is read, so their context's scope does not have to be entered.
+    /// Only constant data of the objects is read, so the caller need not enter their context's scope.
     static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
         var stores: [Int32: OpenStore] = [:]
         return objects.compactMap { object in
@@ -64,10 +65,11 @@ struct ChangeMessage: Sendable {
 
     // MARK: - Coalescing
 
-    /// One message of several that came one after the other: each row once.
+    /// Combines consecutive messages into one that names each row once.
     ///
-    /// A row that was inserted and deleted is told as deleted, since somebody may have fetched it in between; one that
-    /// was deleted and is back, because memory won over a deletion, as inserted.
+    /// If a row was inserted and then deleted, the message names it as deleted, since a fetch may have found it in
+    /// between. If a row was deleted and then inserted again, because memory won over the deletion, the message names
+    /// it as inserted.
     ///
     /// - Complexity: O(number of rows).
     init(coalescing messages: [ChangeMessage]) {
@@ -106,12 +108,12 @@ struct ChangeMessage: Sendable {
                 positions[name] = rows.count
                 return rows.append((change, kind))
             }
-            // An update is no news of a row that was just inserted, nor of one that is gone.
+            // An update adds nothing to a row that was just inserted or deleted.
             if kind != .updated { rows[position].kind = kind }
         }
     }
 
-    /// The row of a change, told from all others.
+    /// Identifies the row of a change.
     struct RowName: Hashable {
         let store: ObjectIdentifier
         let root: Int

@@ -1,4 +1,4 @@
-/// What has changed in the stores of a context, as ``NSManagedObjectContext/changes`` tells it.
+/// A message about changes in the stores of a context, from ``NSManagedObjectContext/changes``.
 ///
 /// Any thread may use it.
 ///
@@ -18,7 +18,7 @@ public struct ManagedObjectChanges: Sendable {
     public let updatedObjectIDs: Set<NSManagedObjectID>
     /// The IDs of objects that were deleted.
     public let deletedObjectIDs: Set<NSManagedObjectID>
-    /// Whether anything may have changed: the context was reset, or there was more than a message names.
+    /// Whether anything may have changed: the context was reset, or more rows have changed than a message can name.
     ///
     /// The sets are empty then.
     public let affectsEverything: Bool
@@ -42,7 +42,7 @@ public struct ManagedObjectChanges: Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// What this context saves, and what it merges of others' saves, as it happens.
+    /// The changes that this context saves or merges, as they happen.
     ///
     /// ```swift
     /// let changes = context.changes
@@ -50,13 +50,14 @@ extension NSManagedObjectContext {
     /// observing.cancel()
     /// ```
     ///
-    /// A message comes when the context shows what it tells: after its own save, or after a merge. So a context that
-    /// neither follows others (``automaticallyMergesChangesFromParent``) nor is given their changes tells of its own
-    /// saves only. Messages come in order. Those that come while nobody asks for the next one are told as one: a row
-    /// that changed twice is named once, one that came and went as deleted, and of more than 10,000 rows only that
-    /// there were so many (``ManagedObjectChanges/affectsEverything``).
+    /// A message comes after the context's own save, or after a merge: by then the context shows the changes. If a
+    /// context neither follows other contexts (``automaticallyMergesChangesFromParent``) nor merges changes in another
+    /// way, it reports its own saves only. Messages come in order. If several come before the loop asks for the next
+    /// one, they are combined. A row that changed twice is named once, and a row that was inserted and deleted is named
+    /// as deleted. If there are more than 10,000 rows, the message only says so
+    /// (``ManagedObjectChanges/affectsEverything``).
     ///
-    /// Each loop observes for itself, from its start (from `makeAsyncIterator()`, to be exact), and takes no thread.
+    /// Each loop observes for itself, from its start (more exactly, from `makeAsyncIterator()`), and takes no thread.
     /// The sequence does not keep the context alive. It ends when the context goes away, and when the task is
     /// cancelled.
     ///
@@ -73,7 +74,7 @@ extension NSManagedObjectContext {
     public struct Changes: AsyncSequence, Sendable {
         /// One message.
         public typealias Element = ManagedObjectChanges
-        /// It does not throw.
+        /// The sequence does not throw.
         public typealias Failure = Never
 
         private final class Observed: Sendable {
@@ -88,7 +89,7 @@ extension NSManagedObjectContext {
 
         /// Starts to observe.
         ///
-        /// - Returns: An observer of its own, for one task.
+        /// - Returns: A new observer, for one task.
         public func makeAsyncIterator() -> AsyncIterator {
             let feed = ChangeFeed()
             if let context = observed.context { context.observers.add(feed) } else { feed.finish() }
@@ -108,7 +109,7 @@ extension NSManagedObjectContext {
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let feed: ChangeFeed
 
-            /// The next message; waits for one.
+            /// Returns the next message; waits if there is none yet.
             ///
             /// - Returns: `nil` when the context has gone or the task was cancelled.
             public mutating func next() async -> ManagedObjectChanges? { await feed.next() }

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// The changes of others that wait until a context merges them: however many come while it is busy, they are merged as
-/// one.
+/// Changes made elsewhere that wait for a context to merge them; all that wait are merged as one message.
 ///
 /// Invariants:
-/// - Something waits if and only if a block that merges it is in the context's queue.
-/// - What waits is no larger than twice the rows that changed, or a few thousand, however often they did.
+/// - Messages wait if and only if a block that merges them is in the context's queue.
+/// - The waiting messages name at most twice as many rows as have changed, or a few thousand, however often rows
+///   changed.
 ///
 /// Any thread may call any member.
 final class MergeInbox: Sendable {
@@ -14,7 +14,7 @@ final class MergeInbox: Sendable {
 
     init() {}
 
-    /// Whether the context merges what others save by itself, and not only what somebody asks it to merge.
+    /// Whether the context merges all saves of other contexts, or only the messages that it is requested to merge.
     var isFollowing: Bool {
         get { follows.load(ordering: .relaxed) }
         set { follows.store(newValue, ordering: .relaxed) }
@@ -22,11 +22,13 @@ final class MergeInbox: Sendable {
 
     /// Takes a message in.
     ///
+    /// Takes a message in.
+    ///
     /// - Parameters:
-    ///   - message: What has changed.
-    ///   - isRequested: Whether it is merged even if the context does not follow.
-    ///   - waiter: Who is resumed when it has been merged.
-    ///   - schedule: Submits the block that merges what waits; called unless one is in the context's queue.
+    ///   - message: The changes.
+    ///   - isRequested: Whether the message is merged even if the context does not follow.
+    ///   - waiter: The task to resume when the message has been merged.
+    ///   - schedule: Submits the block that merges the waiting messages; called only if no such block is in the queue.
     func post(
         _ message: ChangeMessage,
         isRequested: Bool,
@@ -36,22 +38,22 @@ final class MergeInbox: Sendable {
         waiting.withLock { waiting in
             let isScheduled = !waiting.isEmpty
             waiting.add(message, isRequested: isRequested, waiter)
-            // With the lock held: whoever adds the next message counts upon this block's being in the queue, since what
-            // is submitted after that must find the message merged.
+            // The lock stays held: a thread that adds the next message relies on this block being in the queue, because
+            // blocks that it submits after that must find the message merged.
             if !isScheduled { schedule() }
         }
     }
 
-    /// Takes everything out that waits, as one message, and those who are to be told.
+    /// Removes all waiting messages and returns them as one, with the tasks to resume.
     func take() -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
         waiting.withLock { $0.take(isFollowing: isFollowing) }
     }
 
-    /// What waits, behind the inbox's mutex.
+    /// The waiting messages, behind the inbox's mutex.
     private struct Waiting: Sendable {
         /// Messages that are merged only if the context follows what others save.
         private var followed: [ChangeMessage] = []
-        /// Messages that somebody wants merged in any case.
+        /// Messages that have to be merged in any case.
         private var requested: [ChangeMessage] = []
         private var waiters: [CheckedContinuation<Void, Never>] = []
         private var rowCount = 0
@@ -75,7 +77,7 @@ final class MergeInbox: Sendable {
             assert(rowCount <= limit, "CoreData: more messages wait to be merged than rows have changed.")
         }
 
-        /// Keeps what waits no larger than the rows that changed, however often they did: O(1) a row in the long run.
+        /// Limits the waiting messages to the rows that changed, however often they did; O(1) per row in the long run.
         private mutating func coalesce() {
             followed = [ChangeMessage(coalescing: followed)]
             requested = [ChangeMessage(coalescing: requested)]

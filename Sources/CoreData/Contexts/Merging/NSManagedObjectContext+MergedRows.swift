@@ -1,25 +1,26 @@
 import StrataRows
 
-// What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may
-// come first. So a merge looks whether the rows are there.
+// A message about a row need not be up to date: the row may have been deleted since, and the message about that may
+// have come first. So a merge checks whether the rows exist.
 
-/// What a parent has of the objects that a merge is about to refresh in a child, asked for in one visit.
+/// The parent's data of the objects that a merge is about to refresh in a child, read in one visit.
 ///
-/// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between
-/// it tells anew.
+/// It is valid until the child visits the parent again, as hooks of the child may do. Changes that the parent makes
+/// after the visit come in a later message.
 struct ParentRows {
     fileprivate let snapshots: [ObjectIdentifier: Snapshot]
-    /// Whose rows they are: held, so that no other object gets the place of one.
+    /// The objects of the snapshots; they are kept alive so that no new object gets the same address.
     fileprivate let objects: [NSManagedObject]
     fileprivate let visits: UInt64
 }
 
 extension NSManagedObjectContext {
-    /// The message as things are now: what it tells to be new or changed, and is gone, is told as deleted.
+    /// The message in its current state: rows that it names as new or changed, but that do not exist, are named as
+    /// deleted.
     ///
-    /// Looked up are new rows and those of loaded objects; faults find out when they are realised. What the row cache
-    /// does not have, after a batch or a change elsewhere, is read with one query for each hierarchy. A row that cannot
-    /// be looked up counts as there: why not is reported when its object is read.
+    /// New rows and rows of loaded objects are checked; a fault is checked when it is realised. Rows that the row cache
+    /// does not have, after a batch request or a change elsewhere, are read with one query for each hierarchy. If a row
+    /// cannot be checked, it counts as existing: the error is reported when its object is read.
     ///
     /// - Complexity: O(number of rows).
     final func current(_ message: ChangeMessage) -> ChangeMessage {
@@ -37,14 +38,14 @@ extension NSManagedObjectContext {
         return message
     }
 
-    /// Which of the rows this context would not find.
+    /// The rows that this context would not find.
     private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
         guard !changes.isEmpty else { return [] }
         guard let upward else { return try absentInStores(changes) }
         return try visitParent(upward) { try $0.absentForChild(changes) }
     }
 
-    /// Which of the rows neither this context nor anybody above it has; inside the scope, for a child.
+    /// The rows that neither this context nor a context above it has; called inside this context's scope, for a child.
     private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
         var absent: Set<ChangeMessage.RowName> = []
         var unknown: [ChangeMessage.Change] = []
@@ -61,13 +62,13 @@ extension NSManagedObjectContext {
         return absent.union(try absentInStores(unknown))
     }
 
-    /// Which of the rows the stores do not have.
+    /// The rows that the stores do not have.
     private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
         var absent: Set<ChangeMessage.RowName> = []
         var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], positions: [Int])] = []
         var (groupRoot, groupStore) = (0, Optional<ObjectIdentifier>.none)
         for position in changes.indices {
-            // Looked at where it lies: most changes need nothing more, and there may be many.
+            // The change is not copied: most changes need nothing more, and there may be many.
             let store = changes[position].store
             guard store.isOpen, changes[position].removals != store.cache.removals else { continue }
             var (key, holder) = (changes[position].key, store)
@@ -79,7 +80,7 @@ extension NSManagedObjectContext {
                 (key, holder) = (permanent.key, stored)
             }
             let root = changes[position].layout.rootNumber
-            // Of one hierarchy after the other, mostly.
+            // Consecutive changes mostly belong to the same hierarchy.
             if groupRoot != root || groupStore != ObjectIdentifier(holder) {
                 (groupRoot, groupStore) = (root, ObjectIdentifier(holder))
                 groups.append((changes[position].layout, holder, [], []))
@@ -104,7 +105,7 @@ extension NSManagedObjectContext {
 
     /// The newest row of an object whose change is being merged.
     ///
-    /// An error of the store is reported, since a merge has nobody to throw it to.
+    /// An error of the store is reported, since a merge has no caller that could catch it.
     final func mergedRow(of object: NSManagedObject, _ known: ParentRows?) -> FaultResult {
         if let known, known.visits == upward?.visits, let snapshot = known.snapshots[ObjectIdentifier(object)] {
             return .found(takeRow(of: snapshot, for: object))
@@ -117,7 +118,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Looks for commits of others once, for all rows that a message names.
+    /// Checks for commits of other writers once, for all rows that a message names.
     final func prepareMergedRows() {
         guard upward == nil, pinnedVersion.generation == nil else { return }
         coordinator?.openStores.forEach { $0.forgetRowsOverwrittenByOthers() }
@@ -129,9 +130,9 @@ extension NSManagedObjectContext {
         return try newestRow(key: object.key, layout: object.layout, seen: store, prefetched: nil)
     }
 
-    /// What the parent has of the loaded objects that a message names; `nil` in a root.
+    /// The parent's data of the loaded objects that a message names; `nil` in a root.
     ///
-    /// Of an object that is missing there, or cannot be read, it tells nothing: `mergedRow` finds out why.
+    /// There is no entry for an object that the parent does not have or cannot read: `mergedRow` finds out why.
     final func parentRows(for message: ChangeMessage) -> ParentRows? {
         guard let upward else { return nil }
         let loaded = (message.updated + message.inserted).compactMap { change in
@@ -153,10 +154,10 @@ extension NSManagedObjectContext {
         return ParentRows(snapshots: found, objects: loaded, visits: upward.visits)
     }
 
-    /// As ``rowsThatAreBack(_:)``, for a root.
+    /// Does the work of ``rowsThatAreBack(_:)`` for a root.
     ///
-    /// The save that has brought a row back has entered it into the row cache. Where that may have let it go, rows of objects that this
-    /// context has are looked up in the store, with one query for each hierarchy.
+    /// A save that inserts a deleted row again enters it into the row cache. If the cache may have dropped it, rows of
+    /// objects that this context has are looked up in the store, with one query for each hierarchy.
     private func storedRowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
         var back: Set<ChangeMessage.RowName> = []
         var unknown: [ChangeMessage.Change] = []
@@ -179,10 +180,10 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Which rows that were deleted are there again: messages of two contexts may come in another order than their
-    /// saves.
+    /// The deleted rows that exist again.
     ///
-    /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
+    /// That happens because messages of two contexts may come in another order than their saves. A row that cannot be
+    /// read now counts as existing. The error is reported, and the next read of the row shows whether it exists.
     final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
         guard let upward, !deleted.isEmpty else { return storedRowsThatAreBack(deleted) }
         let answers = visitParent(upward) { parent in

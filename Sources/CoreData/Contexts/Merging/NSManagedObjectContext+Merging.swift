@@ -5,13 +5,15 @@ import StrataLocks
 #endif
 
 extension NSManagedObjectContext {
-    /// Merges what another context has saved, from its did-save notification (of objects or of IDs), or that of a
+    /// Merges the changes that a notification reports.
+    ///
+    /// The notification is the did-save notification of another context (with objects or with IDs), or that of a
     /// transaction of the history (``NSPersistentHistoryTransaction/objectIDNotification()``).
     ///
-    /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted
-    /// ones become reachable. Must be called inside this context's scope; the notification's objects are used by ID
-    /// only. What a context on another coordinator has saved is read from the store, whatever ``stalenessInterval``
-    /// says.
+    /// Registered objects are refreshed, and unsaved changes are kept on top. Deleted objects are marked as deleted,
+    /// and inserted ones become reachable. Must be called inside this context's scope; the notification's objects are
+    /// used by ID only. Changes that a context on another coordinator has saved are read from the store, whatever
+    /// ``stalenessInterval`` says.
     ///
     /// ```swift
     /// let observer = NotificationCenter.default.addObserver(
@@ -26,7 +28,7 @@ extension NSManagedObjectContext {
     public func mergeChanges(fromContextDidSave notification: Notification) {
         assertCurrent(#function)
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
-        // What another coordinator or process has saved, this one's row cache has not seen.
+        // This coordinator's row cache does not have changes that another coordinator or process has saved.
         if notification.userInfo?[NSPersistentHistoryTokenKey] != nil {
             message.invalidateRows()
         } else if let sender = notification.object as? NSManagedObjectContext,
@@ -39,10 +41,10 @@ extension NSManagedObjectContext {
 
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
-    /// Waits as `performAndWait(_:)` does: of two blocks of different contexts that merge into one another's context
-    /// at the same time neither could go on, which stops the program. Call it outside of any block, or inside one of a
-    /// context that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
-    /// ``save(mergingInto:)``).
+    /// This method waits as `performAndWait(_:)` does. If two blocks of different contexts each merge into the other's
+    /// context at the same time, neither can go on, and the program stops. So call the method outside of any block, or
+    /// inside a block of a context into which no other block merges. Or let contexts merge in turn
+    /// (``automaticallyMergesChangesFromParent``, ``save(mergingInto:)``).
     ///
     /// ```swift
     /// let delete = NSBatchDeleteRequest(objectIDs: [id])
@@ -53,15 +55,15 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys
-    ///     (those for objects or those for IDs), as a batch request's result or another process's message has them. The
-    ///     cached rows of these IDs are forgotten first.
-    ///   - contexts: Where to merge.
+    ///     (those for objects or those for IDs). A batch request's result or a message of another process has this
+    ///     form. The cached rows of these IDs are forgotten first.
+    ///   - contexts: The contexts to merge into.
     public class func mergeChanges(
         fromRemoteContextSave changeNotificationData: [AnyHashable: Any],
         into contexts: [NSManagedObjectContext]
     ) {
         var known: [(coordinator: NSPersistentStoreCoordinator, message: ChangeMessage)] = []
-        // A child that is listed beside its parent takes over what the parent has merged before it.
+        // A child that is listed together with its parent merges after it, since it takes data over from the parent.
         for context in contexts.map({ ($0, $0.contextQueue.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
             guard let coordinator = context.persistentStoreCoordinator else { continue }
             if !known.contains(where: { $0.coordinator === coordinator }) {
@@ -75,15 +77,15 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Whether saves of other contexts on the same coordinator are merged into this one by themselves; for a child, the
-    /// saves of its parent and of others into its parent.
+    /// Whether this context merges saves of other contexts automatically.
     ///
-    /// Default false.
+    /// Default false. A root merges the saves of other contexts on the same coordinator; a child merges the saves of
+    /// its parent, and of others into its parent.
     ///
-    /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
+    /// Only saves of this process through this coordinator are merged. Unsaved changes of this context are kept.
     ///
-    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing,
-    /// unless that is a block that waits for the child: then it asks within that.
+    /// A child merges in a block on its own queue that reads from its parent, so it waits until the parent has finished
+    /// what it is doing. If the parent is in a block that waits for the child, the child reads within that block.
     ///
     /// ```swift
     /// container.viewContext.automaticallyMergesChangesFromParent = true
@@ -100,10 +102,10 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Takes a message to be merged in turn.
+    /// Takes in a message that the context merges when its turn comes.
     ///
-    /// Called on the saving context's queue; messages that wait are merged together. A message that is requested is
-    /// merged even if the context does not follow; `waiter` is resumed when that is done.
+    /// Called on the saving context's queue. Messages that wait are merged together. A requested message is merged even
+    /// if the context does not follow; `waiter` is resumed when that is done.
     final func enqueueMerge(
         _ message: ChangeMessage,
         isRequested: Bool = false,
@@ -129,10 +131,10 @@ extension NSManagedObjectContext {
     }
 
     private func takeIn(_ message: ChangeMessage) {
-        // What was changed here before is an event, and an undo step, of its own.
+        // Changes made here before are an event, and an undo step, by themselves.
         processPendingChanges()
         settleStrangers()
-        // What is merged is newer than what the context was pinned to.
+        // The merged changes are newer than the version that the context was pinned to.
         advanceGeneration()
         let message = current(settled(message))
         guard !message.isEmpty else { return }
@@ -149,7 +151,7 @@ extension NSManagedObjectContext {
         for change in message.inserted {
             let storeIndex = Int32(change.store.index)
             if let known = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) {
-                // Fetched before the message came, or deleted and now back.
+                // The object was fetched before the message came, or it was deleted and exists again.
                 mergeUpdate(of: known, change, parentRows)
             } else if let id = change.temporaryID {
                 noteEvent(makeForeignFault(id, storeIndex: storeIndex), .eventInserted)
@@ -170,7 +172,7 @@ extension NSManagedObjectContext {
                 unknownRoots.insert(change.layout.rootNumber)
                 continue
             }
-            // Of a fault without a row nobody knows what it was related to.
+            // The former relationships of a fault without a row are not known.
             if object.isFault, object.current == nil { unknownRoots.insert(change.layout.rootNumber) }
             mergeDeletion(of: object)
         }
@@ -192,9 +194,10 @@ extension NSManagedObjectContext {
         registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
     }
 
-    /// The object of a change, if somebody holds it or it has changes.
+    /// The object of a change, if it is in use or has changes.
     ///
-    /// One that nobody holds knows nothing of its row afterwards, as if it had been let go of and made anew.
+    /// If an object is registered but not in use, its row is forgotten, as if the object had been released and made
+    /// again.
     private func held(_ change: ChangeMessage.Change) -> NSManagedObject? {
         guard change.key > 0 else { return registered(of: change) }
         let storeIndex = Int32(change.store.index)
@@ -208,7 +211,7 @@ extension NSManagedObjectContext {
         return nil
     }
 
-    /// The changes under the keys that this context knows the objects by, without those of objects of another tree.
+    /// The changes under the keys that this context uses for the objects, without those of objects of another tree.
     private func settled(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
         for changes in [\ChangeMessage.inserted, \.updated, \.deleted] where message[keyPath: changes].contains(where: { $0.temporaryID != nil }) {
@@ -217,14 +220,14 @@ extension NSManagedObjectContext {
         return message
     }
 
-    /// The change under the key that this context knows the object by; `nil` for an object of another tree.
+    /// The change under the key that this context uses for the object; `nil` for an object of another tree.
     private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
         guard let id = change.temporaryID else { return change }
         let (key, store) = id.current
         if let store, identityMap.temporaryObjects[change.key] == nil {
             return ChangeMessage.Change(key: key, layout: change.layout, store: store)
         }
-        // The parent has the object; a context without one has either inserted it, or knows nothing of it.
+        // The parent has the object; a context without a parent has either inserted it, or does not know it.
         return upward == nil ? nil : change
     }
 
@@ -236,7 +239,7 @@ extension NSManagedObjectContext {
         mergeUpdate(of: object, change, nil)
     }
 
-    /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
+    /// Makes loaded relationships be loaded again if they may name deleted rows that have no objects here.
     ///
     /// - Complexity: O(registered objects), if there are to-many relationships to such rows at all.
     private func reloadRelationships(to roots: Set<Int>) {
@@ -255,7 +258,7 @@ extension NSManagedObjectContext {
 
     /// Brings an object up to date with a change.
     ///
-    /// - Returns: Whether the object was refreshed, and not for the second time without a read in between.
+    /// - Returns: Whether the object was refreshed; `false` if it was refreshed before and was not read since.
     @discardableResult
     private func mergeUpdate(
         of object: NSManagedObject,
@@ -265,7 +268,7 @@ extension NSManagedObjectContext {
         guard !object.isInserted else { return false }
         downward.noteState()
         if object.flags.contains(.gone) {
-            // Its deletion was merged or found before, and somebody has brought the row back.
+            // The deletion was merged or found before, and the row has been inserted again since.
             let found = mergedRow(of: object, parentRows)
             if case .missing = found { return false }
             if case .found(let row) = found {
@@ -275,7 +278,7 @@ extension NSManagedObjectContext {
                 object.turnIntoFault()
             }
         } else if object.isFault {
-            // It will be filled with the newest row; the one that a fetch brought is not it any more.
+            // The fault has to be filled with the newest row, and a row that a fetch has brought is not that any more.
             object.current = nil
             object.forgetMembers()
         } else {
@@ -287,14 +290,14 @@ extension NSManagedObjectContext {
                 mergeDeletion(of: object)
                 return false
             case .unreadable:
-                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the
-                // conflict.
+                // A fault is read again when it is next used. If the object has changes, they would be lost with that,
+                // so it stays as it is, and the next save finds the conflict.
                 if !object.hasChanges { object.turnIntoFault() }
             }
         }
         if object.isFault {
             guard !object.flags.contains(.mergedFault) else {
-                // There was nothing to refresh. Those who follow results judge the object by its row.
+                // There was nothing to refresh. Observers of results judge the object by its row.
                 observers.noteUnregistered(change)
                 return false
             }
@@ -306,10 +309,11 @@ extension NSManagedObjectContext {
         return true
     }
 
-    /// Somebody has deleted the row: the object is deleted here too, and readable as long as it is held.
+    /// Applies a deletion of the row made elsewhere: the object is deleted here too, and stays readable while it is in
+    /// use.
     ///
-    /// An object with unsaved changes is left as it is, so that the next save finds the conflict instead of losing
-    /// them.
+    /// An object with unsaved changes is left as it is. So the next save finds the conflict, and the changes are not
+    /// lost.
     private func mergeDeletion(of object: NSManagedObject) {
         guard !object.flags.contains(.gone) else { return }
         if object.isUpdated && !object.isDeleted && object.hasPersistentChangedValues { return }
@@ -323,9 +327,9 @@ extension NSManagedObjectContext {
         changeTracker.noteMergedDeletion(of: object)
     }
 
-    /// Takes a deleted object out of the relationships that are loaded here.
+    /// Removes a deleted object from the relationships that are loaded here.
     ///
-    /// The store has done so already.
+    /// The store has done this for the stored relationships already.
     private func leaveRelationships(of object: NSManagedObject) {
         guard !object.isFault else { return }
         for slot in object.layout.referenceSlots {
@@ -340,7 +344,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Lets a fault's relationships be read anew, with pending changes kept.
+    /// Makes the relationships of a fault be read again; pending changes are kept.
     fileprivate func forgetMembers() {
         guard let extras else { return }
         for index in extras.toMany.indices { extras.toMany[index]?.turnIntoFault() }

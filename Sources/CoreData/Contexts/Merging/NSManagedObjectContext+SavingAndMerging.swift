@@ -8,15 +8,16 @@ extension NSManagedObjectContext {
     /// // The view context shows what was saved.
     /// ```
     ///
-    /// Each context merges on its own queue, after the blocks submitted to it before, whether it follows saves by
-    /// itself or not, and is told once. No thread waits, so nobody can block anybody else. May be called on any thread;
-    /// saves as ``save()`` does, as a block of ``perform(schedule:_:)``.
+    /// Each context merges on its own queue, after the blocks that were submitted to it before. It merges once, whether
+    /// or not it follows saves automatically. No thread waits, so no context can block another one. May be called on
+    /// any thread; saves as ``save()`` does, in a block of ``perform(schedule:_:)``.
     ///
     /// Cancelling the task does not shorten the wait.
     ///
-    /// - Parameter contexts: Where to merge: of a root context other roots, also of another coordinator that has the
-    ///   same store open; of a child its siblings. Contexts that are not named follow as always.
-    /// - Throws: As ``save()``. If some stores were saved before one was not (134040), the contexts merge what was.
+    /// - Parameter contexts: The contexts that merge. For a root they are other roots, which may be on another
+    ///   coordinator that has the same store open; for a child they are its siblings. Other contexts follow as usual.
+    /// - Throws: As ``save()``. If some stores were saved and then one was not (134040), the contexts merge what was
+    ///   saved.
     nonisolated(nonsending) public func save(mergingInto contexts: [NSManagedObjectContext]) async throws {
         let targets = contexts.filter { $0 !== self }
         let (message, result) = await perform { self.saveCollecting(for: targets) }
@@ -37,32 +38,38 @@ extension NSManagedObjectContext {
         return (message, result)
     }
 
-    /// Merges a message in turn, and suspends until that is done.
+    /// Merges a message when the context's turn comes, and suspends until that is done.
     private func mergeInTurn(_ message: ChangeMessage) async {
         let message = message.translated(to: persistentStoreCoordinator)
         guard !message.isEmpty else { return }
         await withCheckedContinuation { enqueueMerge(message, isRequested: true, $0) }
     }
 
-    /// Saves all changes; if others have saved other properties of the same objects meanwhile, refreshes those objects,
-    /// keeps the changes made here on top, and tries again.
+    /// Saves all changes, and tries again after a conflict over different properties of the same objects.
+    ///
+    /// Such a conflict means that another context or process has saved other properties of these objects meanwhile.
+    /// Before the next attempt, the objects are refreshed, and the changes made here are kept on top.
     ///
     /// ```swift
     /// venue.price += 1
     /// try context.save(retrying: 3)
     /// ```
     ///
-    /// For contexts with the error policy, to which each attempt is a save of its own, hooks and notifications
-    /// included. Not tried again, since somebody's change would be lost without a word: a save that conflicts over a
-    /// property that both sides have changed, be it to the same value (two who take 10 from 100 have to arrive at 80), or
-    /// over an order that both sides have changed. Nor a save that conflicts over an object that others have deleted,
-    /// over one that is only named to ``detectConflicts(for:)``, or over a uniqueness constraint. An object that is
-    /// deleted here goes, whatever others have changed of it.
+    /// This method is meant for contexts with the error policy. Each attempt is a separate save, with hooks and
+    /// notifications. Some conflicts end the attempts, since another writer's change would be lost silently:
     ///
-    /// - Parameter limit: How often to try again, at most.
-    /// - Throws: As ``save()``; the conflict (133020) of an attempt that is not tried again, or was the last. The context
-    ///   is as before the call then, but for objects that were refreshed before other attempts: changes that a conflict
-    ///   is thrown over still conflict in the next save.
+    /// - Both sides have changed the same property, even to the same value. (Two callers that each subtract 10 from 100
+    ///   have to arrive at 80.)
+    /// - Both sides have changed the same order.
+    /// - The object was deleted elsewhere, or was only passed to ``detectConflicts(for:)``.
+    /// - The conflict is one of a uniqueness constraint.
+    ///
+    /// An object that is deleted here stays deleted, whatever was changed of it elsewhere.
+    ///
+    /// - Parameter limit: The greatest number of times to try again.
+    /// - Throws: As ``save()``; the conflict (133020) of the last attempt, or of an attempt that may not be repeated.
+    ///   The context is then as it was before the call, except for objects that were refreshed before other attempts.
+    ///   The changes in conflict still conflict in the next save.
     public func save(retrying limit: Int) throws {
         var retries = 0
         while true {
@@ -73,7 +80,8 @@ extension NSManagedObjectContext {
                 guard !conflicts.isEmpty, conflicts.allSatisfy({ conflict in seeingNewest { conflict.isHarmless } })
                 else { throw error }
                 advanceGeneration()
-                // Not the newest row there is: what is still newer was compared with nothing, and conflicts in its turn.
+                // This need not be the newest row: a still newer one was not compared yet, and leads to another
+                // conflict.
                 for conflict in conflicts { refreshChanged(conflict.sourceObject, onto: conflict.newerRow) }
                 retries += 1
             }
@@ -82,12 +90,13 @@ extension NSManagedObjectContext {
 }
 
 extension NSMergeConflict {
-    /// Whether a refresh ends the conflict without losing a change of either side, or a doubt of the context's.
+    /// Whether a refresh ends the conflict without losing a change of either side, or a check that the context asked
+    /// for.
     fileprivate var isHarmless: Bool {
         let object = sourceObject
         guard newVersionNumber != 0, object.hasChanges, let context = object.context else { return false }
         if object.isDeleted { return true }
-        // Of a conflict that a policy has made by hand nobody knows what has changed.
+        // If a program made the conflict itself, it is not known what has changed.
         guard let baseRow, let newerRow else { return false }
         let changed = object.changedSlotSet()
         for slot in object.layout.slots where changed.contains(slot.index) {

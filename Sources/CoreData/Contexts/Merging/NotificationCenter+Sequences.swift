@@ -9,15 +9,15 @@ extension NotificationCenter {
     /// observing.cancel()
     /// ```
     ///
-    /// Foundation's method of this name does not exist on Linux. Notifications that are posted while nobody asks for
-    /// the next one are kept, the 1,000 newest of them. They are handed over on whatever thread the loop runs: of a
-    /// context's notification only the IDs and the context itself may be used there, outside of a `perform`.
+    /// Foundation's method of this name does not exist on Linux. Notifications that are posted before the loop asks for
+    /// the next one are kept, up to the 1,000 newest. They are delivered on the thread that runs the loop. From a
+    /// context's notification, only the IDs and the context itself may be used there, unless `perform` is called.
     ///
     /// Each loop observes for itself, from its start. It ends when its task is cancelled. May be called on any thread.
     ///
     /// - Parameters:
     ///   - name: The name.
-    ///   - object: Who posts; `nil`, the default, for everybody. It is kept alive as long as the sequence is.
+    ///   - object: The object that posts; `nil`, the default, for any. The sequence keeps it alive.
     /// - Returns: The sequence; nothing is observed before a loop over it starts.
     public func notifications(named name: Notification.Name, object: AnyObject? = nil) -> Notifications {
         Notifications(center: self, name: name, object: object)
@@ -31,11 +31,11 @@ extension NotificationCenter {
     /// observing.cancel()
     /// ```
     public struct Notifications: AsyncSequence, @unchecked Sendable {
-        // @unchecked Sendable: constants, of which the object is only compared with who posts.
+        // @unchecked Sendable: all members are constant, and the object is only compared with the one that posts.
 
         /// One notification.
         public typealias Element = Notification
-        /// It does not throw.
+        /// The sequence does not throw.
         public typealias Failure = Never
 
         fileprivate let center: NotificationCenter
@@ -44,7 +44,7 @@ extension NotificationCenter {
 
         /// Starts to observe.
         ///
-        /// - Returns: An observer of its own, for one task.
+        /// - Returns: A new observer, for one task.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: NotificationBuffer(self)) }
 
         /// One observer.
@@ -60,7 +60,7 @@ extension NotificationCenter {
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let buffer: NotificationBuffer
 
-            /// The next notification; waits for one.
+            /// Returns the next notification; waits if there is none yet.
             ///
             /// - Returns: `nil` when the task was cancelled.
             public mutating func next() async -> Notification? { await buffer.next()?.value }

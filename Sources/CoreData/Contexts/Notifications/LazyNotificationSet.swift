@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// A set of objects or IDs that is made only when somebody looks into it: see ``NotificationInterest``.
+/// A set of objects or IDs that is made only when a handler looks into it: see ``NotificationInterest``.
 ///
-/// It is an `NSSet`, but does not cast to `Set`, since Foundation's cast on Linux does not ask subclasses for their
+/// It is an `NSSet`, but it cannot be cast to `Set`, since Foundation's cast on Linux does not ask subclasses for their
 /// members. Any thread may look into it.
 final class LazyNotificationSet: NSSet {
     private enum Content {
@@ -17,7 +17,7 @@ final class LazyNotificationSet: NSSet {
     private let coordinator: NSPersistentStoreCoordinator?
     private let made = Mutex<UncheckedBox<(array: [NSObject], set: NSSet)>?>(nil)
 
-    /// The set without members, which most notifications have two of.
+    /// The empty set, which most notifications have two of.
     private static nonisolated(unsafe) let empty = LazyNotificationSet(idsOf: [])
     // nonisolated(unsafe): any thread may look into a set.
 
@@ -45,7 +45,7 @@ final class LazyNotificationSet: NSSet {
         super.init(objects: nil, count: 0)
     }
 
-    // The superclass makes plain sets through these two.
+    // The superclass makes plain sets with these two initialisers.
     required convenience init(coder: NSCoder) { self.init(idsOf: []) }
 
     override init(objects: UnsafePointer<AnyObject>!, count: Int) {
@@ -54,7 +54,7 @@ final class LazyNotificationSet: NSSet {
         super.init(objects: objects, count: count)
     }
 
-    /// The rows that the members stand for, found without entering the scope of the objects' context.
+    /// The rows of the members, found without entering the scope of the objects' context.
     var changes: [ChangeMessage.Change] {
         switch content {
         case .ids(let changes): return changes
@@ -62,7 +62,7 @@ final class LazyNotificationSet: NSSet {
         }
     }
 
-    /// The IDs of the rows that the members stand for.
+    /// The IDs of the rows of the members.
     var ids: Set<NSManagedObjectID> {
         Set(changes.map(\.id))
     }

@@ -3,23 +3,24 @@ import Foundation
 extension NSNotification.Name {
     /// A context is about to save.
     ///
-    /// Posted also where there is nothing to save. The object is the context; there is no user info.
+    /// Posted even if there is nothing to save. The object is the context; there is no user info.
     public static var NSManagedObjectContextWillSave: NSNotification.Name { NotificationInterest.willSave.named }
     /// A context has saved.
     ///
     /// The user info has sets of objects under the inserted, updated and deleted keys, which are empty if there was
-    /// nothing to save. If the history of a store has recorded the save, `"newChangeToken"` has the
+    /// nothing to save. If the history of a store has recorded the save, the key `"newChangeToken"` has the
     /// ``NSPersistentHistoryToken`` of the place after it, as in Apple's framework.
     public static var NSManagedObjectContextDidSave: NSNotification.Name { NotificationInterest.didSave.named }
-    /// As ``NSManagedObjectContextDidSave``, with sets of object IDs under the keys for IDs.
+    /// Like ``NSManagedObjectContextDidSave``, with sets of object IDs under the keys for IDs.
     public static var NSManagedObjectContextDidSaveObjectIDs: NSNotification.Name {
         NotificationInterest.didSaveIDs.named
     }
-    /// An event of a context has ended in which objects changed.
+    /// Objects of a context have changed, and the event in which they did has ended.
     ///
-    /// The user info has sets of objects under the inserted, updated, deleted and refreshed keys. An object that was inserted and deleted in
-    /// the event is among the deleted ones only. If the event was a merge, `"NSObjectsChangedByMergeChangesKey"` has the set of all objects
-    /// that it has changed, as in Apple's framework.
+    /// The user info has sets of objects under the inserted, updated, deleted and refreshed keys. An object that was
+    /// inserted and deleted in the same event is only in the set of deleted objects. If the event was a merge, the key
+    /// `"NSObjectsChangedByMergeChangesKey"` has the set of all objects that the merge has changed, as in Apple's
+    /// framework.
     public static var NSManagedObjectContextObjectsDidChange: NSNotification.Name {
         NotificationInterest.didChange.named
     }
@@ -41,7 +42,7 @@ public var NSDeletedObjectsKey: String { NotificationInterest.inObjects("deleted
 public var NSRefreshedObjectsKey: String { NotificationInterest.inObjects("refreshed") }
 /// Key for the set of objects that were invalidated.
 public let NSInvalidatedObjectsKey = "invalidated"
-/// Key that tells that all objects were invalidated, by a reset; the value is an array of their IDs.
+/// Key that is present if a reset has invalidated all objects; the value is an array of their IDs.
 public let NSInvalidatedAllObjectsKey = "invalidatedAll"
 /// Key for the set of IDs of inserted objects.
 public var NSInsertedObjectIDsKey: String { NotificationInterest.inIDs("inserted_objectIDs") }
@@ -55,14 +56,15 @@ public let NSRefreshedObjectIDsKey = "refreshed_objectIDs"
 public let NSInvalidatedObjectIDsKey = "invalidated_objectIDs"
 
 extension NSManagedObjectContext {
-    /// Under what key did-save tells how far the histories have come; Apple's framework has no name for it either.
+    /// The key of the history token in did-save notifications; Apple's framework has no name for it either.
     static let newChangeTokenKey = "newChangeToken"
-    /// Under what key objects-did-change lists the objects that a merge has changed; here, too, there is no public name.
+    /// The key in objects-did-change of the objects that a merge has changed; there is no public name here either.
     static let changedByMergeKey = "NSObjectsChangedByMergeChangesKey"
 }
 
-/// Key for the query generation of a pinned context, in its did-save and did-merge notifications: an
-/// ``NSQueryGenerationToken`` of the version that contains what was saved or merged.
+/// Key for the query generation of a pinned context, in its did-save and did-merge notifications.
+///
+/// The value is an ``NSQueryGenerationToken`` of the version that contains what was saved or merged.
 public let NSManagedObjectContextQueryGenerationKey = "newQueryGeneration"
 
 extension NSManagedObjectContext {

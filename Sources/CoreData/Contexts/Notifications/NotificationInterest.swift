@@ -1,11 +1,12 @@
 import Foundation
 import Synchronization
 
-/// One of the notifications of contexts, and whether anybody in the process may look into it.
+/// One of the notifications of contexts, which knows whether any code in the process may look into it.
 ///
-/// Every event and every save posts sets of what changed, and mostly nobody listens: an import of a million objects
-/// should not hash each of them twice for that, nor make a million IDs. Whether somebody observes a notification cannot
-/// be asked; but whoever wants to has to take its name, or a key of its user info, from this module first.
+/// Every event and every save posts sets of what changed, and mostly there are no observers. An import of a million
+/// objects should not hash each object twice for that, nor make a million IDs. There is no way to ask whether a
+/// notification is observed. But an observer first has to take the notification's name, or a key of its user info, from
+/// this module.
 final class NotificationInterest: Sendable {
     static let willSave = NotificationInterest("NSManagingContextWillSaveChangesNotification")
     static let didChange = NotificationInterest("NSObjectsChangedInManagingContextNotification")
@@ -19,13 +20,13 @@ final class NotificationInterest: Sendable {
 
     private init(_ name: String) { self.name = Notification.Name(name) }
 
-    /// The name, for somebody who may observe the notification.
+    /// The name, for code that may observe the notification.
     var named: Notification.Name {
         show()
         return name
     }
 
-    /// Whether somebody may observe the notification, so that its sets have to be ones that cast to `Set`.
+    /// Whether the notification may be observed, so that its sets have to be real ones, which can be cast to `Set`.
     var isWatched: Bool { wasShown.load(ordering: .relaxed) }
 
     /// Posts the notification.
@@ -38,14 +39,14 @@ final class NotificationInterest: Sendable {
 
     private func show() { wasShown.store(true, ordering: .relaxed) }
 
-    /// A key, for somebody who may look into a notification with objects.
+    /// A key, for code that may look into a notification with objects.
     static func inObjects(_ key: String) -> String {
         didChange.show()
         didSave.show()
         return key
     }
 
-    /// A key, for somebody who may look into a notification with IDs.
+    /// A key, for code that may look into a notification with IDs.
     static func inIDs(_ key: String) -> String {
         didSaveIDs.show()
         didMergeIDs.show()
@@ -63,14 +64,14 @@ struct NotificationSets {
 
     /// Whether the sets have to be made at once.
     ///
-    /// The objects of a child get other keys at any time in its scope, so they cannot be asked later.
+    /// Keys of a child's objects can change at any time in its scope, so the objects cannot be asked later.
     private let isEager: Bool
 
     init(_ interest: NotificationInterest, _ coordinator: NSPersistentStoreCoordinator?, isChild: Bool = false) {
         self.interest = interest
         self.coordinator = coordinator
         isEager = isChild || interest.isWatched
-        // Three sets, and two tokens at most.
+        // The user info has three sets, and two tokens at most.
         userInfo = Dictionary(minimumCapacity: 5)
     }
 
@@ -98,17 +99,17 @@ struct NotificationSets {
         userInfo[key.rawValue] = isEager ? set.ids : set
     }
 
-    /// Adds what the context is pinned to now, if it is.
+    /// Adds the token of the version that the context is pinned to, if it is pinned.
     mutating func add(_ token: NSQueryGenerationToken?) {
         if let token { userInfo[NSManagedObjectContextQueryGenerationKey] = token }
     }
 
-    /// Adds how far the histories of the stores have come, if they have recorded what was saved.
+    /// Adds the token of the histories that have recorded the save, if there are any.
     mutating func add(_ token: NSPersistentHistoryToken?) {
         if let token { userInfo[NSManagedObjectContext.newChangeTokenKey] = token }
     }
 
-    /// Adds what was saved in a form that other contexts may read on any thread, unlike the objects.
+    /// Adds the saved changes in a form that other contexts may read on any thread, unlike the objects.
     mutating func add(_ message: @autoclosure () -> ChangeMessage) {
         if isEager { userInfo[ChangeMessage.key] = UncheckedBox(message()) }
     }

@@ -4,7 +4,8 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Gives unsaved objects permanent IDs without saving them.
     ///
-    /// Objects that have one are left alone. A temporary ID that was captured before stays temporary, and leads to the object.
+    /// Objects whose IDs are permanent keep them. A temporary ID that was captured before stays temporary, and still
+    /// leads to the object.
     ///
     /// ```swift
     /// let venue = Venue(context: context)
@@ -12,9 +13,9 @@ extension NSManagedObjectContext {
     /// print(venue.objectID.isTemporaryID)
     /// ```
     ///
-    /// - Parameter objects: Objects of this context; those whose IDs are permanent are passed over.
-    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object.
-    ///   Nothing has changed then.
+    /// - Parameter objects: Objects of this context; those whose IDs are permanent are ignored.
+    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object. In
+    ///   both cases nothing has changed.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
         try ConfinementScope.enter(self) {
@@ -23,7 +24,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Gives the new objects of stores that are told of objects their IDs.
+    /// Gives permanent IDs to new objects in custom stores, which have to be informed of new objects.
     final func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
         let indexes = coordinator.openStores.filter { $0.isToldOfObjects && !$0.store.isReadOnly }.map {
             Int32($0.index)
@@ -59,7 +60,7 @@ extension NSManagedObjectContext {
             do {
                 reserved.append((store, objects, try store.keys(for: objects)))
             } catch {
-                // The store in its place gives them.
+                // The successor of the store provides the keys.
                 guard store.successor != nil else { throw error }
                 return try makePermanent(unsaved)
             }
@@ -67,7 +68,7 @@ extension NSManagedObjectContext {
         enter(reserved)
     }
 
-    /// Gives unsaved objects keys of the caller's choice, which no row has and no other object will get.
+    /// Gives unsaved objects the given keys, which no row has and no other object will get.
     final func makePermanent(_ objects: [NSManagedObject], keys: [Int64], in store: OpenStore) {
         guard !objects.isEmpty else { return }
         enter([(store, objects, keys)])
@@ -94,10 +95,11 @@ extension NSManagedObjectContext {
         replaceKeys(permanent, of: unsaved)
     }
 
-    /// Lets everything that names objects by their temporary keys name them by the permanent ones.
+    /// Replaces the temporary keys of objects with the permanent ones, wherever they are used.
     private func replaceKeys(_ permanent: KeyMap<Int64>, of objects: [NSManagedObject]) {
         if model.hasOneWayRelationships {
-            // Who points at an object without an inverse can be found only by looking everywhere.
+            // There is no inverse by which to find the objects that point at these, so all changed objects are
+            // searched.
             for object in changeTracker.objects { object.replaceReferences(permanent) }
             return
         }

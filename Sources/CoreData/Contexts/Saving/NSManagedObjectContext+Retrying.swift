@@ -2,8 +2,10 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Runs `block` inside the context's scope and saves; if others have changed the same rows meanwhile, drops all that
-    /// the block has changed, brings the context up to date, and runs the block anew.
+    /// Runs `block` inside the context's scope, saves, and runs the block again if another context or process has
+    /// changed the same rows.
+    ///
+    /// Before it runs the block again, it drops all changes that the block has made, and brings the context up to date.
     ///
     /// See <doc:Saving>.
     ///
@@ -12,29 +14,32 @@ extension NSManagedObjectContext {
     /// try await worker.perform(retrying: 5) { (try worker.existingObject(with: id) as? Venue)?.price -= 1 }
     /// ```
     ///
-    /// So two who take 10 from 100 leave 80, whoever is first. The block has to read what it decides by, and should do
-    /// nothing that cannot be repeated: it may run several times. Objects that it uses may come from outside of it, if they are
-    /// of this context. A `save()` inside of the block counts as part of it, and what it has stored is not taken back.
+    /// For example, if two callers each subtract 10 from 100 at the same time, the result is 80. The block has to read
+    /// the values on which its decisions rest, and should do nothing that cannot be repeated, since it may run several
+    /// times. It may use objects from outside of the block if they belong to this context. A `save()` inside the block
+    /// counts as a part of it, but what that has stored is not undone.
     ///
-    /// For contexts whose ``mergePolicy`` (of a child: ``parentConflictPolicy``) throws conflicts; another policy resolves
-    /// them, and nothing is run anew. Each run is a turn of its own on the queue, so that others get theirs, and one user
-    /// event, as with ``perform(schedule:_:)``. If the task is cancelled, no further run begins. Nobody waits between two
-    /// runs: a conflict means that somebody else has succeeded.
+    /// This method is meant for contexts whose ``mergePolicy`` (for a child: ``parentConflictPolicy``) throws
+    /// conflicts. Any other policy resolves the conflicts, so the block runs only once. Each run waits for its own turn
+    /// on the queue, so other blocks run in between. Each run is one user event, as with ``perform(schedule:_:)``. If
+    /// the task is cancelled, no further run begins. There is no pause between two runs: a conflict means that another
+    /// save has succeeded.
     ///
     /// An addition to Apple's API. May be called on any thread.
     ///
     /// - Parameters:
-    ///   - limit: How often to run the block again, at most; 0 for never.
-    ///   - block: What to do. The context is saved when it returns.
-    /// - Returns: What the block returned the last time.
-    /// - Throws: What the block throws, and as ``save()``; the conflict (133020 or 133021) of the last run; `CancellationError`
-    ///   if the task was cancelled; `persistentStoreOperation` (134070) if the context had unsaved changes before, which a
-    ///   conflict would drop. In all other cases the context has no changes then, and the undo stack is empty.
+    ///   - limit: The greatest number of times to run the block again; 0 for never.
+    ///   - block: The work to do. The context is saved when the block returns.
+    /// - Returns: The value that the last run of the block returned.
+    /// - Throws: The error that the block throws, and the errors of ``save()``; the conflict (133020 or 133021) of the
+    ///   last run; `CancellationError` if the task was cancelled; `persistentStoreOperation` (134070) if the context
+    ///   had unsaved changes before the call, since a conflict would drop them. In all other cases the context has no
+    ///   changes afterwards, and the undo stack is empty.
     nonisolated(nonsending) public func perform<T>(
         retrying limit: Int,
         _ block: sending @escaping () throws -> sending T
     ) async throws -> sending T {
-        // Sent to the context for good: its runs are turns of the context's queue, one after the other.
+        // The block stays with the context: its runs are turns of the context's queue, one after the other.
         let block = UncheckedBox(block)
         var retries = 0
         while true {
@@ -48,10 +53,10 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// As ``perform(retrying:_:)``, for callers that are not asynchronous: runs the block inside the context's scope and waits.
+    /// Like ``perform(retrying:_:)``, for synchronous callers: runs the block inside the context's scope and waits.
     ///
-    /// Inline if the caller is in the scope already. Each run ends with a save, so that the events of others are not mixed into
-    /// it. A task that is cancelled is not noticed.
+    /// If the caller is inside the scope already, the block runs directly. Each run ends with a save, so the changes of
+    /// other blocks do not get mixed into it. The method does not notice that a task was cancelled.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
@@ -59,9 +64,9 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// - Parameters:
-    ///   - limit: How often to run the block again, at most; 0 for never.
-    ///   - block: What to do. The context is saved when it returns.
-    /// - Returns: What the block returned the last time.
+    ///   - limit: The greatest number of times to run the block again; 0 for never.
+    ///   - block: The work to do. The context is saved when the block returns.
+    /// - Returns: The value that the last run of the block returned.
     /// - Throws: As ``perform(retrying:_:)``, without `CancellationError`.
     public func performAndWait<T>(retrying limit: Int, _ block: () throws -> T) throws -> T {
         var retries = 0
@@ -74,7 +79,7 @@ extension NSManagedObjectContext {
 
     /// Runs a block and saves.
     ///
-    /// - Returns: What has come of it; `nil` if it is to be tried again.
+    /// - Returns: The outcome; `nil` if the block should run again.
     private func attempt<T>(isLast: Bool, _ block: () throws -> T) -> Result<T, any Error>? {
         guard !hasChanges else {
             return .failure(
@@ -95,7 +100,7 @@ extension NSManagedObjectContext {
             guard !isLast, let error = error as? CocoaError,
                 [.managedObjectMerge, .managedObjectConstraintMerge].contains(error.code)
             else { return .failure(error) }
-            // The block decides by what it reads, so nothing that was read before the conflict may count.
+            // The next run must not decide by data that was read before the conflict.
             advanceGeneration()
             refreshAllObjects()
             tellInstrument(.retry, error)

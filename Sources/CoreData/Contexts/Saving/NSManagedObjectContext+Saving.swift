@@ -6,36 +6,35 @@ import StrataLocks
 #endif
 
 extension NSManagedObjectContext {
-    /// Saves all changes to the stores, each store's in one transaction; or, of a child, moves them into the parent.
+    /// Saves all changes: to the stores, with one transaction for each store, or from a child into its parent.
     ///
-    /// A child's save writes nothing: only the root's does, and makes temporary IDs permanent. It runs inside the
-    /// parent's scope, so it waits for what the parent is doing. Its cost grows with the number of changes, not with
-    /// what the parent has registered.
+    /// A save of a child writes nothing to a store and leaves temporary IDs as they are; the save of the root does
+    /// both. The child's save runs inside the parent's scope, so it waits until the parent has finished what it is
+    /// doing. Its cost grows with the number of changes, not with the number of objects that the parent has registered.
     ///
     /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
     /// throws, the context is as it was before, and the same save succeeds once the cause is gone.
     ///
-    /// Without changes it posts will-save and did-save, with nothing in them, and writes the metadata that was set for
-    /// stores since (``NSPersistentStoreCoordinator/setMetadata(_:for:)``); that costs next to nothing. With changes it
-    /// writes the metadata of the stores that have changes.
+    /// If there are no changes, the save posts will-save and did-save with empty sets. It also writes metadata that was
+    /// set for stores since the last save (``NSPersistentStoreCoordinator/setMetadata(_:for:)``). That costs next to
+    /// nothing. If there are changes, the save writes the metadata of those stores that have changes.
     ///
     /// If the last save ended in doubt (134030 with `NSPersistentStoreSaveInDoubtKey`), the context first asks the
-    /// store what has become of it. If it was committed, its changes count as saved, are announced as saved, and are
-    /// not stored once more.
+    /// store whether that save was committed. If it was, its changes count as saved, the notifications of a save are
+    /// posted for them, and they are not stored a second time.
     ///
     /// See <doc:Saving>.
-    ///
     /// ```swift
     /// venue.price += 1
     /// if context.hasChanges { try context.save() }
     /// ```
     ///
-    /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
-    ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
-    ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long, and
-    ///   `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not known whether the
-    ///   last save was committed. `managedObjectMerge` (133020), too, if that was committed although its new objects
-    ///   were dropped here since.
+    /// - Throws: Validation errors (1550–1699; several in 1560). If the merge policy throws conflicts (for a child: the
+    ///   ``parentConflictPolicy``), `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors
+    ///   of the store (134000–134999), such as `persistentStoreTimeout` (134090) if other writers keep the store locked
+    ///   for too long, and `persistentStoreSave` (134030) with `NSPersistentStoreSaveInDoubtKey` as long as it is not
+    ///   known whether the last save was committed. Also `managedObjectMerge` (133020) if the save in doubt was
+    ///   committed, but this context has dropped its new objects since.
     public func save() throws {
         assertCurrent(#function)
         guard !saving.isSaving else {
@@ -45,7 +44,7 @@ extension NSManagedObjectContext {
         changeTracker.compact()
         checkInvariants()
         guard let coordinator else {
-            // Nothing is announced for a context that has no place to save to.
+            // A context that has no place to save to posts no notification.
             guard hasSomethingToSave else { return }
             throw CocoaError.described(
                 .persistentStoreSave,
@@ -53,7 +52,7 @@ extension NSManagedObjectContext {
             ).marked(.request)
         }
         if isOneTooMany { throw coordinator.tooManyContexts(self) }
-        // A child's save ends in its parent.
+        // The child's save ends in its parent, so only a root enters the coordinator's gate.
         if upward == nil { guard coordinator.gate.enter() else { throw coordinator.closedError } }
         defer { if upward == nil { coordinator.gate.leave() } }
         saving.begin()
@@ -71,21 +70,21 @@ extension NSManagedObjectContext {
     }
 }
 
-/// One save of one context, from the notification before it to those after it.
+/// One save of one context, from the will-save notification to the notifications after the save.
 ///
-/// Reads from top to bottom as the save goes:
+/// The code follows the course of a save:
 ///
 ///     save → end the event → will-save (→ did-save, if there is nothing to save) → willSave() until quiet → validate → change sets → stores
-///          ↖ conflicts: the merge policy resolves them, willSave() and validation of what that has changed ↙
+///          ↖ conflicts: the merge policy resolves them; willSave() and validation of the objects that this changed ↙
 ///          → new rows, permanent keys → didSave() → did-save
 ///
-/// Nothing in the context changes before the stores have committed, so a failed save leaves it as it was.
+/// Nothing in the context changes before the stores have committed, so a failed save leaves the context as it was.
 ///
-/// Lives for one call of ``NSManagedObjectContext/save()``, inside the context's scope.
+/// A value lives for one call of ``NSManagedObjectContext/save()``, inside the context's scope.
 struct ContextSave {
     let context: NSManagedObjectContext
     private let coordinator: NSPersistentStoreCoordinator
-    /// What was saved so far, over all attempts and stores.
+    /// The objects that were saved so far, over all attempts and stores.
     let saved = SavedChanges()
 
     init(_ context: NSManagedObjectContext, _ coordinator: NSPersistentStoreCoordinator) {
@@ -93,10 +92,10 @@ struct ContextSave {
         self.coordinator = coordinator
     }
 
-    /// How many objects were saved so far.
+    /// The number of objects that were saved so far.
     var savedCount: Int { saved.inserted.count + saved.updated.count + saved.deleted.count }
 
-    /// Saves the changes of the context, whose event has ended.
+    /// Saves the changes of the context; the current event has ended before.
     func run() throws {
         context.post(.willSave)
         guard context.hasSomethingToSave else {
@@ -127,7 +126,7 @@ struct ContextSave {
 
     // MARK: - Hooks and validation
 
-    /// Sends `willSave()` to every changed object, and again to those that changed in it, until nothing changes.
+    /// Sends `willSave()` to all changed objects, then to those that this has changed, until nothing changes any more.
     private func sendWillSave() throws {
         try context.propagateDeletes()
         var round = context.changeTracker.objects
@@ -146,7 +145,7 @@ struct ContextSave {
         context.changeTracker.compact()
     }
 
-    /// How often `willSave()` may change something.
+    /// The greatest number of rounds of `willSave()` in one save.
     private static let mostRounds = 1000
 
     private func endlessRounds(_ objects: [NSManagedObject]) -> CocoaError {
@@ -163,18 +162,20 @@ struct ContextSave {
         ).marked(.request)
     }
 
-    /// Resolves conflicts, and then does for what has changed with that what the save has done for all changes before:
-    /// values that follow from others, such as a number of members kept in `willSave()`, would be stored wrong, and
-    /// values that no rule allows would be stored.
+    /// Resolves conflicts, then calls `willSave()` of the objects that the resolution has changed, and validates them.
     ///
-    /// The event, which the resolution belongs to, goes on: nobody is told of changes that the save may have to put back.
-    /// Nor are the changes of hooks steps of undo, as those that they follow are none.
+    /// Without that, the save could store wrong values: values that follow from others, such as a number of members
+    /// that `willSave()` computes, and values that no validation rule allows.
+    ///
+    /// The resolution belongs to the event that is going on, and does not end it: the save may have to take its changes
+    /// back, so no observer is notified of them yet. The changes are not registered for undo either. This includes
+    /// changes that hooks make.
     private func settle(_ resolve: () throws -> Void) throws {
         context.undoManager?.disableUndoRegistration()
         defer { context.undoManager?.enableUndoRegistration() }
         var event = context.changeTracker.setEventAside()
         defer { context.changeTracker.resumeEvent(with: event) }
-        // A resolution that could not read what is stored decides nothing.
+        // If the resolution could not read what is stored, the save fails.
         try context.failingWithReads(resolve)
         var changed: [NSManagedObject] = []
         var rounds = 0
@@ -197,7 +198,7 @@ struct ContextSave {
     }
 
     private func validate(_ objects: [NSManagedObject]) throws {
-        // Before a rule finds fault with values that are missing because they were not read.
+        // This comes first: a rule must not complain about values that are missing because they could not be read.
         try context.requireReadValues()
         if context.settings.savesUnvalidated { return }
         var errors: [any Error] = []
@@ -205,7 +206,8 @@ struct ContextSave {
         context.changeTracker.objects.forEachBorrowed { if $0.flags.contains(.deleted) { isDeleting = true } }
         objects.forEachBorrowed { object in
             guard object.flags.isDisjoint(with: [.gone, .detached]) else { return }
-            // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
+            // Only relationships of this object are changed. If its row was deleted, that is a conflict, not a missing
+            // value.
             if object.isFault, object.flags.contains(.updated) { object.fireFault() }
             guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { return }
             do {
@@ -221,16 +223,16 @@ struct ContextSave {
                 errors.append(error)
             }
         }
-        // Rules have read other objects.
+        // Validation rules may have read other objects.
         try context.requireReadValues()
         try ValidationErrors.throwIfAny(errors)
     }
 
     // MARK: - Writing
 
-    /// Writes all changes, as often as it takes: each attempt makes the change sets anew.
+    /// Writes all changes, in as many attempts as are needed; each attempt makes new change sets.
     private func write(to coordinator: NSPersistentStoreCoordinator, _ before: StateBeforeResolution) throws {
-        // Each attempt after the first is owed to another writer that was faster, or to a policy that resolves nothing.
+        // A further attempt is needed if another writer was faster, or if a merge policy has not resolved the conflict.
         for attempt in 1... {
             try context.obtainPermanentIDsForStoresOfOnesOwn(coordinator)
             let plan = try SavePlan(context, coordinator)
@@ -241,7 +243,7 @@ struct ContextSave {
                 } catch {
                     context.saving.doubt = plan.doubt
                     takeOver(plan, before)
-                    // Nothing was written to a store that was just migrated: the changes go to the one in its place.
+                    // The store was migrated just now and nothing was written to it: the changes go to its successor.
                     guard plan.doubt == nil, plan.isOutdated else { throw error }
                     return false
                 }
@@ -258,7 +260,7 @@ struct ContextSave {
 
     // MARK: - Afterwards
 
-    /// Takes the objects of the stores that have committed for clean.
+    /// Marks the objects of the stores that have committed as unchanged.
     private func takeOver(_ plan: SavePlan, _ before: StateBeforeResolution) {
         guard !plan.committed.isEmpty else { return }
         let permanent = plan.permanentKeys
@@ -307,7 +309,8 @@ struct ContextSave {
         }
     }
 
-    /// Ends a save that has succeeded: forgets what a policy has dropped, and what never was.
+    /// Ends a save that has succeeded: forgets objects that a merge policy has dropped, and new objects that were
+    /// deleted.
     private func takeOverRest() {
         var lost: [NSManagedObject] = []
         for object in context.changeTracker.objects {
@@ -321,13 +324,13 @@ struct ContextSave {
             forgetInRelationships(saved.deleted) { $0.inverse == nil }
         }
         context.forgetNeverSaved(saved)
-        // Of these no inverse was told.
+        // The inverse relationships of these objects were not updated.
         if !lost.isEmpty { forgetInRelationships(lost) { _ in true } }
         context.changeTracker.endChecks()
         if context.undoManager == nil { context.identityMap.forgetPermanentKeys() }
     }
 
-    /// Takes objects that are not stored any more out of the loaded relationships that `concerns` names.
+    /// Removes objects that are not stored any more from those loaded relationships for which `concerns` is true.
     private func forgetInRelationships(_ deleted: [NSManagedObject], _ concerns: (ToManySlot) -> Bool) {
         var keysByRoot: [Int32: [Int: Set<Int64>]] = [:]
         for object in deleted {
@@ -341,13 +344,13 @@ struct ContextSave {
         }
     }
 
-    /// Tells the objects and everybody else what was saved.
+    /// Notifies the objects, observers and other contexts of what was saved.
     func announce() {
         #if FaultPoints
         FaultPoint.saveAnnouncing.pass()
         #endif
         context.advanceGeneration(now: true)
-        // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
+        // This precedes hooks and handlers, which may save too: followers have to learn of saves in their order.
         if context.upward == nil { coordinator.announce(saved, from: context) } else { context.announceInParent(saved) }
         saved.forEach { $0.didSave() }
         post()
@@ -358,7 +361,7 @@ struct ContextSave {
 
     /// Posts the notifications of a save that has succeeded.
     private func post() {
-        // A handler may save again.
+        // A handler may save again, so this save has to have ended.
         context.saving.end()
         let token = coordinator.historyToken(after: saved)
         context.post(.didSave) { sets in
@@ -374,7 +377,7 @@ struct ContextSave {
             if saved.reread.isEmpty {
                 sets.add(.updatedObjectIDs, idsOf: saved.updated)
             } else {
-                // With the rows that the store has changed of its own accord, of which there may be no objects here.
+                // The rows that the store itself has changed are included. This context may have no objects for them.
                 sets.add(.updatedObjectIDs, idsOf: ChangeMessage(saved, coordinator).updated)
             }
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)

@@ -2,8 +2,9 @@ import StrataRows
 
 /// New objects that were deleted before their first save: no stored relationship may lead to them.
 ///
-/// Relationships without an inverse are not told of a deletion, so they may still name such objects. Those with temporary IDs are known by
-/// these alone; a permanent key is one of its store and hierarchy. Confined to the queue of the context that saves.
+/// A deletion does not update relationships without an inverse, so these may still name such objects. A temporary key
+/// identifies an object by itself. A permanent key is unique only within its store and entity hierarchy. Confined to
+/// the queue of the context that saves.
 struct NeverSavedObjects {
     private struct Name: Hashable {
         let key: Int64
@@ -20,19 +21,19 @@ struct NeverSavedObjects {
 
     var isEmpty: Bool { names.isEmpty }
 
-    /// Notes an object, if it is one.
+    /// Notes an object if it is new and deleted.
     mutating func note(_ object: NSManagedObject) {
         guard object.flags.isSuperset(of: [.inserted, .deleted]) else { return }
         names.insert(Name(object.key, object.storeIndex, object.layout.rootNumber))
     }
 
-    /// Whether a relationship of an object leads to one of these.
+    /// Whether a relationship of an object leads to one of these objects.
     ///
     /// - Parameters:
-    ///   - reference: Where it leads.
-    ///   - storeIndex: The index of the store that the object is in, or will be.
+    ///   - reference: The destination of the relationship.
+    ///   - storeIndex: The index of the store that the object is in, or will be in.
     ///   - context: The object's context.
-    /// - Returns: `true` if it does; for most saves there are none, and nothing is looked up.
+    /// - Returns: `true` if it does. Most saves have no such objects, and then nothing is looked up.
     func contains(_ reference: ObjectReference, from storeIndex: Int32, in context: NSManagedObjectContext) -> Bool {
         guard !names.isEmpty else { return false }
         return names.contains(Name(reference.key, storeIndex, context.layout(of: reference).rootNumber))

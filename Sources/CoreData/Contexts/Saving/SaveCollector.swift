@@ -1,9 +1,9 @@
-/// Gathers what one call of `save()` saves, saves of its handlers included.
+/// Collects everything that one call of `save()` saves, including saves that its handlers make.
 ///
 /// Confined to the saving context's queue.
 final class SaveCollector {
     private var messages: [ChangeMessage] = []
-    /// Contexts that merge what was gathered, and are not told of it otherwise.
+    /// The contexts that merge the collected changes; they are not informed of them in any other way.
     private let targets: Set<ObjectIdentifier>
 
     init(for contexts: [NSManagedObjectContext]) { targets = Set(contexts.map(ObjectIdentifier.init)) }
@@ -12,6 +12,6 @@ final class SaveCollector {
 
     func serves(_ context: NSManagedObjectContext) -> Bool { targets.contains(ObjectIdentifier(context)) }
 
-    /// What was gathered.
+    /// The collected changes as one message.
     var message: ChangeMessage { ChangeMessage(coalescing: messages) }
 }

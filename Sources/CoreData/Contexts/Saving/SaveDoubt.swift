@@ -7,13 +7,13 @@ import StrataLocks
 
 /// A context's save that is in doubt: it is not known whether it was committed.
 ///
-/// The context asks what has become of it before it saves again. The doubt keeps what the save has handed to the store,
-/// as that was then: the objects may change until the store answers. Confined to the queue of the context.
+/// The context asks the store about it before it saves again. Objects may change until the store answers, so this
+/// object keeps copies of the data that the save gave to the store. Confined to the queue of the context.
 final class SaveDoubt {
-    /// An object that the save has written, as it was then.
+    /// An object that the save has written, in the state that it had then.
     private struct Written {
         let object: NSManagedObject
-        /// The row that was handed over; `nil` for an object that was deleted, or whose row was not written.
+        /// The row that was given to the store; `nil` for an object that was deleted, or whose row was not written.
         let row: Row?
         let toMany: [ToManyState?]
         let wasInserted: Bool
@@ -24,15 +24,15 @@ final class SaveDoubt {
     private let plan: SavePlan
     private let store: OpenStore
     private let doubt: SaveInDoubt
-    /// With copies of the rows, which no object changes any more.
+    /// The change set of the save, with copies of the rows, which no object changes any more.
     private let changes: StoreChanges
     private var written: [Written] = []
-    /// The objects that fetches have made of the rows of new objects meanwhile, each with the new object.
+    /// Objects that fetches have made meanwhile for the rows of new objects, each with the new object it duplicates.
     private var duplicates: [(duplicate: Duplicate, object: NSManagedObject)] = []
 
     /// Notes a save in doubt, before anything in the context changes again.
     ///
-    /// - Returns: `nil` if the store can never tell.
+    /// - Returns: `nil` if the store will never be able to answer.
     init?(_ doubt: SaveInDoubt, _ plan: SavePlan, _ store: OpenStore, _ changes: StoreChanges) {
         guard doubt.settling != nil else { return nil }
         (self.doubt, self.plan, self.store) = (doubt, plan, store)
@@ -68,16 +68,16 @@ final class SaveDoubt {
     func error(_ doubt: SaveInDoubt) -> CocoaError {
         doubt.error(
             of: store,
-            "The changes are kept as unsaved ones. Save again: the context then asks first what has become of it. A context that was reset asks no more."
+            "The changes are kept as unsaved ones. Save again: the context then first asks whether this save was committed. A context that was reset does not ask any more."
         )
     }
 
     var error: CocoaError { error(doubt) }
 
-    /// Asks what has become of the save.
+    /// Asks the store whether the save was committed.
     ///
     /// - Returns: Whether it was committed.
-    /// - Throws: The error of a save in doubt, as long as that is not known.
+    /// - Throws: The error of a save in doubt, as long as the store cannot answer.
     func ask() throws -> Bool {
         do {
             return try doubt.settling?() ?? false
@@ -86,13 +86,13 @@ final class SaveDoubt {
         }
     }
 
-    /// Takes the committed changes for saved: later changes of the objects stay unsaved.
+    /// Marks the committed changes as saved; changes that were made after the save stay unsaved.
     ///
-    /// - Parameter saved: Gets the objects that were saved.
+    /// - Parameter saved: Receives the objects that were saved.
     /// - Returns: Whether a new object was saved that the context has dropped since.
     func takeOver(_ saved: SavedChanges) -> Bool {
         let context = plan.context
-        // Others may have written since; the rows are read again when they are needed.
+        // Other writers may have changed the rows since; they are read again when they are needed.
         store.cache.forget(changes)
         plan.didCommit(doubt.result, to: store, changes)
         let permanent = plan.permanentKeys
@@ -111,7 +111,7 @@ final class SaveDoubt {
             }
             for object in context.changeTracker.objects { object.replaceReferences(permanent) }
         }
-        // By now all go by the keys that a fetch goes by.
+        // All objects now have the keys by which a fetch finds them.
         for (duplicate, object) in duplicates { duplicate.move(to: object) }
         duplicates = []
         for row in doubt.result.reread { saved.reread.append(context.takeReread(row, store)) }
@@ -137,7 +137,7 @@ final class SaveDoubt {
                 if let duplicate = Duplicate(of: object, key, written.storeIndex, context) {
                     duplicates.append((duplicate, object))
                 }
-                // Changes that are not saved yet may name it by the key that it had.
+                // Unsaved changes may still name the object by its former key.
                 context.identityMap.note(permanentKey: key, for: object.key)
                 context.refile(object, key: key, storeIndex: written.storeIndex)
             }
@@ -156,7 +156,7 @@ final class SaveDoubt {
         }
         guard let row = written.row else { return object.settleRelationships(written.toMany) }
         object.flags.remove(.inserted)
-        // An object that has read the row since has it as it is.
+        // An object that has read the row since is up to date.
         if !written.wasInserted, let known = object.baseRow, known.version >= row.version { return }
         if object.flags.contains(.ownsRow) || written.wasInserted {
             object.unshareRow()
@@ -166,14 +166,14 @@ final class SaveDoubt {
             object.writableExtras.base = row
             if object.flags.isDisjoint(with: .deleted) { object.flags.insert(.updated) }
         } else {
-            // The changes were dropped here, and are stored all the same.
+            // The changes were dropped in this context, but they are stored.
             object.rebase(onto: row)
         }
         object.settleRelationships(written.toMany)
         if object.hasChanges { context.list(object) }
     }
 
-    /// An object that a fetch has made of the row of a new object, before it was known that the two are one.
+    /// An object that a fetch has made for the row of a new object before the two were known to be the same.
     private struct Duplicate {
         private let object: NSManagedObject
         private let flags: ObjectFlags
@@ -183,7 +183,7 @@ final class SaveDoubt {
 
         private var hasChanges: Bool { !flags.isDisjoint(with: [.updated, .deleted]) }
 
-        /// Takes it out of its context; `nil` if there is none.
+        /// Takes the duplicate of a new object out of its context; `nil` if there is none.
         init?(of new: NSManagedObject, _ key: Int64, _ storeIndex: Int32, _ context: NSManagedObjectContext) {
             guard let object = context.registered(key: key, layout: new.layout, storeIndex: storeIndex), object !== new
             else { return nil }
@@ -196,7 +196,7 @@ final class SaveDoubt {
             object.flags.insert(.gone)
         }
 
-        /// Makes its changes those of the object that stays.
+        /// Applies the changes of the duplicate to the object that stays.
         func move(to new: NSManagedObject) {
             guard hasChanges else { return }
             if let row {
@@ -215,7 +215,7 @@ final class SaveDoubt {
         }
     }
 
-    /// Whether an object is not what the save has handed over any more.
+    /// Whether an object differs from what the save gave to the store.
     private func hasChanged(_ written: Written) -> Bool {
         let object = written.object
         guard object.flags.isDisjoint(with: [.deleted, .fault]), object.isInserted == written.wasInserted,
@@ -238,7 +238,7 @@ final class SaveDoubt {
         }
     }
 
-    /// Whether a relationship of an object leads to an object that had no permanent key yet.
+    /// Whether two references name the same object, which had no permanent key when the save began.
     private func isSameReference(_ row: Row, _ current: Row, _ slot: Slot) -> Bool {
         guard slot.kind == .reference, let new = row.reference(slot), let old = current.reference(slot), old.key < 0
         else { return false }
@@ -247,7 +247,7 @@ final class SaveDoubt {
 }
 
 extension NSManagedObject {
-    /// Takes changes of to-many relationships for saved that were handed to a store, and keeps those that were made since.
+    /// Marks changes of to-many relationships as saved that were given to a store, and keeps those made since.
     fileprivate final func settleRelationships(_ saved: [ToManyState?]) {
         guard let extras else { return }
         for index in extras.toMany.indices where saved.indices.contains(index) {
@@ -260,11 +260,11 @@ extension NSManagedObject {
 }
 
 extension ContextSave {
-    /// Asks what has become of a save that was in doubt, and takes it for saved if it was committed.
+    /// Asks whether a save that was in doubt was committed, and if so, marks its changes as saved.
     ///
     /// - Throws: The error of a save in doubt, as long as it is not known whether it was committed.
-    ///   `managedObjectMerge` (133020) if it was committed, and the context has dropped new objects of it meanwhile:
-    ///   the changes to be saved now may be the same once more.
+    ///   `managedObjectMerge` (133020) if it was committed, but the context has dropped new objects of it meanwhile:
+    ///   the changes that would be saved now may repeat those.
     func settleDoubt() throws {
         guard let doubt = context.saving.doubt else { return }
         #if FaultPoints

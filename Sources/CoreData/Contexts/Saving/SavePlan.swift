@@ -1,15 +1,15 @@
 import Foundation
 import StrataRows
 
-/// What a save writes: the change set of each store, made of the context's changed objects.
+/// The data that a save writes: one change set for each store, made from the context's changed objects.
 ///
-/// Confined to the saving context's queue; the coordinator uses it there.
+/// Confined to the saving context's queue, where the coordinator uses it too.
 final class SavePlan {
     /// A conflict and the store that found it.
     struct Conflict {
         let kind: StoreConflict
         let store: OpenStore
-        /// What the row cache held of the row that was changed or deleted elsewhere, when that came to light.
+        /// The cached form, when the conflict was found, of the row that was changed or deleted elsewhere.
         let cached: Row?
 
         init(kind: StoreConflict, store: OpenStore) {
@@ -22,7 +22,7 @@ final class SavePlan {
             }
         }
 
-        /// Enters the row that the conflict has brought to light into the cache, or forgets one that has gone.
+        /// Enters the row that was read for the conflict into the cache, or removes a deleted row from the cache.
         func enterRow(_ read: RowCache.Read) {
             switch kind {
             case .version(let layout, let key, _, nil):
@@ -37,29 +37,29 @@ final class SavePlan {
     }
 
     let context: NSManagedObjectContext
-    // What is unchecked each object goes through: no access lasts while other code runs.
+    // Each changed object passes through the unchecked members: no access to them lasts while other code runs.
     @exclusivity(unchecked) private(set) var stores: [(store: OpenStore, changes: StoreChanges)] = []
-    /// The positions in `stores` by the stores' indexes; there are few.
+    /// The positions in `stores`, by the indexes of the stores; there are few.
     @exclusivity(unchecked) private var positions: [(storeIndex: Int, position: Int)] = []
-    /// Where new objects of an entity go by default, by the entity's number.
+    /// The index of the default store for new objects of an entity, by the entity's number.
     private var insertionIndexes: [Int: Int] = [:]
-    /// The entity and the index that were last found there: changes mostly come in runs of one entity.
+    /// The entity and index of the last lookup: consecutive changes mostly belong to the same entity.
     @exclusivity(unchecked) private var lastInsertion = (entity: 0, storeIndex: 0)
-    /// Which stores record a history, by their indexes.
+    /// Whether the stores record a history, by the indexes of the stores.
     @exclusivity(unchecked) private var recording: [(storeIndex: Int, records: Bool)] = []
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
     @exclusivity(unchecked) private var neverSaved = NeverSavedObjects()
-    /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
+    /// Objects of `detectConflicts(for:)` that are written, so their versions are checked anyway.
     private var checked: Set<ObjectIdentifier> = []
 
-    /// The save as the row caches know it, from before it is handed to the stores.
+    /// The registrations of the save with the row caches; they begin before the save reaches the stores.
     private var underWay: [(store: OpenStore, save: RowCache.Read)] = []
 
-    /// Runs `body`, which hands the plan to the stores, while the row caches know of it.
+    /// Runs `body`, which gives the plan to the stores, while the save is registered with the row caches.
     ///
-    /// Rows that conflicts bring to light are newer than those that the caches may hold. So are rows that others commit
-    /// meanwhile.
+    /// Rows that are read for conflicts are newer than those that the caches may hold. So are rows that other writers
+    /// commit meanwhile.
     func whileUnderWay<R>(_ body: () throws -> R) rethrows -> R {
         underWay = stores.map { ($0.store, $0.store.cache.beginRead()) }
         defer {
@@ -69,7 +69,7 @@ final class SavePlan {
         return try body()
     }
 
-    /// Enters the row that a conflict has brought to light into the row cache.
+    /// Enters the row that was read for a conflict into the row cache.
     func enterRow(_ conflict: Conflict) {
         if let save = underWay.first(where: { $0.store === conflict.store })?.save { conflict.enterRow(save) }
     }
@@ -79,17 +79,17 @@ final class SavePlan {
     /// The permanent keys of rows that had temporary ones.
     @exclusivity(unchecked) private(set) var permanentKeys = KeyMap<Int64>()
     private(set) var reread: [(store: OpenStore, rows: [Row])] = []
-    /// The transactions that the stores' histories have recorded, by the UUIDs of the stores.
+    /// The numbers of the transactions that the histories have recorded, by the UUIDs of the stores.
     private(set) var historyNumbers: [String: Int64] = [:]
     /// The indexes of the stores that have committed.
     private(set) var committed: Set<Int> = []
-    /// The changes of the store that could not tell whether it has committed them; `nil` if there is none.
+    /// The changes of the store that could not say whether it has committed them; `nil` if there is no such store.
     private(set) var doubt: SaveDoubt?
 
-    /// Whether a store that has not committed was migrated since the plan was made.
+    /// Whether a store that has not committed yet was migrated since the plan was made.
     var isOutdated: Bool { stores.contains { !committed.contains($0.store.index) && $0.store.successor != nil } }
 
-    /// Notes that a store cannot tell whether it has committed its changes.
+    /// Notes that a store cannot say whether it has committed its changes.
     ///
     /// - Returns: The error that the caller sees.
     func note(_ doubt: SaveInDoubt, of store: OpenStore, _ changes: StoreChanges) -> CocoaError {
@@ -109,7 +109,7 @@ final class SavePlan {
         self.context = context
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
-        // Before all others, which may lead to them.
+        // This precedes all other objects, whose relationships may lead to the deleted ones.
         context.changeTracker.objects.forEachBorrowed { neverSaved.note($0) }
         try context.changeTracker.objects.forEachBorrowed { try add($0) }
         for object in context.changeTracker.checkedObjects where object.context === context {
@@ -137,7 +137,7 @@ final class SavePlan {
             return
         }
         let storeIndex = flags.contains(.inserted) ? try insertionIndex(of: object) : Int(object.storeIndex)
-        // The store writes keys and versions into the row in place.
+        // The store changes keys and versions in the row directly, so the object must not share it.
         object.unshareRow()
         if flags.contains(.inserted), let row = object.current {
             resolveReferences(of: row, storeIndex)
@@ -151,7 +151,7 @@ final class SavePlan {
                 } == true
             if !changed.isEmpty || advances {
                 if object.isFault { object.fireFault() }
-                // Without a change of its own the row may still be shared; only its version advances then.
+                // If no column has changed, the row may still be shared; only its version advances then.
                 if !flags.contains(.ownsRow), let row = object.current {
                     object.writableExtras.base = row
                     object.current = row.copy()
@@ -168,7 +168,8 @@ final class SavePlan {
         try addToMany(of: object, storeIndex)
     }
 
-    /// Adds the changes of relationships that no column of the object's own row, or of a changed member's row, holds.
+    /// Adds changes of relationships that are stored neither in the object's own row nor in the row of a changed
+    /// member.
     private func addToMany(of object: NSManagedObject, _ storeIndex: Int) throws {
         guard let extras = object.extras else { return }
         if !object.flags.contains(.inserted), recordsHistory(storeIndex) { try addTouched(object, extras, storeIndex) }
@@ -210,7 +211,7 @@ final class SavePlan {
         return records
     }
 
-    /// The reference as the store may know it: `nil` for an object that is not saved with the rest.
+    /// The reference as the store can resolve it; `nil` if its object is not saved.
     private func resolved(_ reference: ObjectReference, _ storeIndex: Int) -> ObjectReference? {
         if neverSaved.contains(reference, from: Int32(storeIndex), in: context) { return nil }
         guard reference.key < 0 else { return reference }
@@ -224,8 +225,10 @@ final class SavePlan {
         return reference
     }
 
-    /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops
-    /// those to objects that will never be saved.
+    /// Updates the references in a row that the object owns.
+    ///
+    /// Objects that have got permanent keys meanwhile are named by these, and references to objects that will never be
+    /// saved are removed.
     private func resolveReferences(of row: Row, _ storeIndex: Int) {
         for slot in row.layout.referenceSlots {
             guard let reference = row.reference(slot), reference.key < 0 || !neverSaved.isEmpty else { continue }
@@ -264,7 +267,7 @@ final class SavePlan {
         body(&stores[stores.count - 1].changes)
     }
 
-    /// The store that a new object is saved into.
+    /// The index of the store that a new object is saved into.
     private func insertionIndex(of object: NSManagedObject) throws -> Int {
         let number = object.layout.number
         if object.storeIndex < 0, let known = knownInsertionIndex(of: number) { return known }
@@ -297,7 +300,7 @@ final class SavePlan {
         return context.storeIndexForInsertion(of: object)
     }
 
-    /// Refuses a relationship that leads into another store.
+    /// Throws an error if a relationship leads to an object in another store.
     private func requireOneStore(_ object: NSManagedObject, _ storeIndex: Int) throws {
         for slot in object.layout.referenceSlots {
             guard let destination = object.toOne(slot) else { continue }
@@ -307,7 +310,7 @@ final class SavePlan {
         for (slot, state) in zip(object.layout.toMany, extras.toMany) where !slot.isTransient {
             for member in state?.added ?? [] {
                 guard let destination = context.object(for: member, near: object) else { continue }
-                // A stored member is looked for in the owner's store: is its entity there at all?
+                // A stored member is looked up in the owner's store, which therefore has to hold the member's entity.
                 if member.key > 0, coordinator.openStore(at: storeIndex)?.entityNumbers.contains(member.entity) != true
                 {
                     throw external(object, slot.name, destination)
@@ -341,9 +344,10 @@ final class SavePlan {
 
     // MARK: - After the commit
 
-    /// Enters what one store has committed: keys and versions into the rows, rows into the cache, permanent IDs.
+    /// Applies the result of a commit: keys and versions go into the rows, rows into the cache, and IDs become
+    /// permanent.
     ///
-    /// Right in any order of the commits.
+    /// The stores may have committed in any order.
     func didCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
         committed.insert(store.index)
         if let number = result.historyNumber { historyNumbers[store.store.identifier ?? ""] = number }

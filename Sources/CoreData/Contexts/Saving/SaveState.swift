@@ -1,26 +1,28 @@
 import StrataRows
 
-/// How far a context's save has come.
+/// The progress of a context's save.
 ///
 /// Invariants:
-/// - Survivors are known only while conflicts are resolved, and rows that come back only while the context saves.
+/// - `survivors` has entries only while conflicts are resolved, and `revivedBases` only while the context saves.
 ///
 /// Confined to the context's queue.
 struct SaveState {
-    /// Whether a save is under way: until its changes are announced.
+    /// Whether a save is going on; false again as soon as its notifications are about to be posted.
     private(set) var isSaving = false
-    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
+    /// The number of saves that were tried; a fetch that is going on sees by it that there is more to read.
     private(set) var count = 0
-    /// A save that may or may not have been committed; the next one first asks what has become of it.
+    /// A save that may or may not have been committed; the next save first asks the store about it.
     var doubt: SaveDoubt?
-    /// Gathers what is saved, for a save that lets other contexts merge it.
+    /// Collects what is saved, for a save that lets other contexts merge its changes.
     var collector: SaveCollector?
-    /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
+    /// The surviving objects into which new objects were merged; only while conflicts are resolved.
+    ///
+    /// The keys are the references of the new objects. Relationships without an inverse may still name these.
     var survivors: [ObjectReference: NSManagedObject] = [:]
 
-    /// While a context saves: the base rows of changed objects that a policy brings back.
+    /// The base rows of changed objects whose deleted rows a merge policy restores; only while the context saves.
     ///
-    /// They are needed if others bring the rows back first.
+    /// They are needed if another context or process restores the rows first.
     var revivedBases: [RowName: Row] = [:]
 
     init() {}
@@ -31,13 +33,13 @@ struct SaveState {
         count += 1
     }
 
-    /// Ends a save, whether it has succeeded or not: another one may begin.
+    /// Ends a save, whether it has succeeded or failed; another one may begin.
     mutating func end() {
         isSaving = false
         revivedBases = [:]
     }
 
-    /// Stops a debug build if a save has left something behind.
+    /// Stops a debug build if data of a save is left over after its end.
     func checkInvariants() {
         #if DEBUG
         assert(isSaving || survivors.isEmpty && revivedBases.isEmpty, "CoreData: a conflict has outlived its save.")

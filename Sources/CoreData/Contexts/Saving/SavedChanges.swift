@@ -1,19 +1,20 @@
 import StrataRows
 
-/// What one save has written, over all its attempts and stores.
+/// The changes that one save has written, over all its attempts and stores.
 ///
 /// Confined to the context's queue.
 final class SavedChanges {
-    // Unchecked, as each is appended to and read as a whole: no access lasts while another begins.
+    // Exclusivity is unchecked: each array is appended to and read as a whole, and no access lasts while another
+    // begins.
     @exclusivity(unchecked) var inserted: [NSManagedObject] = []
     @exclusivity(unchecked) var updated: [NSManagedObject] = []
     @exclusivity(unchecked) var deleted: [NSManagedObject] = []
-    /// Rows that the stores have changed on their own meanwhile: derived attributes, rounded values.
+    /// Rows that the stores themselves have changed during the save: derived attributes, rounded values.
     var reread: [ChangeMessage.Change] = []
     /// The last transaction that the save has recorded in each store's history, by the UUIDs of the stores.
     var historyNumbers: [String: Int64] = [:]
 
-    /// What was deleted before it was ever saved.
+    /// New objects that were deleted before they were ever saved.
     @exclusivity(unchecked) var neverSaved = NeverSavedObjects()
 
     /// Calls `body` with every object that was saved.
@@ -27,12 +28,14 @@ final class SavedChanges {
 }
 
 extension NSManagedObjectContext {
-    /// Takes what was deleted before it was ever saved out of relationships without an inverse, whose owners were told of nothing.
+    /// Removes new objects that were deleted before their first save from relationships without an inverse.
+    ///
+    /// The deletion of such an object does not update these relationships.
     final func forgetNeverSaved(_ saved: SavedChanges) {
         let neverSaved = saved.neverSaved
         guard model.hasOneWayToMany, !neverSaved.isEmpty else { return }
         forEachRegistered { object in
-            // What a child has pushed has no key yet, and is of no store.
+            // An object that a child has pushed has no permanent key yet, and belongs to no store.
             let store = object.storeIndex >= 0 ? object.storeIndex : storeIndexForInsertion(of: object)
             object.forgetMembers {
                 $0.inverse == nil

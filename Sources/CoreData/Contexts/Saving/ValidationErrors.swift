@@ -1,17 +1,17 @@
 import Foundation
 
-/// Errors of several objects as one.
+/// Combines the errors of several objects into one.
 enum ValidationErrors {
-    /// How many failures the text of an error lists.
+    /// The greatest number of failures that the text of an error lists.
     private static let most = 20
 
-    /// Does nothing without errors.
+    /// Throws the errors as one; does nothing if there are none.
     ///
-    /// - Throws: One error as itself, several as `validationMultipleErrors` (1560).
+    /// - Throws: A single error unchanged; several errors as `validationMultipleErrors` (1560).
     static func throwIfAny(_ errors: [any Error]) throws {
         guard let first = errors.first else { return }
         guard errors.count > 1 else { throw first }
-        // An object with several failures has already combined its own.
+        // An object with several failures has combined them into one error already.
         let flat = errors.flatMap { error -> [NSError] in
             let error = error as NSError
             guard error.domain == NSCocoaErrorDomain, error.code == NSValidationMultipleErrorsError,
@@ -19,7 +19,7 @@ enum ValidationErrors {
             else { return [error] }
             return details
         }
-        // All of them are in the user info; a text that names thousands would be of no use.
+        // The user info has all errors; a text that lists thousands would be of no use.
         var some = flat.prefix(most).map { "\n- " + $0.localizedDescription }.joined()
         if flat.count > most { some += "\n- and \(flat.count - most) more, in NSDetailedErrorsKey" }
         throw CocoaError.described(

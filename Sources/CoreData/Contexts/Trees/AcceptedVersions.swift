@@ -1,12 +1,12 @@
-/// Up to which versions of rows a parent stands for what became of them: it has saved them itself, or merged them.
+/// The versions of rows that a parent has accepted: it has saved or merged them itself.
 ///
-/// A child that has read an earlier version was overtaken by its own tree then, where the last to save wins, and not by
-/// somebody whom nobody in the tree knows of. Of the rows that were noted some 16,000 are remembered, those that were
-/// noted last. Where one was forgotten a save finds a conflict that is none, never the reverse.
+/// If a child has read an earlier version of such a row, its own tree has changed the row since. Then the last save
+/// wins, and there is no conflict as with a writer outside of the tree. About 16,000 rows are remembered, those that
+/// were noted last. If a row was forgotten, a save may find a conflict where there is none, but never the reverse.
 ///
 /// Confined to the context's queue.
 struct AcceptedVersions {
-    /// Versions, one upon the other, of which the context has accepted all but the first.
+    /// Consecutive versions of a row; the context has accepted all but the first.
     private struct Span {
         let first: Int64
         var last: Int64
@@ -21,17 +21,17 @@ struct AcceptedVersions {
 
     init() {}
 
-    /// Whether nothing is noted.
+    /// Whether no version is noted.
     var isEmpty: Bool { recent.isEmpty && older.isEmpty }
 
-    /// Notes a version that was saved upon another one.
+    /// Notes a version that was saved on the basis of another one.
     mutating func note(_ name: RowName, _ version: Int64, upon base: Int64) {
         let known = recent[name] ?? older[name]
         let first = known.flatMap { $0.last == base ? $0.first : nil } ?? base
         enter(name, Span(first: first, last: version))
     }
 
-    /// Notes a version that stands for all before it.
+    /// Notes a version that includes all earlier ones.
     mutating func note(_ name: RowName, _ version: Int64) { enter(name, Span(first: .min, last: version)) }
 
     private mutating func enter(_ name: RowName, _ span: Span) {
@@ -42,7 +42,7 @@ struct AcceptedVersions {
         recent[name] = span
     }
 
-    /// Whether the context has accepted all that became of a row from one version to another.
+    /// Whether the context has accepted all changes of a row from one version to another.
     func cover(_ name: RowName, from base: Int64, to version: Int64) -> Bool {
         guard let span = recent[name] ?? older[name], span.first <= base else { return false }
         return version == Self.gone ? span.last == Self.gone : version <= span.last
@@ -50,7 +50,7 @@ struct AcceptedVersions {
 }
 
 extension NSManagedObjectContext {
-    /// Notes an object that was saved, before it is taken for clean.
+    /// Notes an object that was saved, before it is marked as unchanged.
     final func noteWritten(_ object: NSManagedObject) {
         guard downward.hasChildren, let row = object.current else { return }
         let name = RowName(object)
@@ -71,9 +71,9 @@ extension NSManagedObjectContext {
         tree.acceptedVersions.note(RowName(object), version)
     }
 
-    /// Notes the rows of a message that was merged, of which there may be no objects here.
+    /// Notes the rows of a merged message; this context may have no objects for them.
     ///
-    /// Reads nothing: of a row that neither an object nor the row cache has nothing is noted.
+    /// Nothing is read: if neither an object nor the row cache has the row, nothing is noted.
     final func noteMerged(_ message: ChangeMessage) {
         guard downward.hasChildren else { return }
         for change in message.inserted + message.updated + message.deleted where change.key > 0 {
@@ -91,7 +91,7 @@ extension NSManagedObjectContext {
         for change in message.deleted where change.key > 0 {
             let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
             let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
-            // A change that was kept in spite of the deletion, or a row that is back.
+            // If the object is not gone, a change was kept in spite of the deletion, or the row exists again.
             guard object?.flags.contains(.gone) ?? (change.store.cache.row(change.key, root: root) == nil) else {
                 continue
             }
@@ -100,7 +100,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Whether this context, or one above, has accepted what became of a row.
+    /// Whether this context, or one above, has accepted the changes of a row between two versions.
     final func hasAccepted(_ name: RowName, from base: Int64, to version: Int64) -> Bool {
         if tree.acceptedVersions.cover(name, from: base, to: version) { return true }
         guard let upward else { return false }

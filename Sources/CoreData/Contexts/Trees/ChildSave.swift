@@ -1,8 +1,9 @@
 import StrataRows
 
-/// One save of a child into its parent: the child's changes, and the parent's objects that they are made to.
+/// One save of a child into its parent: the child's changes, and the parent's objects to which they apply.
 ///
-/// Lives for one attempt, inside both scopes. Nothing in the parent changes before `apply()`, which cannot fail.
+/// A value lives for one attempt, inside both scopes. Nothing in the parent changes before `apply()`, which cannot
+/// fail.
 struct ChildSave {
     /// One of the child's changed objects and the parent's object for the same row.
     private struct Pair {
@@ -10,7 +11,8 @@ struct ChildSave {
         let target: NSManagedObject
         /// The slots in which the child's row differs from what it last read; none for a new object.
         let changed: SlotSet
-        /// What the child has read, if others have overtaken it: the target is to count as made upon that.
+        /// The row that the child has read, if it was changed outside of the tree since; the target is then based on
+        /// it.
         var base: Row?
     }
 
@@ -22,9 +24,9 @@ struct ChildSave {
     private var neverSaved = NeverSavedObjects()
     /// The parent's objects of `deleted`.
     private var deletedTargets: Set<ObjectIdentifier> = []
-    /// What the child's changes depend on: objects that it has named to `detectConflicts(for:)`.
+    /// Objects on which the child's changes depend: those that it has passed to `detectConflicts(for:)`.
     private var checked: [Pair] = []
-    /// Objects that the parent does not have any more, though the child has changed or deleted them.
+    /// Objects that the parent has deleted, though the child has changed or deleted them.
     private(set) var lost: [NSManagedObject] = []
     /// The members of ordered relationships that were changed, by the object and the relationship's index.
     private var orders: [OrderName: [ObjectReference]] = [:]
@@ -34,11 +36,11 @@ struct ChildSave {
         let index: Int
     }
 
-    /// Finds the parent's objects, and loads those that are to be changed.
+    /// Finds the parent's objects, and loads those that will be changed.
     ///
-    /// O(number of changes), whatever the parent has registered.
+    /// O(number of changes), however many objects the parent has registered.
     ///
-    /// - Throws: An error of the store; objects that were loaded until then stay loaded.
+    /// - Throws: An error of the store; objects that were loaded before stay loaded.
     init(of child: NSManagedObjectContext, into parent: NSManagedObjectContext) throws {
         self.child = child
         self.parent = parent
@@ -63,9 +65,9 @@ struct ChildSave {
                 let changed = object.changedSlotSet()
                 let movesTransients = object.hasTransientsToMove
                 guard !changed.isEmpty || object.hasToManyChanges || movesTransients else { continue }
-                // The order of members is checked by the version of the owner.
+                // A changed order of members advances the version of the owner, so the owner is checked.
                 let isChecked = !changed.isEmpty || (object.changesOrders && !object.isFault)
-                // A fault that fires would let its class set transient values anew.
+                // If a fault were realised later, its class would set transient values again.
                 let isLoaded = isChecked || child.parentConflictPolicy != nil || movesTransients
                 guard let target = try target(of: object, isLoaded: isLoaded) else {
                     lost.append(object)
@@ -85,7 +87,7 @@ struct ChildSave {
         }
     }
 
-    /// The parent's object for one of the child's; `nil` if the parent has deleted it or there is no such row.
+    /// The parent's object for one of the child's; `nil` if the parent has deleted it, or the row does not exist.
     private func target(of object: NSManagedObject, isLoaded: Bool) throws -> NSManagedObject? {
         if let known = parent.registeredForChild(object) {
             guard known.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) else { return nil }
@@ -106,7 +108,7 @@ struct ChildSave {
         )
     }
 
-    /// Loads the ordered relationships that are to be changed, on both sides.
+    /// Loads the ordered relationships that will be changed, on both sides.
     private mutating func keepOrders(of object: NSManagedObject, _ target: NSManagedObject? = nil) throws {
         for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {
             guard object.extras?.toMany[slot.index]?.hasChanges == true else { continue }
@@ -117,10 +119,10 @@ struct ChildSave {
 
     // MARK: - Conflicts
 
-    /// The changes of objects that the parent has changed, or deleted, since the child read them.
+    /// The conflicts over objects that the parent has changed or deleted since the child read them.
     func conflicts() throws -> [NSMergeConflict] {
         var result: [NSMergeConflict] = []
-        // Of transient values nobody keeps versions.
+        // Transient values have no versions.
         for pair in updated + deleted
         where pair.object.hasPersistentChangedValues || pair.object.flags.contains(.conflictDetection) {
             if let conflict = try conflict(pair.object, pair.target) { result.append(conflict) }
@@ -140,7 +142,7 @@ struct ChildSave {
             return NSMergeConflict(inTree: object, base: base, newer: nil)
         }
         let row = newer.row
-        // A policy may give the object what the parent's row names.
+        // A policy may use the objects that the parent's row names.
         child.noteForeign(newer.temporaries)
         let isSame = row === base || object.layout.slots.allSatisfy { child.hasSameValue(base, row, $0) }
         return isSame ? nil : NSMergeConflict(inTree: object, base: base, newer: row)
@@ -148,20 +150,21 @@ struct ChildSave {
 
     // MARK: - Applying
 
-    /// Makes the child's changes in the parent.
+    /// Applies the child's changes to the parent.
     func apply() -> [(object: NSManagedObject, target: NSManagedObject)] {
         var all: [Pair] = []
         for (object, known) in inserted {
             all.append(Pair(object: object, target: insert(object, known), changed: SlotSet()))
         }
-        // References are set when all objects that they may lead to are there.
+        // References are set after all objects exist to which they may lead.
         for pair in all { mendReferences(of: pair.target, pair.target.layout.referenceSlots) }
-        // Their inverses know of it already.
+        // The inverse relationships of these objects are updated already.
         let moved = Set(updated.filter { update($0) }.map { ObjectIdentifier($0.target) })
         all.append(contentsOf: updated)
         for pair in all { applyRelationships(pair, moved) }
         for pair in all { pair.target.takeTransients(of: pair.object) }
-        // Each upon what the child has read, so that the root's save finds out who else has changed it.
+        // Each target is based on the row that the child has read, so that the root's save detects changes by other
+        // writers.
         for pair in updated + deleted + checked {
             if let base = pair.base { pair.target.stepBack(to: base, pair.changed) }
         }
@@ -171,11 +174,11 @@ struct ChildSave {
         return all.map { ($0.object, $0.target) }
     }
 
-    /// Enters a new object of the child into the parent, with the child's very row.
+    /// Inserts a new object of the child into the parent, where it shares the child's row.
     private func insert(_ object: NSManagedObject, _ known: NSManagedObject?) -> NSManagedObject {
         let row = object.readableRow()
         if let known, known.flags.contains(.deleted), !known.flags.contains(.gone) {
-            // The child has brought back what the parent was about to delete.
+            // The child has restored an object that the parent was about to delete.
             parent.undelete(known)
             for slot in known.layout.slots where known.readableRow().hasSameValue(as: row, in: slot) == false {
                 known.take(slot, from: row)
@@ -193,15 +196,15 @@ struct ChildSave {
         return target
     }
 
-    /// Takes over the changed attributes and to-one relationships of an object.
+    /// Copies the changed attributes and to-one relationships of an object.
     ///
-    /// - Returns: Whether inverse relationships were kept in step.
+    /// - Returns: Whether inverse relationships were updated as well.
     private func update(_ pair: Pair) -> Bool {
         guard !pair.changed.isEmpty, let row = pair.object.current else { return false }
         let target = pair.target
         let changed = target.layout.slots.filter { pair.changed.contains($0.index) }
         if target.current?.buffer === pair.object.extras?.base?.buffer {
-            // Nobody else has changed the object: the child's row is the parent's new one.
+            // The object was not changed meanwhile, so the child's row becomes the parent's new row.
             target.takeOver(row)
             mendReferences(of: target, changed.filter { $0.kind == .reference })
             return false
@@ -217,7 +220,8 @@ struct ChildSave {
         return true
     }
 
-    /// Lets references in a row of the child's name what the parent knows, and drops those to what it has deleted.
+    /// Translates references in a row of the child for the parent, and removes those to objects that the parent has
+    /// deleted.
     private func mendReferences(of target: NSManagedObject, _ slots: [Slot]) {
         for slot in slots {
             guard let reference = target.current?.reference(slot) else { continue }
@@ -226,7 +230,7 @@ struct ChildSave {
         }
     }
 
-    /// The reference as the parent is to have it; `nil` for an object that it has deleted, or that was never saved.
+    /// The reference for the parent; `nil` for an object that the parent has deleted, or that was never saved.
     private func resolved(_ reference: ObjectReference, near owner: NSManagedObject) -> ObjectReference? {
         if reference.key > 0 {
             let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : parent.storeIndexForInsertion(of: owner)
@@ -236,7 +240,7 @@ struct ChildSave {
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil
         }
         if let key = child.identityMap.permanentKeys[reference.key] {
-            // The child has learned of it after the reference was read.
+            // The child has learned the permanent key after it read the reference.
             return resolved(ObjectReference(key: key, entity: reference.entity), near: owner)
         }
         let id = child.temporaryID(reference.key)
@@ -252,9 +256,9 @@ struct ChildSave {
         return ObjectReference(key: key, entity: reference.entity)
     }
 
-    /// Changes the parent's to-many relationships as the child has.
+    /// Applies the child's changes of to-many relationships to the parent.
     ///
-    /// Both sides of a relationship are changed in the child, so each is taken over by itself.
+    /// The child has changed both sides of each relationship, so each side is applied separately.
     private func applyRelationships(_ pair: Pair, _ moved: Set<ObjectIdentifier>) {
         guard let extras = pair.object.extras else { return }
         let target = pair.target
@@ -271,8 +275,9 @@ struct ChildSave {
         }
     }
 
-    /// Takes what the child has related elsewhere out of an object that it has deleted: a rule of the parent's copy must not
-    /// reach it.
+    /// Removes those objects from a deleted object's relationships that the child has related to other objects.
+    ///
+    /// Otherwise a delete rule would reach them by the parent's copy of the relationships.
     private func release(_ pair: Pair) {
         let (object, target) = (pair.object, pair.target)
         let changed = object.changedSlotSet()
@@ -291,18 +296,18 @@ struct ChildSave {
         }
     }
 
-    /// Whether a change of membership is to be taken over.
+    /// Whether a change of membership is applied.
     ///
-    /// Where the member's own to-one relationship tells, that decides, since siblings may have moved the member
+    /// If the member has a to-one relationship to the owner, that decides, since siblings may have moved the member
     /// meanwhile.
     ///
     /// - Parameters:
     ///   - member: The member that was added or removed.
     ///   - owner: The parent's object that has the relationship.
     ///   - slot: The relationship.
-    ///   - moved: Objects whose inverse relationships are in step already.
+    ///   - moved: Objects whose inverse relationships are updated already.
     ///   - isAddition: Whether the member was added.
-    /// - Returns: Whether the change counts.
+    /// - Returns: Whether the change is applied.
     private func mayChange(
         _ member: ObjectReference,
         of owner: NSManagedObject,
@@ -327,8 +332,9 @@ extension NSManagedObject {
         return layout.transients.contains { $0.isAttribute && extras.setTransients.contains($0.index) }
     }
 
-    /// Takes over the transient attributes that were set for a child's object, as changes: no row holds them, so nobody
-    /// else could tell what they are.
+    /// Takes over the transient attributes that were set on a child's object, as changes.
+    ///
+    /// No row holds their values, so only the child can provide them.
     fileprivate final func takeTransients(of object: NSManagedObject) {
         guard object.hasTransientsToMove, let extras = object.extras else { return }
         for slot in layout.transients where slot.isAttribute && extras.setTransients.contains(slot.index) {
@@ -336,7 +342,7 @@ extension NSManagedObject {
         }
     }
 
-    /// Takes over the row of a child's object, made upon the very row that this object has.
+    /// Takes over the row of a child's object; the child's changes are based on the row that this object has now.
     fileprivate final func takeOver(_ row: Row) {
         let extras = writableExtras
         if flags.contains(.ownsRow) {
@@ -355,19 +361,20 @@ extension NSManagedObject {
 }
 
 extension Relationship {
-    /// Whether a deletion depends on what is at the other end, or takes it along.
+    /// Whether a deletion depends on the objects at the other end, or deletes them too.
     fileprivate var reaches: Bool { !isTransient && (deleteRule == .cascade || deleteRule == .deny) }
 }
 
 extension TransientSlot {
-    /// Whether the property is no relationship, whose destination is an object of one context alone.
+    /// Whether the property is an attribute; a relationship leads to an object of one context, so it cannot be taken
+    /// over.
     fileprivate var isAttribute: Bool { property is NSAttributeDescription }
 }
 
 extension ToManyState {
-    /// Takes over what a child has changed, and says whether that changed anything.
+    /// Applies the changes of a child and returns whether that changed anything.
     ///
-    /// O(number of changes); of a relationship whose order is given O(number of members).
+    /// O(number of changes); if the relationship is ordered, O(number of members).
     fileprivate mutating func take(
         added: [ObjectReference],
         removed: [ObjectReference],
@@ -381,7 +388,7 @@ extension ToManyState {
         }
         for member in added where add(member) { didChange = true }
         guard let order, let content else { return didChange }
-        // What others have added meanwhile keeps its order behind.
+        // Members that were added elsewhere meanwhile come last, in their order.
         let members = Set(content)
         let known = Set(order)
         let wanted = order.filter(members.contains) + content.filter { !known.contains($0) }

@@ -1,13 +1,14 @@
 import Foundation
 import StrataRows
 
-// How a fetch goes up a tree. Each context folds its own unsaved changes into what the one above answers; only the root
-// asks the stores. All scopes from the child to the root are held (`inChain`).
+// Fetches in a tree. Each context applies its own unsaved changes to the result of the context above; only the root
+// reads from the stores. The scopes of all contexts from the child to the root are held (`inChain`).
 
 extension ContextFetch {
-    /// What the parent answers to the same fetch, or to another part of it: with all that it has not saved.
+    /// Runs `body` with the same fetch, or another part of it, in the parent; its unsaved changes are part of the
+    /// result.
     func askParent<Answer>(_ plan: FetchPlan, _ body: (ContextFetch) throws -> Answer) throws -> Answer {
-        // Only asked for children.
+        // This is called for children only, so there is a parent.
         let parent = context.upward?.parent ?? context
         return try ConfinementScope.enter(parent) {
             parent.processPendingChanges()
@@ -18,7 +19,7 @@ extension ContextFetch {
         }
     }
 
-    /// The answer for a child, in order, offset and limit applied.
+    /// The result for a child, in order, with offset and limit applied.
     func snapshotsForChild() throws -> [Snapshot] {
         if stores.count == 1, overlay == nil {
             return try upstream(stores[0]).compactMap { found in
@@ -32,13 +33,13 @@ extension ContextFetch {
         return try objects().compactMap { try context.snapshot(of: $0) }
     }
 
-    /// The IDs of the answer for a child, in order, offset and limit applied.
+    /// The IDs of the result for a child, in order, with offset and limit applied.
     func idsForChild() throws -> [NSManagedObjectID] {
         if stores.count == 1, overlay == nil { return try ids() }
         return try objects().map(\.objectID)
     }
 
-    /// What lies above the context: without its own unsaved changes, of which none matters here.
+    /// The result of the contexts and stores above, without this context's unsaved changes, which do not matter here.
     private func upstream(_ store: OpenStore) throws -> [Snapshot] {
         if context.upward != nil { return try askParent(plan) { try $0.snapshotsForChild() } }
         let storeIndex = Int32(store.index)

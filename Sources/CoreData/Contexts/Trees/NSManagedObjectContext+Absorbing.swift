@@ -1,9 +1,9 @@
 import StrataRows
 
-// What a save of a child does to single objects of the parent. Called inside the parent's scope.
+// Changes that a save of a child makes to single objects of the parent. Called inside the parent's scope.
 
 extension NSManagedObjectContext {
-    /// The registered object for one of a child's.
+    /// The registered object for an object of a child.
     final func registeredForChild(_ object: NSManagedObject) -> NSManagedObject? {
         let storeIndex = object.storeIndex
         if let known = registered(key: object.key, layout: object.layout, storeIndex: storeIndex) { return known }
@@ -16,7 +16,7 @@ extension NSManagedObjectContext {
         return registered(key: key, layout: id.layout, storeIndex: Int32(store?.index ?? 0))
     }
 
-    /// Registers an object that a child has changed, from what is known of it above.
+    /// Registers an object that a child has changed, with the data from the contexts above.
     final func registerForChild(_ found: Snapshot, isLoaded: Bool) -> NSManagedObject {
         noteForeign(found.temporaries)
         let object = object(of: found)
@@ -29,7 +29,7 @@ extension NSManagedObjectContext {
 
     /// Registers an object that a child has inserted.
     ///
-    /// `awakeFromInsert` was sent in the child, once.
+    /// The child has sent `awakeFromInsert` already.
     final func insertForChild(_ object: NSManagedObject, _ row: Row) {
         if object.context == nil {
             if object.key < 0 {
@@ -52,7 +52,8 @@ extension NSManagedObjectContext {
 
     /// Deletes an object that a child has deleted.
     ///
-    /// `prepareForDeletion` was sent in the child. The delete rules apply to what only this context knows as well.
+    /// The child has sent `prepareForDeletion` already. The delete rules also apply to objects that only this context
+    /// knows.
     final func deleteForChild(_ object: NSManagedObject) {
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return }
         noteUndo(object, before: nil)

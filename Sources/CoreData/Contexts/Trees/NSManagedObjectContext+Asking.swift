@@ -1,10 +1,10 @@
 import Foundation
 import StrataRows
 
-// What a child asks its parent for. Called inside the child's scope; enters the parent's.
+// Questions of a child to its parent. Called inside the child's scope; enters the parent's.
 
 extension NSManagedObjectContext {
-    /// What the parent has of an object; `nil` if it has none, or has deleted it.
+    /// The parent's row of an object; `nil` if the parent has no such object, or has deleted it.
     final func parentRow(of object: NSManagedObject) throws -> Row? {
         let id = object.key < 0 ? object.objectID : nil
         guard let found = try parentSnapshot(object.key, object.layout, object.storeIndex, id) else { return nil }
@@ -23,14 +23,14 @@ extension NSManagedObjectContext {
         return found
     }
 
-    /// Takes note of unsaved objects that the parent has named, some of which may have become permanent since.
+    /// Notes unsaved objects that the parent has named; some of them may have become permanent since.
     final func learn(_ temporaries: [NSManagedObjectID]) {
         guard !temporaries.isEmpty else { return }
         noteForeign(temporaries)
         settleForeign()
     }
 
-    /// The row of what the parent has shown, which becomes the object's: under the keys that are known here.
+    /// The row of a snapshot, for an object of this context, with the keys that this context uses.
     final func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
         guard !snapshot.temporaries.isEmpty else { return snapshot.row }
         let row = snapshot.row.replacing(identityMap.permanentKeys)
@@ -38,7 +38,7 @@ extension NSManagedObjectContext {
         return row
     }
 
-    /// What the parent has of a to-many relationship.
+    /// The parent's members of a to-many relationship.
     final func parentMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) throws -> [ObjectReference] {
         guard let upward else { return [] }
         let id = object.key < 0 ? object.objectID : nil
@@ -54,7 +54,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// The object of an ID, with its values loaded, from the parent.
+    /// The object of an ID, with values loaded from the parent.
     final func existingObjectInTree(_ id: NSManagedObjectID, _ known: NSManagedObject?) throws -> NSManagedObject {
         let (key, store) = id.current
         let storeIndex = store.map { Int32($0.index) } ?? -1
@@ -66,13 +66,13 @@ extension NSManagedObjectContext {
         return object
     }
 
-    /// Whether a row that a fetch of this context brought is still what the parent would answer, without asking it.
+    /// Whether the parent would still answer with a row that a fetch of this context brought; the parent is not asked.
     final func isNewestInTree(_ row: Row) -> Bool {
         guard let upward, stalenessInterval < 0, row.version >= 0 else { return false }
         return upward.prefetchStamp == upward.stamp(pinnedVersion.seenStores)
     }
 
-    /// The registered object of what the parent, or whoever is above, has shown; else a fault.
+    /// The registered object of a snapshot from a context above, or else a new fault.
     final func object(of snapshot: Snapshot) -> NSManagedObject {
         let layout = snapshot.row.layout
         if let known = registered(key: snapshot.key, layout: layout, storeIndex: snapshot.storeIndex) { return known }
@@ -82,15 +82,15 @@ extension NSManagedObjectContext {
             ?? TemporaryIDs.id(key: snapshot.key, layout: layout)
         let (key, store) = id.current
         guard let store else { return makeForeignFault(id, layout: layout, storeIndex: snapshot.storeIndex) }
-        // It has been saved since it was shown.
+        // The object was saved after the snapshot was made.
         return registered(key: key, layout: layout, storeIndex: Int32(store.index))
             ?? makeFault(key: key, layout: layout, storeIndex: Int32(store.index))
     }
 
-    /// The objects of what the parent has answered to a fetch: known ones stay as they are, new ones become faults on
-    /// their row.
+    /// The objects for a fetch result of the parent: known objects stay as they are, new ones become faults with their
+    /// row.
     ///
-    /// Called inside all scopes above, so that what the rows say stays true meanwhile.
+    /// Called inside the scopes of all contexts above, so the rows stay valid meanwhile.
     final func uniqued(_ snapshots: [Snapshot], _ specification: FetchSpecification) -> [NSManagedObject] {
         guard let upward, let first = snapshots.first else { return [] }
         _ = store(at: first.storeIndex)
@@ -100,12 +100,12 @@ extension NSManagedObjectContext {
         for snapshot in snapshots {
             let row = snapshot.row
             makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeIndex: snapshot.storeIndex)
-            // All scopes above are held, so nothing becomes permanent meanwhile.
+            // The scopes of all contexts above are held, so no ID becomes permanent meanwhile.
             noteForeign(snapshot.temporaries)
             let object = object(of: snapshot)
             if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.noteMention(object) }
             if object.flags.contains(.gone) {
-                // Its deletion was merged, and now the parent has it again.
+                // The object's deletion was merged, and now the parent has the object again.
                 bringBack(object, row)
             } else if object.flags.contains(.fault) {
                 object.current = row
@@ -118,13 +118,13 @@ extension NSManagedObjectContext {
         return result
     }
 
-    /// Remembers at which state of the tree faults were given their rows in advance.
+    /// Remembers the state of the tree in which faults were given their rows in advance.
     final func notePrefetch(_ upward: ParentLink, _ count: Int) {
         let stamp = upward.stamp(pinnedVersion.seenStores)
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else all faults ask the
-            // parent.
+            // Rows of an earlier fetch may be outdated. They are dropped if that is cheap. Otherwise, all faults read
+            // from the parent.
             guard identityMap.storedCount + identityMap.temporaryObjects.count <= max(1024, count * 4) else { return }
             forEachRegistered { if $0.flags.contains(.fault) { $0.current = nil } }
         }

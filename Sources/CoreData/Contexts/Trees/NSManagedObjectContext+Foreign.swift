@@ -1,15 +1,16 @@
 import StrataRows
 
-// Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their
-// temporary keys, until a save of the root makes their IDs permanent, wherever they are held.
+// "Foreign" objects: the parent has them, but no store does. In a child they are like stored objects with temporary
+// keys, until a save of the root makes their IDs permanent in all contexts.
 
 extension NSManagedObjectContext {
-    /// Takes note of the unsaved objects that something from the parent names.
+    /// Notes the unsaved objects that data from the parent names.
     final func noteForeign(_ ids: [NSManagedObjectID]) {
         guard let upward else { return }
         for id in ids where identityMap.temporaryObjects[id.temporaryKey]?.isInserted != true {
             upward.foreignIDs[id.temporaryKey] = id
-            // It became permanent before it was noted, so the next look has to find it though nothing else has.
+            // The object became permanent before it was noted; lowering the count makes sure that the next check finds
+            // it.
             if id.isOfPermanentObject { upward.seenPromotions &-= 1 }
         }
     }
@@ -29,7 +30,7 @@ extension NSManagedObjectContext {
         return object
     }
 
-    /// The fault for an unsaved object that a relationship names; `nil` if nobody has it.
+    /// The fault for an unsaved object that a relationship names; `nil` if no context above has it.
     final func foreignObject(for reference: ObjectReference, storeIndex: Int32) -> NSManagedObject? {
         guard let id = upward?.foreignIDs[reference.key] else { return nil }
         settleForeign()
@@ -41,15 +42,16 @@ extension NSManagedObjectContext {
         return makeForeignFault(id, storeIndex: storeIndex)
     }
 
-    /// Files objects whose IDs have become permanent under their keys, and lets all that names them name them so.
+    /// Replaces the temporary keys of foreign objects that have become permanent, here and wherever they are named.
     ///
-    /// O(number of foreign objects, of those that name them, and of changes); nothing unless something became
+    /// O(number of foreign objects, of objects that name them, and of changes); it does nothing if no ID became
     /// permanent.
     final func settleForeign() {
         guard let upward else { return }
         let count = upward.root.downward.promotions.count
         let isOfTree = count != upward.seenPromotions
-        // What another coordinator saves no tree counts; only who has met unsaved objects may have met one of its.
+        // The tree does not count saves of other coordinators. Only a context with foreign objects can be affected by
+        // them.
         let everywhere =
             upward.foreignIDs.isEmpty
             ? identityMap.seenPromotions : NSManagedObjectID.promotions.load(ordering: .acquiring)
@@ -58,7 +60,7 @@ extension NSManagedObjectContext {
         identityMap.seenPromotions = everywhere
         var permanent = KeyMap<Int64>()
         for (temporary, id) in upward.foreignIDs {
-            // A save of the tree counts once all of its IDs are permanent; before that none of them may be seen.
+            // A save of the tree counts once all of its IDs are permanent; before that none of them may be used.
             guard id.isOfPermanentObject, isOfTree || !isOwn(id.current.store), let own = ownID(id),
                 case (let key, let store?) = own.current
             else { continue }
@@ -83,7 +85,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Replaces the keys of objects that have become permanent in everything the object has, shared rows included.
+    /// Replaces the keys of objects that have become permanent in all data of the object, including shared rows.
     fileprivate final func replaceForeignKeys(_ permanent: KeyMap<Int64>) {
         replaceReferences(permanent)
         if !flags.contains(.ownsRow) { current = current?.replacing(permanent) }
@@ -100,7 +102,7 @@ extension NSManagedObject {
 }
 
 extension Row {
-    /// Whether a to-one relationship leads to an object by a temporary key.
+    /// Whether a to-one relationship names an object by a temporary key.
     var namesUnsaved: Bool {
         layout.referenceSlots.contains { reference($0).map { $0.key < 0 } ?? false }
     }

@@ -1,24 +1,25 @@
 import StrataRows
 
-// Rows that somebody outside of a tree has changed since a child read them. The child saves into its parent all the
-// same, but the parent's object counts as made upon what the child has read: so the root's save finds the conflict, and
-// its policy decides.
+// Rows that were changed outside of a tree since a child read them. The child can save into its parent all the same.
+// But the parent's object is then based on the row that the child has read. So the root's save finds the conflict, and
+// the root's policy decides.
 //
 // Called inside the child's and the parent's scope.
 
 extension NSManagedObjectContext {
-    /// The row that this context's object is to begin with, when a child has changed or deleted its own and the one
-    /// here is not loaded; `nil` if there is none.
+    /// The row on which to base this context's object if a child has changed or deleted the object, and it is not
+    /// loaded here.
     ///
-    /// That is `newest`, unless others have changed or deleted the row since the child read it: then what the child has
-    /// read. An order of members is judged by ``isNewer(_:than:of:_:)``.
+    /// This is `newest`, unless the row was changed or deleted elsewhere since the child read it: then it is the row
+    /// that the child has read. It is `nil` if there is no row. Orders of members are checked by
+    /// ``isNewer(_:than:of:_:)``.
     final func startingRow(for object: NSManagedObject, of child: NSManagedObjectContext, _ newest: Row?) -> Row? {
-        // A policy of the child's is asked about the newest row, right now.
+        // If the child has a policy, that decides about the newest row now.
         guard child.parentConflictPolicy == nil, !object.isFault, object.key > 0, let base = object.baseRow,
             base.version >= 0, !base.namesUnsaved
         else { return newest }
         guard let newest else {
-            // With its store everything in it has gone.
+            // If the store was removed, all of its rows have gone with it.
             let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
             return isGone ? nil : base.under(object.key)
         }
@@ -29,7 +30,7 @@ extension NSManagedObjectContext {
         return base.under(object.key)
     }
 
-    /// Whether this context, or one above, has deleted a child's object, or knows that it is deleted.
+    /// Whether this context, or one above, has deleted a child's object, or has merged its deletion.
     private func hasDeleted(_ object: NSManagedObject, _ base: Row) -> Bool {
         if registeredForChild(object)?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
             return true
@@ -40,17 +41,17 @@ extension NSManagedObjectContext {
         return visitParent(upward) { $0.hasDeleted(object, base) }
     }
 
-    /// Whether this context's object is made upon a newer version than a child's, in which others have changed what the
-    /// child has.
+    /// Whether this context's object is based on a newer version, in which values that the child has changed were
+    /// changed elsewhere.
     ///
-    /// Not if somebody in the tree has accepted that version. Of an order of members it cannot be told, so any change
-    /// counts.
+    /// The result is `false` if a context of the tree has accepted that version. For an order of members the values
+    /// cannot be compared, so any change counts.
     ///
     /// - Parameters:
-    ///   - target: The object here.
+    ///   - target: The object of this context.
     ///   - object: The child's object.
     ///   - child: The child that saves.
-    ///   - slots: What the child has changed; `nil` if the object as a whole counts.
+    ///   - slots: The properties that the child has changed; `nil` if the object as a whole counts.
     /// - Returns: Whether the child has read an earlier version.
     final func isNewer(
         _ target: NSManagedObject,
@@ -70,20 +71,20 @@ extension NSManagedObjectContext {
         return !hasAccepted(RowName(target), from: base.version, to: newer.version)
     }
 
-    /// Whether the row of an object was changed by others between two rows that were read.
+    /// Whether the row of an object was changed elsewhere between two rows that were read.
     private func isOvertaken(_ object: NSManagedObject, _ base: Row, by newer: Row) -> Bool {
         let form = store(at: object.storeIndex)?.rows.versionForm ?? .counted
         return RowVersion.isOvertaken(base.version, by: newer.version, form)
     }
 
-    /// Whether a property is in a newer row as this context has read it.
+    /// Whether a property has the same value in a newer row as in the row that this context has read.
     final func hasSameValue(_ base: Row, _ row: Row, _ slot: Slot) -> Bool {
-        // Stores compute these, without anybody's changing them.
+        // Stores compute derived attributes themselves, so a difference is no change by another writer.
         if slot.property is NSDerivedAttributeDescription || base.hasSameValue(as: row, in: slot) { return true }
         guard slot.kind == .reference, let old = base.reference(slot), let new = row.reference(slot) else {
             return false
         }
-        // The parent may know the permanent key where the child's row still has the temporary one.
+        // The parent may know the permanent key while the child's row still has the temporary one.
         return temporaryID(old.key)?.key == new.key
     }
 }
@@ -97,10 +98,9 @@ extension NSManagedObject {
         }
     }
 
-    /// Lets the object count as made upon the version that a child has read, with the child's former values of what it
-    /// has changed.
+    /// Bases the object on the version that a child has read, with the child's former values of the changed properties.
     ///
-    /// That version is not the stored one any more, so no save takes it for that.
+    /// That version is not the stored one any more, so a save detects the difference.
     final func stepBack(to base: Row, _ slots: SlotSet) {
         guard let newer = baseRow else { return }
         let row = newer.copy()
@@ -119,8 +119,9 @@ extension NSManagedObject {
 }
 
 extension Row {
-    /// The row under the key that its object has by now: what a child has saved as a new object was made under another
-    /// one.
+    /// The row with the key that its object has now.
+    ///
+    /// The key differs if a child has saved the object as a new one.
     fileprivate func under(_ key: Int64) -> Row {
         guard self.key != key else { return self }
         let row = copy()

@@ -1,10 +1,10 @@
 // Parent and child contexts.
 //
-// A child asks its parent, inside the parent's scope, where a context on the coordinator asks the stores: for the
-// answer of a fetch, the row of a fault, the members of a relationship. What comes back is rows, as from a store: for
-// an object that the parent has changed it is the parent's own row, which the parent copies before it writes to it
-// again. A save hands rows the other way. So neither context ever sees an object of the other, and what nobody changes
-// is never copied.
+// A child reads from its parent, inside the parent's scope, where a context on the coordinator reads from stores: for
+// the result of a fetch, the row of a fault, the members of a relationship. The parent answers with rows, as a store
+// does. If the parent has changed the object, the answer is the parent's own row, which the parent copies before it
+// writes to it again. A save passes rows in the other direction. So neither context ever sees an object of the other,
+// and a row that stays unchanged is never copied.
 
 extension NSManagedObjectContext {
     // MARK: - Rules
@@ -49,21 +49,21 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Whether the object is one that a save of this context would not insert: the stores, or the parent, have it.
+    /// Whether the stores or the parent have the object, so that a save of this context would not insert it.
     final func isStored(_ object: NSManagedObject) -> Bool {
         !object.isInserted && (object.key > 0 || upward?.foreignIDs[object.key] != nil)
     }
 
     // MARK: - Entering the parent
 
-    /// Runs `body` inside the parent's scope, where both know the same of keys that have become permanent.
+    /// Runs `body` inside the parent's scope, with the same permanent keys known to both contexts.
     ///
-    /// Waits for what the parent is doing: waiting goes up only.
+    /// Waits until the parent has finished what it is doing. Contexts wait only for those above them.
     final func visitParent<T>(_ link: ParentLink, _ body: (NSManagedObjectContext) throws -> T) rethrows -> T {
         settleForeign()
-        // The parent learns later than the child, so it knows at least as much. What it has learned since, before it
-        // answers or while it asks further up, the child has to know before it looks at the answer: else a permanent
-        // key in it would not lead to the object that is filed here under the temporary one.
+        // The parent updates its keys after the child, so it knows at least as many. It may learn further keys before
+        // it answers, or while it reads from above. The child has to know these keys before it looks at the answer.
+        // Otherwise a permanent key in it would not lead to the object that is registered here under the temporary one.
         defer { settleForeign() }
         link.visits &+= 1
         return try link.parent.receive {
@@ -72,11 +72,11 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Runs `body`, a fetch, inside the scopes of all contexts above, so that what they hold stays the same meanwhile.
+    /// Runs `body`, a fetch, inside the scopes of all contexts above, so that their data stays the same meanwhile.
     final func inChain<T>(_ body: () throws -> T) rethrows -> T {
         guard let upward else { return try body() }
         assertCurrent("fetch(_:)")
-        // Handlers of notifications run before anybody above has to wait for them.
+        // Handlers of notifications run now, so that no context above has to wait for them.
         processPendingChanges()
         upward.visits &+= 1
         return try upward.parent.receive {
@@ -87,7 +87,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Begins or ends following the saves of other contexts.
+    /// Starts or stops following the saves of other contexts.
     final func followParent(_ follows: Bool) {
         if let upward {
             upward.parent.downward.follow(self, follows)

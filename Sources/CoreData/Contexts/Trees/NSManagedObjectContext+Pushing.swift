@@ -1,25 +1,25 @@
 import Foundation
 import StrataRows
 
-// The save of a child: instead of being written, changes go one level up.
+// The save of a child: its changes move one level up instead of being written.
 
 extension NSManagedObjectContext {
-    /// Moves all changes into the parent, all or none.
+    /// Moves all changes into the parent, or none.
     ///
     /// - Parameters:
-    ///   - upward: The way to the parent.
-    ///   - before: Keeps everything that it takes to put the context back.
-    ///   - saved: Takes what was saved.
-    ///   - settle: Runs a resolution of conflicts, and the hooks of what that has changed.
-    /// - Throws: What ``parentConflictPolicy`` throws; errors of a store that a fault of the parent could not be read
-    ///   from; what `settle` throws.
+    ///   - upward: The link to the parent.
+    ///   - before: Keeps the state of all objects that change, so that it can be restored.
+    ///   - saved: Receives the objects that were saved.
+    ///   - settle: Runs a resolution of conflicts, and then the hooks of the objects that it has changed.
+    /// - Throws: The error that ``parentConflictPolicy`` throws; errors of a store from which a fault of the parent
+    ///   could not be read; errors of `settle`.
     final func push(
         _ upward: ParentLink,
         _ before: StateBeforeResolution,
         _ saved: SavedChanges,
         settle: (() throws -> Void) throws -> Void
     ) throws {
-        // Each attempt after the first is owed to a sibling that was faster.
+        // A further attempt is needed if a sibling was faster.
         for _ in 0..<100 {
             let conflicts: [NSMergeConflict] = try visitParent(upward) { parent in
                 let save = try ChildSave(of: self, into: parent)
@@ -30,7 +30,7 @@ extension NSManagedObjectContext {
                 let pairs = save.apply()
                 takeOver(save, saved)
                 for (object, target) in pairs { takeBack(object, from: target, in: parent) }
-                // Handlers see both contexts as they are after the save.
+                // Handlers then see both contexts in their state after the save.
                 parent.processPendingChanges()
                 return []
             }
@@ -46,14 +46,14 @@ extension NSManagedObjectContext {
         )
     }
 
-    /// Takes the changed objects for clean: the parent has them now.
+    /// Marks the changed objects as unchanged: the parent has the changes now.
     private func takeOver(_ save: ChildSave, _ saved: SavedChanges) {
         let lost = Set(save.lost.map(ObjectIdentifier.init))
         for object in changeTracker.objects {
             object.flags.remove(.listed)
             let flags = object.flags
             if flags.contains(.gone) {
-                // A policy has given it up, or its deletion was merged.
+                // A policy has dropped the object, or its deletion was merged.
                 bury(object)
             } else if flags.contains(.deleted) {
                 if !flags.contains(.inserted) { saved.deleted.append(object) }
@@ -61,7 +61,7 @@ extension NSManagedObjectContext {
                 upward?.foreignIDs[object.key] = nil
                 bury(object)
             } else if lost.contains(ObjectIdentifier(object)) {
-                // The parent has deleted it: there is nothing to change any more.
+                // The parent has deleted the object, so its changes do not apply any more.
                 noteEvent(object, .eventDeleted)
                 identityMap.noteLoss()
                 bury(object)
@@ -76,7 +76,7 @@ extension NSManagedObjectContext {
         forgetNeverSaved(saved)
     }
 
-    /// Lets an object show what the parent has made of it, where that is not what the child had.
+    /// Updates an object from the parent's object, if the parent's row differs from that of the child.
     private func takeBack(
         _ object: NSManagedObject,
         from target: NSManagedObject,
@@ -101,7 +101,7 @@ extension NSManagedObjectContext {
         guard let policy = parentConflictPolicy else { return }
         for conflict in conflicts { before.keep(conflict.sourceObject) }
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
-            // What hangs on the objects in question may change with them.
+            // A policy may also change objects that are related to the conflicting ones.
             changeTracker.objects.forEach { before.keep($0) }
         }
         undoManager?.disableUndoRegistration()
@@ -111,7 +111,7 @@ extension NSManagedObjectContext {
         changeTracker.compact()
     }
 
-    /// Makes sure that an object which a policy has left as it was is saved upon the parent's row.
+    /// Bases an object that a policy has left unchanged on the parent's row, so that the next attempt can save it.
     private func acceptResolution(inTree conflict: NSMergeConflict) {
         let object = conflict.sourceObject
         guard let base = conflict.baseRow, object.context === self, object.flags.isDisjoint(with: .gone) else { return }
@@ -126,7 +126,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Tells those that follow what was saved into the parent.
+    /// Notifies followers of the changes that were saved into the parent.
     final func announceInParent(_ saved: SavedChanges) {
         guard let upward else { return }
         let message = ChangeMessage(saved, coordinator)
@@ -135,9 +135,9 @@ extension NSManagedObjectContext {
         upward.parent.downward.tellFollowers(message, except: self, saving.collector)
     }
 
-    /// Tells the children that follow.
+    /// Notifies the children that follow.
     ///
-    /// After handlers, which may wait for a child: one that merges waits for this context.
+    /// This comes after handlers, which may wait for a child, because a child that merges waits for this context.
     final func announceToChildren(_ saved: SavedChanges) {
         guard downward.hasChildren else { return }
         downward.tellFollowers(ChangeMessage(saved, coordinator), saving.collector)
@@ -145,7 +145,7 @@ extension NSManagedObjectContext {
 
     // MARK: - Permanent IDs
 
-    /// Lets the contexts above make the IDs of objects permanent that they have not saved.
+    /// Makes the IDs of objects permanent that only contexts above have; these contexts do it.
     final func obtainPermanentIDsFromParent(for objects: [NSManagedObject]) throws {
         guard let upward else { return }
         let ids = objects.filter { $0.context === self && $0.key < 0 && !$0.isInserted }.map(\.objectID)
@@ -158,7 +158,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Whether what the object is about to save names an object that is in no store.
+    /// Whether the unsaved changes of the object name an object that is in no store.
     fileprivate final var changesNameUnsaved: Bool {
         if flags.contains(.ownsRow), let current {
             for slot in layout.referenceSlots {

@@ -1,34 +1,33 @@
 import Synchronization
 
-/// What a child context knows of its parent, and of objects that only its tree has so far.
+/// The link from a child context to its parent, with the objects that only its tree has so far.
 ///
-/// Confined to the child's queue, but for `parent`, which is constant.
+/// Confined to the child's queue, except for `parent`, which is constant.
 final class ParentLink {
     let parent: NSManagedObjectContext
-    /// The IDs of unsaved objects that the parent has, as far as this context has met them: by their temporary keys.
+    /// The IDs of unsaved objects of the parent that this context has met, by their temporary keys.
     ///
-    /// They lead to permanent ones when the root saves, and that is how the child learns of it.
+    /// When the root saves, the IDs become permanent, and so the child learns the permanent keys.
     var foreignIDs: [Int64: NSManagedObjectID] = [:]
-    /// Objects here whose rows or relationships name foreign objects by temporary keys.
+    /// Objects of this context whose rows or relationships name foreign objects by temporary keys.
     private(set) var mentions: [ObjectIdentifier: NSManagedObject] = [:]
-    /// The tree's count of promotions when the foreign IDs were last looked at.
+    /// The tree's count of promotions when the foreign IDs were last checked.
     var seenPromotions: UInt64 = 0
-    /// What ``ParentLink/stamp(_:)`` was when faults were last given rows in advance; `nil` if they have none that
-    /// count.
+    /// The ``ParentLink/stamp(_:)`` when faults were last given rows in advance; `nil` if no such rows are valid.
     var prefetchStamp: UInt64?
-    /// How often this context has gone up, for whatever reason.
+    /// The number of times that this context has entered its parent, for any reason.
     var visits: UInt64 = 0
-    /// The context at the top, which alone makes keys permanent by saving.
+    /// The context at the top; only its saves make keys permanent.
     let root: NSManagedObjectContext
 
     init(_ parent: NSManagedObjectContext) {
         self.parent = parent
         root = parent.upward?.root ?? parent
-        // Whoever knows no foreign object has missed nothing.
+        // A context without foreign objects does not need earlier promotions.
         seenPromotions = root.downward.promotions.count
     }
 
-    /// A number that stays the same only as long as everything above answers as it did.
+    /// A number that stays the same only as long as all contexts and stores above give the same answers.
     func stamp(_ stores: [OpenStore]) -> UInt64 {
         var sum = parent.downward.state
         var link = parent.upward
@@ -42,10 +41,10 @@ final class ParentLink {
 
     func noteMention(_ object: NSManagedObject) { mentions[ObjectIdentifier(object)] = object }
 
-    /// Goes through the objects that name foreign ones, and forgets those that do no longer.
+    /// Checks the objects that name foreign ones, and forgets those that no longer do.
     func filterMentions(_ stillNames: (NSManagedObject) -> Bool) { mentions = mentions.filter { stillNames($0.value) } }
 
-    /// Forgets all objects, which the context has let go of.
+    /// Forgets all objects, after the context has released them.
     func forgetAll() {
         foreignIDs = [:]
         mentions = [:]
@@ -53,7 +52,7 @@ final class ParentLink {
     }
 }
 
-/// What a context tells its children, who ask on threads of their own.
+/// Information of a context for its children, which read it on their own threads.
 ///
 /// Any thread may call any member.
 final class ChildrenLink: Sendable {
@@ -64,7 +63,7 @@ final class ChildrenLink: Sendable {
     private let hasChild = Atomic(false)
     private let stateCount = Atomic<UInt64>(0)
     private let followers = Mutex<[Follower]>([])
-    /// Of a root: the unsaved objects of the tree that have become permanent.
+    /// The count of promotions in the tree; only that of the root is used.
     let promotions = KeyPromotions()
 
     init() {}
@@ -74,10 +73,10 @@ final class ChildrenLink: Sendable {
 
     func noteChild() { hasChild.store(true, ordering: .releasing) }
 
-    /// A number that changes whenever an object of the context does.
+    /// A number that changes whenever an object of the context changes.
     var state: UInt64 { stateCount.load(ordering: .acquiring) }
 
-    /// Notes that an object has changed, so that rows which children got before may be outdated.
+    /// Notes that an object has changed, so that rows which children have read before may be outdated.
     ///
     /// Called inside the context's scope.
     @inline(__always)
@@ -85,7 +84,7 @@ final class ChildrenLink: Sendable {
         if hasChild.load(ordering: .relaxed) { stateCount.wrappingAdd(1, ordering: .releasing) }
     }
 
-    /// Lets a child merge what is saved into or by the context.
+    /// Starts or stops merging into a child what is saved into or by the context.
     func follow(_ child: NSManagedObjectContext, _ follows: Bool) {
         followers.withLock { followers in
             followers.removeAll { $0.context == nil || $0.context === child }
@@ -93,8 +92,9 @@ final class ChildrenLink: Sendable {
         }
     }
 
-    /// Enqueues a message with the children that follow, but not with the one that it comes from, nor with those that
-    /// the collector serves.
+    /// Enqueues a message with the children that follow.
+    ///
+    /// The child that the message comes from is left out, and so are contexts that the collector serves.
     func tellFollowers(
         _ message: ChangeMessage,
         except child: NSManagedObjectContext? = nil,
@@ -108,7 +108,7 @@ final class ChildrenLink: Sendable {
     }
 }
 
-/// Counts the times when temporary IDs of a tree have become permanent, so that its contexts look only then.
+/// Counts changes of temporary IDs of a tree into permanent ones, so that its contexts check only after changes.
 ///
 /// Any thread may call any member.
 final class KeyPromotions: Sendable {
@@ -118,8 +118,8 @@ final class KeyPromotions: Sendable {
 
     /// Runs `body`, which makes IDs permanent.
     ///
-    /// Counts before and after: whoever sees one of the IDs permanent sees another count than before, and whoever
-    /// looked while only some were permanent looks again.
+    /// The count is raised before and after. So a thread that finds one of the IDs permanent finds another count than
+    /// before. A thread that looked while only some were permanent looks again.
     func promote(_ body: () -> Void) {
         number.wrappingAdd(1, ordering: .sequentiallyConsistent)
         body()

@@ -1,25 +1,25 @@
 import StrataRows
 
-/// What a context looks at to answer a child: its faults stay faults, no hook of theirs is called, and what had to be
-/// registered for it is let go of afterwards.
+/// Reads that a context makes to answer a child, with no visible effect on its own objects.
 ///
-/// Lives for one question, inside the context's scope.
+/// Faults stay faults, hooks are not called, and objects that had to be registered are released afterwards. An instance
+/// lives for one question, inside the context's scope.
 final class QuietReads {
     private let context: NSManagedObjectContext
-    /// The rows of faults, by the fault, which is held as long as its row is.
+    /// The rows of faults, by the fault, which is kept as long as its row.
     private var rows: [ObjectIdentifier: (object: NSManagedObject, row: Row?)] = [:]
-    /// Faults that nobody may need afterwards.
+    /// Faults that may not be needed afterwards.
     private var faults: Set<RowName> = []
 
     init(_ context: NSManagedObjectContext) { self.context = context }
 
-    /// Notes an object that was looked at.
+    /// Notes an object that was read.
     func note(_ object: NSManagedObject) {
         guard object.isFault, object.isDisposable, object.extras == nil else { return }
         faults.insert(RowName(object))
     }
 
-    /// The row that a fault would be filled with; `nil` if it has gone.
+    /// The row that a fault would be filled with; `nil` if the row does not exist any more.
     func row(of fault: NSManagedObject) throws -> Row? {
         if let known = rows[ObjectIdentifier(fault)] { return known.row }
         let row = try context.newestRow(ofFault: fault)
@@ -27,15 +27,15 @@ final class QuietReads {
         return row
     }
 
-    /// The members of a relationship, which stays a fault if it is one.
+    /// The members of a relationship; if it is a fault, it stays one.
     func members(_ slot: ToManySlot, of object: NSManagedObject) throws -> [ObjectReference] {
         let id = object.key < 0 ? object.objectID : nil
         return try context.membersForChild(slot, of: object.reference, object.storeIndex, id).members
     }
 
-    /// Lets go of what nobody else needs.
+    /// Releases objects that are not in use.
     ///
-    /// O(number of objects that were looked at), whatever else is registered.
+    /// O(number of objects that were read), however many are registered.
     func end() {
         rows = [:]
         context.forgetUnheld(faults)
@@ -44,12 +44,12 @@ final class QuietReads {
 }
 
 extension NSManagedObjectContext {
-    /// Lets go of faults that nobody needs.
+    /// Releases faults that are not in use.
     fileprivate final func forgetUnheld(_ faults: Set<RowName>) {
         guard !retainsRegisteredObjects else { return }
         for fault in faults {
             guard fault.key > 0 else {
-                // Of an object that only those above have.
+                // Only contexts above have this object.
                 let temporary = identityMap.temporaryObjects
                 if !temporary.isHeldElsewhere(fault.key) { temporary.remove(fault.key) }
                 continue

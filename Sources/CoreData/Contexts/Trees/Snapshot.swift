@@ -1,25 +1,25 @@
 import StrataRows
 
-/// One object as a parent shows it to a child.
+/// The state of one object that a parent passes to a child.
 ///
-/// The row is not written to as long as anybody shares it.
+/// The row is not written to as long as it is shared.
 struct Snapshot {
-    /// The key as the parent knows it, negative as long as the object has never been saved to a store.
+    /// The key that the parent uses; it is negative as long as the object has never been saved to a store.
     ///
-    /// The row's own key may be of an earlier time.
+    /// The row itself may still have an earlier key.
     let key: Int64
     let storeIndex: Int32
     let row: Row
-    /// The IDs of the unsaved objects that the row names, and of the object itself if it is one.
+    /// The IDs of the unsaved objects that the row names, and of the object itself if it is unsaved.
     let temporaries: [NSManagedObjectID]
 }
 
-// What a context answers to its children. Called inside its scope.
+// Answers of a context to its children. Called inside its scope.
 
 extension NSManagedObjectContext {
-    /// The object as it is now, unsaved changes included; `nil` if it is deleted.
+    /// The current state of the object, including unsaved changes; `nil` if it is deleted.
     ///
-    /// A fault stays one. What the object owns is shared from now on: it is copied before it is written to again.
+    /// A fault stays a fault. The object's own row is shared from now on: it is copied before it is written to again.
     final func snapshot(of object: NSManagedObject) throws -> Snapshot? {
         guard object.isFault else {
             if let error = failedReads.error(ofWrittenRowOf: object) { throw error }
@@ -31,7 +31,7 @@ extension NSManagedObjectContext {
         return snapshot(object.key, object.storeIndex, row)
     }
 
-    /// As the other form, for an object that is no fault, so that nothing has to be read.
+    /// Like ``snapshot(of:)``, for an object that is no fault, so that nothing has to be read.
     final func snapshot(ofLoaded object: NSManagedObject) -> Snapshot? {
         guard object.flags.isDisjoint(with: [.fault, .deleted, .gone, .inaccessible]), let row = object.current else {
             return nil
@@ -61,9 +61,9 @@ extension NSManagedObjectContext {
         identityMap.temporaryObjects[key]?.objectID ?? upward?.foreignIDs[key]
     }
 
-    /// The object of a key, as this context or those above know it; `nil` if there is none.
+    /// The object of a key, as this context or those above have it; `nil` if there is none.
     ///
-    /// What is not registered here stays so. `id` is the ID of an object that was unsaved when the child met it.
+    /// Objects are not registered here for that. `id` is the ID of an object that was unsaved when the child met it.
     final func snapshot(
         forKey key: Int64,
         _ layout: EntityLayout,
@@ -101,8 +101,8 @@ extension NSManagedObjectContext {
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return ([], []) }
         let isFault = object.extras?.toMany[slot.index]?.isFault ?? true
         let stored = isFault ? try readMembers(of: slot, ownedBy: object) : []
-        // Read afterwards: keys that it names may have become permanent on the way. The state is a copy: what the child
-        // wants to know is not loaded here.
+        // This comes after the read, since keys may have become permanent during it. The state is a copy, so the
+        // relationship stays unloaded here.
         var state = object.extras?.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
         if state.isFault { state.load(stored) }
         let members = (state.content ?? []).filter { member in
@@ -111,7 +111,7 @@ extension NSManagedObjectContext {
         return (members, members.compactMap { $0.key < 0 ? temporaryID($0.key) : nil })
     }
 
-    /// The registered object that a child means.
+    /// The registered object of this context for a key of a child.
     final func registered(
         _ key: Int64,
         _ layout: EntityLayout,
@@ -123,10 +123,10 @@ extension NSManagedObjectContext {
         return registered(key: key, layout: layout, storeIndex: Int32(store.index))
     }
 
-    /// The permanent key that a child means, and its store, unless that was removed.
+    /// The permanent key and the store for a key of a child; `nil` if the store was removed.
     private func stored(_ key: Int64, _ storeIndex: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
         if key > 0 { return storeToRead(at: storeIndex).map { (key, $0) } }
-        // The key of another coordinator's row would name some other row here.
+        // A key of another coordinator's row would name a different row here.
         guard let (key, store) = id.flatMap(ownID)?.current, let store, store.isOpen else { return nil }
         return (key, store)
     }

@@ -1,22 +1,23 @@
-/// A context's place in a tree: the way up to its parent, the way down to its children, and what they need not be told.
+/// A context's place in a tree: the link up to its parent, the link down to its children, and accepted versions.
 ///
 /// Invariants:
-/// - The way up is set before the context has objects, and leads to the root by a finite number of steps.
+/// - The upward link is set before the context has objects, and leads to the root in a finite number of steps.
 /// - A context without children notes nothing for them.
 ///
-/// The way down may be used on any thread, and so may the way up, which is set before anybody else knows the context.
-/// The rest is confined to the context's queue.
+/// The downward link may be used on any thread. So may the upward link, which is set before other code knows the
+/// context. The rest is confined to the context's queue.
 final class TreeLink {
-    /// The way to the parent; `nil` for a context on the coordinator.
+    /// The link to the parent; `nil` for a context on the coordinator.
     var upward: ParentLink?
-    /// What children have to know on threads of their own.
+    /// The information for children, which read it on their own threads.
     let downward = ChildrenLink()
-    /// What a child need not be told of when it saves: of the rows that its tree has changed or merged itself.
+    /// The versions of rows that this context has changed or merged itself; they are no conflict for a child that
+    /// saves.
     var acceptedVersions = AcceptedVersions()
 
     init() {}
 
-    /// Stops a debug build if something in the place in the tree contradicts the rest.
+    /// Stops a debug build if parts of this object contradict each other.
     ///
     /// - Complexity: O(1).
     func checkInvariants() {
@@ -33,12 +34,12 @@ final class TreeLink {
 }
 
 extension NSManagedObjectContext {
-    /// The way to the parent; `nil` for a context on the coordinator.
+    /// The link to the parent; `nil` for a context on the coordinator.
     final var upward: ParentLink? {
         @inline(__always) get { tree.upward }
     }
 
-    /// What children have to know on threads of their own.
+    /// The information for children, which read it on their own threads.
     final var downward: ChildrenLink {
         @inline(__always) get { tree.downward }
     }

@@ -2,10 +2,10 @@ import Foundation
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Takes the last event's changes back, if there is an undo manager.
+    /// Undoes the changes of the last event, if there is an undo manager.
     ///
-    /// What was saved meanwhile becomes an unsaved change back to how it was; an object whose deletion was saved comes
-    /// back as a new insertion, under a new ID.
+    /// If a change was saved meanwhile, then the former values become an unsaved change. If the deletion of an object
+    /// was saved meanwhile, then the object comes back as a new insertion, under a new ID.
     ///
     /// ```swift
     /// context.undoManager = UndoManager()
@@ -17,7 +17,7 @@ extension NSManagedObjectContext {
         undoManager?.undo()
     }
 
-    /// Makes the changes again that were taken back last.
+    /// Redoes the changes that were undone last.
     ///
     /// ```swift
     /// context.undoManager = UndoManager()
@@ -32,36 +32,36 @@ extension NSManagedObjectContext {
 
     // MARK: - Recording
 
-    /// Keeps an object's state before its first change in this event.
+    /// Records an object's state before its first change in this event.
     final func noteUndo(_ object: NSManagedObject, before status: UndoRecord.Status?) {
         guard let undoManager, undoManager.isUndoRegistrationEnabled, !undoLog.isTakingBack else { return }
         undoLog.note(object, before: status)
     }
 
-    /// Makes one undo step of what the event has done.
+    /// Makes one undo step of the changes of the event.
     final func closeUndoStep() {
         guard !undoLog.records.isEmpty else { return }
         let records = undoLog.close()
         undoManager?.registerUndo(withTarget: self) { $0.takeBack(records) }
     }
 
-    /// Forgets what could be undone.
+    /// Forgets all undo steps.
     final func forgetUndo() {
         undoLog.forgetAll()
         undoManager?.removeAllActions(withTarget: self)
     }
 
-    // MARK: - Taking back
+    // MARK: - Undoing
 
-    /// Takes back what one event did, and registers the way there again.
+    /// Undoes the changes of one event, and registers the way back to them.
     private func takeBack(_ records: [UndoRecord]) {
-        // What somebody else has deleted does not come back because this context had changed it.
+        // If an object was deleted elsewhere, then it does not come back because this context had changed it.
         let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
         undoLog.isTakingBack = true
         let inverse = records.map { $0.inverse() }
         let absent = records.filter { $0.status != .absent && UndoRecord.status(of: $0.object) == .absent }
         for record in absent { putBack(record.object) }
-        // Only now all keys are known.
+        // From here on all keys are known.
         for record in absent { replaceRevivedKeys(of: record.object) }
         for record in records { takeBack(record) }
         undoLog.isTakingBack = false
@@ -86,7 +86,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Takes an insertion back: an unsaved object leaves the context, a saved one is deleted.
+    /// Undoes an insertion: an unsaved object leaves the context, a saved object is deleted.
     private func takeOut(_ object: NSManagedObject) {
         guard object.context === self else { return }
         guard object.key < 0, object.isInserted else { return delete(object) }
@@ -97,12 +97,12 @@ extension NSManagedObjectContext {
 
     // MARK: - Objects that are not there any more
 
-    /// Brings an object back that left the context, or whose deletion was saved: as a new insertion.
+    /// Brings an object back that left the context or whose deletion was saved; the object becomes a new insertion.
     private func putBack(_ object: NSManagedObject) {
         let old = object.key
         let hadRow = old > 0 || object.idIfKnown?.isTemporaryID == false
         if hadRow {
-            // The row of that key is gone for good, and keys are not used again.
+            // The row with that key is deleted for good, and keys are not used again.
             object.forgetID()
         }
         object.flags.remove([.gone, .detached, .deleted, .fault, .deletePropagated])
@@ -118,8 +118,8 @@ extension NSManagedObjectContext {
         noteEvent(object, .eventInserted)
     }
 
-    /// Lets the relationships of an object that came back lead to those that came back with it, all of them to be
-    /// saved.
+    /// Makes the relationships of an object that came back lead to the objects that came back with it; a save stores
+    /// them all.
     private func replaceRevivedKeys(of object: NSManagedObject) {
         guard let values = object.current else { return }
         for slot in object.layout.referenceSlots {
@@ -181,7 +181,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Lets an object that shows its stored values again count as unchanged.
+    /// Makes an object that shows its stored values again count as unchanged.
     fileprivate func settleIfUnchanged() {
         guard flags.intersection(.changed) == .updated, !hasToManyChanges, changedSlotSet().isEmpty else { return }
         if flags.contains(.ownsRow), let base = extras?.base { current = base }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Takes back what was done, step by step, and does it again.
+/// Undoes changes step by step, and redoes them.
 ///
 /// Foundation's class of this name does not exist on Linux. Give one to a context
 /// (``NSManagedObjectContext/undoManager``) to undo changes of objects: all changes of one event are one step.
@@ -33,7 +33,7 @@ open class UndoManager: NSObject {
     private var redoStack: [Group] = []
     private var open: [Group] = []
     private var disabled = 0
-    /// The contexts whose current events are steps to come.
+    /// The contexts whose current events become steps.
     private var followers: [Follower] = []
 
     /// Makes an undo manager with no steps.
@@ -43,21 +43,21 @@ open class UndoManager: NSObject {
     public private(set) var isUndoing = false
     /// Whether ``redo()`` is running.
     public private(set) var isRedoing = false
-    /// Whether there is a step to take back.
+    /// Whether there is a step to undo.
     open var canUndo: Bool { !undoStack.isEmpty || open.contains { !$0.actions.isEmpty } }
-    /// Whether there is a step to do again.
+    /// Whether there is a step to redo.
     open var canRedo: Bool { !redoStack.isEmpty }
-    /// The most steps to keep; 0, the default, for no limit.
+    /// The maximum number of steps to keep; 0, the default, for no limit.
     open var levelsOfUndo = 0 {
         didSet { trim() }
     }
     /// Whether steps are recorded at all.
     open var isUndoRegistrationEnabled: Bool { disabled == 0 }
-    /// How many groups are open.
+    /// The number of open groups.
     open var groupingLevel: Int { open.count }
-    /// The name of the step that ``undo()`` would take back.
+    /// The name of the step that ``undo()`` would undo.
     open var undoActionName: String { undoStack.last?.name ?? "" }
-    /// The name of the step that ``redo()`` would do again.
+    /// The name of the step that ``redo()`` would redo.
     open var redoActionName: String { redoStack.last?.name ?? "" }
 
     /// Stops recording until ``enableUndoRegistration()``.
@@ -65,10 +65,10 @@ open class UndoManager: NSObject {
     /// Calls nest.
     open func disableUndoRegistration() { disabled += 1 }
 
-    /// Takes one ``disableUndoRegistration()`` back.
+    /// Cancels one call of ``disableUndoRegistration()``.
     open func enableUndoRegistration() { disabled = max(0, disabled - 1) }
 
-    /// Opens a group: what is registered until it is closed is one step.
+    /// Opens a group: all actions that are registered until it is closed form one step.
     open func beginUndoGrouping() { open.append(Group()) }
 
     /// Closes the innermost group.
@@ -83,7 +83,7 @@ open class UndoManager: NSObject {
 
     /// Names the step that was recorded last.
     ///
-    /// - Parameter actionName: The name, which ``undoActionName`` or ``redoActionName`` then gives.
+    /// - Parameter actionName: The name, which ``undoActionName`` or ``redoActionName`` then returns.
     open func setActionName(_ actionName: String) {
         if !open.isEmpty {
             open[open.count - 1].name = actionName
@@ -92,11 +92,11 @@ open class UndoManager: NSObject {
         }
     }
 
-    /// Registers what takes back something that was just done; while undoing, what does it again.
+    /// Registers the action that undoes a change; during an undo, the action that redoes it.
     ///
     /// - Parameters:
-    ///   - target: What the handler is about. It is not kept alive: once it is gone, the handler is not called.
-    ///   - handler: Called with the target by ``undo()`` or ``redo()``.
+    ///   - target: The target of the handler. It is not kept alive: once it is gone, the handler is not called.
+    ///   - handler: The action, which ``undo()`` or ``redo()`` calls with the target.
     open func registerUndo<Target: AnyObject>(withTarget target: Target, handler: @escaping (Target) -> Void) {
         guard isUndoRegistrationEnabled else { return }
         let action = Action(target: ObjectIdentifier(target)) { [weak target] in
@@ -125,7 +125,7 @@ open class UndoManager: NSObject {
         undoStack.removeFirst(undoStack.count - levelsOfUndo)
     }
 
-    /// Lets the current event of a context be a step of its own when something is undone.
+    /// Makes the current event of a context a separate step when something is undone.
     func follow(_ context: NSManagedObjectContext) {
         followers.removeAll { $0.context == nil || $0.context === context }
         followers.append(Follower(context: context))
@@ -138,7 +138,7 @@ open class UndoManager: NSObject {
         }
     }
 
-    /// Takes the last step back, that of the current event of a context first.
+    /// Undoes the last step; if the current event of a context has changes, then these are the last step.
     open func undo() {
         endEvents()
         while !open.isEmpty { endUndoGrouping() }
@@ -148,9 +148,9 @@ open class UndoManager: NSObject {
         isUndoing = false
     }
 
-    /// Does the step again that was taken back last.
+    /// Redoes the step that was undone last.
     ///
-    /// Nothing happens if there were other changes since.
+    /// Nothing happens if there have been other changes since.
     open func redo() {
         endEvents()
         guard !isUndoing, !isRedoing, let group = redoStack.popLast() else { return }
@@ -173,7 +173,7 @@ open class UndoManager: NSObject {
         open = open.map { _ in Group() }
     }
 
-    /// Forgets what was registered with one target; steps with nothing else in them go.
+    /// Forgets the actions that were registered with one target; steps without other actions are removed.
     ///
     /// - Parameter target: The target that was registered, compared by identity.
     open func removeAllActions(withTarget target: Any) {

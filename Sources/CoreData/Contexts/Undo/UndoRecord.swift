@@ -1,29 +1,29 @@
 import StrataRows
 
-/// What one event has done to one object: how it was before, and how it was after.
+/// The changes that one event has made to one object: its state before and after.
 ///
-/// Taking it back changes only what the event changed, so what was saved or merged meanwhile stays.
+/// Undoing the record changes only what the event changed, so changes that were saved or merged meanwhile stay.
 struct UndoRecord {
     enum Status {
-        /// Not in the context yet, or any more.
+        /// The object is not in the context yet, or not any more.
         case absent
         case inserted
         case stored
         case deleted
     }
 
-    /// The members of one to-many relationship before and after.
+    /// The members of one to-many relationship before and after the event.
     struct Members {
         let before: [ObjectReference]
         let after: [ObjectReference]
     }
 
     let object: NSManagedObject
-    /// What the object was before.
+    /// The status of the object before the event.
     let status: Status
-    /// The values before, which nobody writes to any more; `nil` for a fault.
+    /// The values before the event, which are never written to any more; `nil` for a fault.
     private(set) var before: Row?
-    /// The values after; `nil` as long as the event goes on.
+    /// The values after the event; `nil` as long as the event goes on.
     private(set) var after: Row?
     /// The to-many relationships that changed, by their index in the layout.
     private(set) var members: [Int: Members] = [:]
@@ -32,12 +32,12 @@ struct UndoRecord {
     init(_ object: NSManagedObject, status: Status) {
         self.object = object
         self.status = status
-        // A row that this event has changed already was kept at its first change; any other is copied before it is
-        // changed.
+        // If this event has already changed the row, then the former row was kept at the first change. Any other row
+        // is copied before it is changed.
         before = object.extras?.eventBase ?? (object.isFault ? nil : object.current)
     }
 
-    /// The record at the end of the event.
+    /// The record as it is at the end of the event.
     func closed() -> UndoRecord {
         var record = self
         record.after = object.current
@@ -48,7 +48,7 @@ struct UndoRecord {
         return record
     }
 
-    /// The record that takes the taking back back, made before it.
+    /// The record that reverses the undo of this one; it has to be made before that undo.
     func inverse() -> UndoRecord {
         var record = UndoRecord(object, status: Self.status(of: object))
         record.before = after
@@ -63,7 +63,7 @@ struct UndoRecord {
         return object.flags.contains(.inserted) ? .inserted : .stored
     }
 
-    /// What the object is told when the record is taken back.
+    /// The event that the object receives when the record is undone.
     var snapshotEvent: NSSnapshotEventType {
         switch status {
         case .absent: .undoInsertion
@@ -73,9 +73,10 @@ struct UndoRecord {
     }
 }
 
-/// The rows that undo has brought back, as new insertions under new keys: earlier steps know them by the old ones.
+/// The new keys of rows that undo has brought back as new insertions; earlier steps know these rows by their old
+/// keys.
 ///
-/// Confined to the context's queue.
+/// This is confined to the context's queue.
 struct RevivedKeys {
     private struct Name: Hashable {
         let root: Int
@@ -86,7 +87,7 @@ struct RevivedKeys {
 
     mutating func note(_ old: Int64, _ new: Int64, root: Int) { keys[Name(root: root, key: old)] = new }
 
-    /// The key by which a row of a hierarchy is known now.
+    /// The present key of a row in a hierarchy.
     func newest(_ key: Int64, root: Int, _ permanent: KeyMap<Int64>) -> Int64 {
         var key = key
         while let next = keys[Name(root: root, key: key)] ?? (key < 0 ? permanent[key] : nil) { key = next }

@@ -3,17 +3,18 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// A call that waits for the main queue, and is told of if that takes long.
+/// Watches a call that waits for the main queue, and reports it if that takes long.
 ///
-/// A program without a run loop, without `dispatchMain()` and without an asynchronous `main` serves no main queue: a call that waits
-/// for a context there would wait for ever in silence. Contexts with queues of their own are not watched, as Dispatch serves them.
+/// A program without a run loop, without `dispatchMain()` and without an asynchronous `main` does not serve its main
+/// queue. There, a call that waits for a context would wait for ever without a message. Contexts with private queues
+/// are not watched, as Dispatch serves them.
 ///
-/// One block looks at all calls that wait. It is submitted while there are some, and never twice for the same time.
+/// One block checks all waiting calls. It is submitted while there are some, and never twice for the same time.
 final class MainQueueWatch: Sendable {
     private struct Wait: @unchecked Sendable {
-        // @unchecked Sendable: contexts are Sendable, and so is what else may be a waiter.
+        // @unchecked Sendable: contexts are Sendable, and so are all other possible waiters.
         let target: NSManagedObjectContext
-        /// In whose scope the call is.
+        /// The context or other owner in whose scope the call is made.
         let waiter: AnyObject?
         let queueLabel: String
         let since: ContinuousClock.Instant
@@ -22,15 +23,15 @@ final class MainQueueWatch: Sendable {
 
     private struct State {
         var waits: [ObjectIdentifier: Wait] = [:]
-        /// When the next look is due; `nil` if nobody waits.
+        /// The time of the next check; `nil` if no call waits.
         var nextLook: ContinuousClock.Instant?
     }
 
     private static let state = Mutex(State())
 
-    /// Notes that the caller is about to wait for a context; `nil` for one with a queue of its own.
+    /// Notes that the caller is about to wait for a context; `nil` for one with a private queue.
     ///
-    /// Not a failable initialiser, which would make an object first, and nearly always for nothing.
+    /// This is no failable initialiser: that would first allocate an object, nearly always for nothing.
     static func begin(_ target: NSManagedObjectContext) -> MainQueueWatch? {
         guard target.concurrencyType == .mainQueueConcurrencyType, let threshold = SlowOperationLog.waitThreshold else {
             return nil
@@ -54,9 +55,9 @@ final class MainQueueWatch: Sendable {
         if isFirst { Self.scheduleLook(in: threshold) }
     }
 
-    /// Notes that the caller waits no longer.
+    /// Notes that the caller no longer waits.
     func end() {
-        // What it was goes outside the lock, as a context may end with it.
+        // The entry is released outside the lock, as that may release a context.
         let wait = Self.state.withLock { $0.waits.removeValue(forKey: ObjectIdentifier(self)) }
         _ = consume wait
     }
@@ -67,7 +68,7 @@ final class MainQueueWatch: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(max(nanoseconds, 0)))) { look() }
     }
 
-    /// Tells of those who have waited for too long, and comes back for the others.
+    /// Reports the calls that have waited for too long, and schedules a check of the others.
     private static func look() {
         let now = ContinuousClock.now
         let (late, next) = state.withLock { state -> ([Wait], Duration?) in

@@ -4,40 +4,40 @@ import StrataLocks
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Runs `block` in turn, inside the context's scope, and returns at once.
+    /// Submits `block` to run inside the context's scope, and returns at once.
     ///
-    /// Never inline, not even from inside the scope. The block is one user event: when it has returned, pending changes
-    /// are processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
-    /// until the block has run.
+    /// The block never runs directly, not even if the caller is inside the scope. It is one user event: when it has
+    /// returned, pending changes are processed, so objects-did-change is posted on this queue. May be called on any
+    /// thread. The context lives on until the block has run.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
     /// await worker.perform { print(worker.registeredObjects.count) }
     /// ```
     ///
-    /// As on Apple's platforms, the compiler does not check what the block captures: code from there captures what it
-    /// was given, such as a completion or the payload of a notification. If that is not `Sendable`, then nothing else
-    /// may use it at the same time. In code of an actor, such as the main actor, the compiler takes the block for a part
-    /// of the actor, though it runs on the queue of the context. So write `{ @Sendable in … }` there, or use
-    /// ``perform(schedule:_:)``, whose block is checked.
+    /// As on Apple's platforms, the compiler does not check what the block captures. Code from there captures things
+    /// that it was given, such as a completion or the payload of a notification. If such a value is not `Sendable`,
+    /// then no other code may use it at the same time. In code of an actor, such as the main actor, the compiler takes
+    /// the block for a part of the actor, though it runs on the queue of the context. So write `{ @Sendable in … }`
+    /// there, or use ``perform(schedule:_:)``, whose block is checked.
     ///
     /// - Parameter block: The block to run.
     public func perform(_ block: @escaping () -> Void) { submit(as: .call, block) }
 
-    /// As ``perform(_:)``, for blocks of the framework's own, which nobody expects to wait for anybody.
+    /// Like ``perform(_:)``, for internal blocks of the framework, which programs do not know of.
     ///
-    /// Their visits to the contexts above never close a ring with a block there that waits for this context.
+    /// The visits of such a block to contexts above never cause a deadlock with a block there that waits for this
+    /// context.
     final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
 
-    /// As ``performUnasked(_:)``, but after all that was submitted to the contexts above by now as well, such as
-    /// merges.
+    /// Like ``performUnasked(_:)``, but also after everything submitted to the contexts above so far, such as merges.
     final func performUnaskedInTree(_ block: @escaping @Sendable () -> Void) {
         guard let parent else { return performUnasked(block) }
         parent.performUnaskedInTree { self.performUnasked(block) }
     }
 
     private func submit(as entry: ConfinementScope.Entry, _ block: @escaping () -> Void) {
-        // It runs once, in its turn. The caller answers for what it captures: see `perform(_:)`.
+        // The block runs once, when its turn comes. The caller is responsible for what it captures: see `perform(_:)`.
         let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
             block.value()
@@ -45,7 +45,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Has a block run in its turn on the queue, inside the scope.
+    /// Submits a block to the queue, to run inside the scope.
     final func enqueue(
         _ kind: SlowOperation.Kind,
         as entry: ConfinementScope.Entry = .call,
@@ -59,17 +59,19 @@ extension NSManagedObjectContext {
 
     /// Runs `block` inside the context's scope, after the blocks submitted before, and waits for it.
     ///
-    /// Inline if the caller is in the scope already, at any depth. Does not end the event: pending changes are
-    /// processed by the next `perform`, save or ``processPendingChanges()``, and in a context of the main queue with its
-    /// next turn at the latest. May be called on any thread, but never from a parent's scope onto a child that waits for
-    /// that parent: a ring of contexts that wait for each other stops the program, with the chain spelled out. If the
-    /// main queue lets a caller wait for long, ``SlowOperationLog`` tells of it (``SlowOperationLog/waitThreshold``).
+    /// The block runs directly if the caller is inside the scope already, at any depth. This call does not end the
+    /// event: pending changes are processed by the next `perform`, save or ``processPendingChanges()``. In a context of
+    /// the main queue, the main queue's next turn processes them at the latest. May be called on any thread, but never
+    /// from a parent's scope onto a child that waits for that parent. If contexts wait for each other in a ring, the
+    /// program stops with a message that names them. If the main queue lets a caller wait for long,
+    /// ``SlowOperationLog`` reports it (``SlowOperationLog/waitThreshold``).
     ///
-    /// If a read inside the block has failed where nothing can throw, such as that of a property, and the block throws
-    /// nothing, then this throws the error of that read. A block that cannot throw leaves it to the block around it:
-    /// see <doc:Concurrency>.
+    /// Some reads inside the block cannot throw, such as that of a property. If such a read has failed, and the block
+    /// throws nothing, this method throws the error of the read. A block that cannot throw passes the error to the
+    /// block around it: see <doc:Concurrency>.
     ///
-    /// If a program declares such a method itself, as programs do that are older than Apple's, then calls choose that.
+    /// A program that is older than Apple's method may declare such a method itself. Calls then choose the program's
+    /// method.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
@@ -78,7 +80,7 @@ extension NSManagedObjectContext {
     ///
     /// - Parameter block: The code to run. It is not kept.
     /// - Returns: The result of the block.
-    /// - Throws: The error of the block; the context's pending changes stay as they are then.
+    /// - Throws: The error of the block; the context's pending changes then stay as they are.
     @_disfavoredOverload
     public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
         let result: Result<T, Failure> = wait(as: .call) {
@@ -87,7 +89,7 @@ extension NSManagedObjectContext {
         return try result.get()
     }
 
-    /// As the form for blocks that throw, for those that do not.
+    /// Runs a block that does not throw, otherwise like the form for blocks that throw.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
@@ -97,12 +99,12 @@ extension NSManagedObjectContext {
     /// - Parameter block: The code to run. It is not kept.
     /// - Returns: The result of the block.
     public func performAndWait<T>(_ block: () -> T) -> T {
-        // No form is more specific. So the body of a program's own `performAndWait` calls this one, and not itself. It
-        // can also be passed on as a function, `(() -> Void) -> Void`.
+        // Neither form is more specific. So the body of a program's own `performAndWait` calls this one, and not
+        // itself. This form can also be passed on as a function, `(() -> Void) -> Void`.
         wait(as: .call) { failingWithReads(block) }
     }
 
-    /// Runs `block` inside the scope of this context, for a context below that is amid an operation, and waits for it.
+    /// Runs `block` inside the scope of this context, for a context below during an operation, and waits for it.
     final func receive<T>(_ block: () throws -> T) rethrows -> T {
         guard ConfinementScope.isUnasked, !isInScope else { return try wait(as: .ascent, block) }
         return try WaitGraph.visit(self, block)
@@ -121,13 +123,13 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Runs a block whose turn has come, inside the scope.
+    /// Runs a block inside the scope, when its turn has come.
     ///
     /// - Parameters:
     ///   - kind: The kind of the block, for the slow-operation log.
-    ///   - submitted: When the block was submitted, if the slow-operation log wants to know.
-    ///   - stack: The scopes that the block is in besides.
-    ///   - entry: How the scope comes to be entered.
+    ///   - submitted: The time when the block was submitted, if the slow-operation log needs it.
+    ///   - stack: The other scopes that the block is in.
+    ///   - entry: The way in which the scope is entered.
     ///   - block: The code to run.
     /// - Returns: The result of the block.
     /// - Throws: The error of the block.
@@ -148,7 +150,7 @@ extension NSManagedObjectContext {
 
     /// Runs `block` inside the context's scope and suspends until it has run.
     ///
-    /// One user event, as ``perform(_:)``.
+    /// The block is one user event, as with ``perform(_:)``.
     ///
     /// ```swift
     /// let worker = container.newBackgroundContext()
@@ -157,11 +159,11 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
-    ///   - block: The code to run. It is sent to the context: what it captures must be `Sendable`, or must not be used
+    ///   - block: The code to run. It is sent to the context: its captures must be `Sendable`, or must not be used
     ///     elsewhere afterwards, such as a request or an array of dictionaries that was made for it.
     /// - Returns: The result of the block.
-    /// - Throws: The error of the block. If the block may throw and does not, but a read inside it has failed where
-    ///   nothing can throw, such as that of a property, then the error of that read.
+    /// - Throws: The error of the block. If the block may throw and does not, but a read inside it has failed that
+    ///   cannot throw, such as that of a property, then the error of that read.
     nonisolated(nonsending) public func perform<T, Failure: Error>(
         schedule: ScheduledTaskType = .immediate,
         _ block: sending @escaping () throws(Failure) -> sending T
@@ -169,7 +171,7 @@ extension NSManagedObjectContext {
         try await run(schedule, as: .call, block)
     }
 
-    /// As ``perform(schedule:_:)``, for blocks of the framework's own: see the other form.
+    /// Like ``perform(schedule:_:)``, for internal blocks of the framework; see the other form of this method.
     nonisolated(nonsending) final func performUnasked<T, Failure: Error>(
         _ block: @escaping @Sendable () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
@@ -181,7 +183,7 @@ extension NSManagedObjectContext {
         as entry: ConfinementScope.Entry,
         _ block: sending @escaping () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
-        // Sent, so that no other code uses it.
+        // The block was sent, so no other code uses it.
         let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
             do throws(Failure) {
@@ -220,27 +222,30 @@ extension NSManagedObjectContext {
         return concurrencyType == .mainQueueConcurrencyType && MainQueue.isCurrent
     }
 
-    /// Stops the program if the current thread may not use the context, or says so, as `ConcurrencyDebug` wants it.
+    /// Checks that the current thread may use the context, and else stops the program or reports it.
     ///
-    /// The rule is one of scopes: see ``ConfinementScope``.
+    /// `ConcurrencyDebug` decides which of the two happens. A thread may use a context if it is inside its scope: see
+    /// ``ConfinementScope``.
     @inline(__always)
     final func assertCurrent(_ member: @autoclosure () -> String, object: NSManagedObject? = nil) {
         guard ConfinementScope.isChecked, !isInScope else { return }
         reportViolation(member(), object)
     }
 
-    /// As ``assertCurrent(_:object:)``, for settings: those of a context without objects may be made anywhere, as they
-    /// are by whoever has just made it.
+    /// Like ``assertCurrent(_:object:)``, for settings; those of a context without objects may be changed on any
+    /// thread.
+    ///
+    /// So the code that makes a context can configure it at once.
     final func assertCurrentOrUnused(_ member: @autoclosure () -> String) {
         guard ConfinementScope.isChecked, !isInScope else { return }
         guard !identityMap.isEmpty else { return }
         reportViolation(member(), nil)
     }
 
-    /// Ends the user event that a `perform` is.
+    /// Ends the user event of a `perform`.
     final func endOfEvent() {
-        // What a handler of the notification changes is told as well, unless handlers go on changing something for
-        // ever.
+        // Changes that a handler makes are reported as well. The number of rounds is limited, in case handlers never
+        // stop making changes.
         var rounds = 0
         repeat {
             processPendingChanges()

@@ -3,10 +3,10 @@ import Foundation
 import StrataRows
 import Synchronization
 
-// What is said of accesses outside of a context's scope.
+// Messages about uses of a context outside of its scope.
 
 extension NSManagedObjectContext {
-    /// Stops the program, or says once for each place what has stopped others, as `ConcurrencyDebug` wants it.
+    /// Stops the program, or writes the message once for each place, depending on `ConcurrencyDebug`.
     @inline(never)
     final func reportViolation(_ member: String, _ object: NSManagedObject?) {
         guard ConcurrencyDebug.current == .warn else { stop(violation(member, object)) }
@@ -17,7 +17,7 @@ extension NSManagedObjectContext {
     /// Stops the program with a message.
     final func stop(_ message: String) -> Never { fatalError(message) }
 
-    /// What was touched, where, and where it may be.
+    /// The message: the member that was used, the place of the use, and the context that it is confined to.
     final func violation(_ member: String, _ object: NSManagedObject?) -> String {
         let what = object.map { "\(member) of \($0.objectID)" } ?? member
         let label = String(cString: dispatch_queue_get_label(nil))
@@ -31,10 +31,11 @@ extension NSManagedObjectContext {
     }
 }
 
-/// The places from which contexts were used outside of their scopes, and how often.
+/// The places from which contexts were used outside of their scopes, and the number of uses.
 ///
-/// A place is the member and the innermost calls that lead to it. So a loop is reported once, and a function that several others call
-/// once for each of them. When the process exits, one more line reports the totals: the places of a long run stand far apart.
+/// A place is the member and the innermost calls that lead to it. So a loop is reported once, and a function that is
+/// called from several places is reported once for each of them. When the process exits, one more line reports the
+/// totals, since the lines of a long run may be far apart.
 private enum ReportedPlaces {
     private struct Place: Hashable {
         let member: String
@@ -46,15 +47,15 @@ private enum ReportedPlaces {
         var uses = 0
     }
 
-    /// How many calls count: those of the framework itself, and some beyond.
+    /// The number of calls that count: those of the framework itself, and some before them.
     private static let depth = 12
-    /// More places than this are not told apart, so that a program that goes on for long does not collect them without end.
+    /// The greatest number of places to distinguish; it limits the memory of a program that runs for long.
     private static let limit = 1000
     private static let record = Mutex(Record())
 
     /// Counts a use by the caller.
     ///
-    /// - Returns: whether its place was not reported before.
+    /// - Returns: Whether its place was not reported before.
     static func add(_ member: String) -> Bool {
         let calls = Thread.callStackReturnAddresses.prefix(depth).map(\.uintValue)
         let (isFirst, isNew) = record.withLock { record in

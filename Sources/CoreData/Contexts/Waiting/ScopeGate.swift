@@ -1,14 +1,15 @@
 import Foundation
 import Synchronization
 
-/// Lets one at a time into the scope of a private context: blocks of its queue, which come one after the other anyway,
-/// and visitors, who do not come by the queue.
+/// Lets one block or visitor at a time into the scope of a private context.
 ///
-/// So a visitor, who occupies one of the threads that serve queues, needs no other to get on: however many children
-/// want to ask one parent at the same time, they do not wait for each other's threads. Contexts of the main queue have
-/// no gate, since they are used without blocks, too; their visitors come by the queue, whose thread serves no other.
+/// Blocks of the context's queue come one after the other anyway. Visitors come from outside of the queue, on the
+/// threads that they occupy already, so a visitor needs no second thread. However many children read from one parent at
+/// the same time, they never wait for threads that other children occupy. Contexts of the main queue have no gate,
+/// since they are also used outside of blocks. Their visitors come by the main queue, whose thread serves no other
+/// queue.
 ///
-/// Uncontended, to enter and to leave costs about 20 ns.
+/// Entering and leaving costs about 20 ns if there is no contention.
 final class ScopeGate: Sendable {
     private enum Waiter {
         /// The next block of the queue.
@@ -23,7 +24,7 @@ final class ScopeGate: Sendable {
 
     private let state = Mutex(State())
 
-    /// Enters, for a block whose turn on the queue has come; waits for whoever is inside.
+    /// Enters, for a block whose turn on the queue has come; waits until the scope is free.
     func enter() {
         let turn = state.withLock { state -> DispatchSemaphore? in
             guard state.isTaken else {
@@ -37,7 +38,7 @@ final class ScopeGate: Sendable {
         turn?.wait()
     }
 
-    /// Enters, for a visitor, if nobody is inside; else the visit is awoken when its turn has come.
+    /// Enters, for a visitor, if the scope is free; else the visit is awoken when its turn has come.
     ///
     /// - Returns: Whether the visitor is inside.
     func enter(_ visit: Visit) -> Bool {
@@ -51,7 +52,7 @@ final class ScopeGate: Sendable {
         }
     }
 
-    /// Leaves, and lets in who has waited longest.
+    /// Leaves, and lets in the block or visitor that has waited longest.
     func leave() {
         while true {
             let next = state.withLock { state -> Waiter? in
@@ -67,7 +68,7 @@ final class ScopeGate: Sendable {
                 turn.signal()
                 return
             case .visitor(let visit):
-                // Or it was granted meanwhile.
+                // The visit may have been granted meanwhile; then the next waiter is let in.
                 guard WaitGraph.end(visit) else { continue }
                 visit.awake()
                 return
@@ -77,7 +78,7 @@ final class ScopeGate: Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// Runs a block whose turn on the queue has come, with nobody else in the scope.
+    /// Runs a block whose turn on the queue has come, with no visitor in the scope.
     @inline(__always)
     final func alone<T>(_ body: () throws -> T) rethrows -> T {
         gate?.enter()

@@ -2,49 +2,49 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// What the slow-operation log tells of one block that ran in a context, or that waits for the main queue.
+/// An entry of the slow-operation log, about a block that ran in a context, or that waits for the main queue.
 ///
 /// ```swift
 /// SlowOperationLog.handler = { operation in print(operation.context, operation.duration, operation.rows) }
 /// SlowOperationLog.threshold = .milliseconds(200)
 /// ```
 public struct SlowOperation: Sendable, CustomStringConvertible {
-    /// How the block came to run.
+    /// The ways in which a block runs.
     ///
     /// ```swift
     /// SlowOperationLog.handler = { if $0.kind == .waiting { print($0) } }
     /// ```
     public enum Kind: String, Sendable {
-        /// By one of the forms of `perform`.
+        /// The block runs by one of the forms of `perform`.
         case perform
-        /// By `performAndWait`.
+        /// The block runs by `performAndWait`.
         case performAndWait
-        /// As a job of an actor that lives on the context.
+        /// The block is a job of an actor that runs on the context.
         case actor
-        /// Not yet: a `performAndWait`, or what is built on it, still waits for the main queue.
+        /// The block does not run yet: a call of `performAndWait`, or one based on it, still waits for the main queue.
         case waiting
     }
 
-    /// The context, as messages name it.
+    /// The name of the context in messages.
     public let context: String
-    /// How the block came to run.
+    /// The way in which the block runs.
     public let kind: Kind
-    /// Who waits for the context: the context in whose block the call is made, and the queue that the call occupies.
+    /// The context in whose block the waiting call is made, and the queue that the call occupies.
     ///
     /// `nil` unless ``kind`` is `waiting`.
     public let waiter: String?
-    /// How long the block waited for the context's queue, or has waited so far.
+    /// The time that the block has waited for the context's queue.
     public let queueWait: Duration
-    /// How long the block ran, the end of the event included.
+    /// The time that the block ran, including the end of the event.
     public let duration: Duration
-    /// How much of `duration` was spent in SQLite, waiting for connections and locks included.
+    /// The part of `duration` that was spent in SQLite, including waits for connections and locks.
     public let storeTime: Duration
-    /// How many rows fetches of the block have read from SQLite stores.
+    /// The number of rows that fetches of the block have read from SQLite stores.
     public let rows: Int
-    /// How many faults, of objects and of relationships, one by one were read from SQLite stores.
+    /// The number of faults, of objects and of relationships, that were read one by one from SQLite stores.
     public let faults: Int
 
-    /// One line for a log.
+    /// The entry as one line of a log.
     public var description: String {
         func milliseconds(_ duration: Duration) -> String {
             String(
@@ -66,12 +66,13 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
     }
 }
 
-/// The log of blocks that keep a context's queue busy, or wait for it, for too long.
+/// The log of blocks that keep a context's queue busy for too long, or wait for it for too long.
 ///
-/// What waits for a context of the main queue is told of in any case, when it has waited for ``waitThreshold``. Else the log
-/// is off by default. On with ``threshold``, or with `STRATA_SLOW_OPERATIONS` in the environment: the threshold in
-/// milliseconds, 0 for every block. A block of another context that is waited for is told of by itself, and its work
-/// does not count for the one that waits. Any thread may use it.
+/// A call that waits for a context of the main queue is always reported when it has waited for ``waitThreshold``.
+/// Otherwise the log is off by default. ``threshold`` turns it on, and so does `STRATA_SLOW_OPERATIONS` in the
+/// environment, which is the threshold in milliseconds, 0 for every block. If a block waits for a block of another
+/// context, each is reported separately, and the work of the one does not count for the other. Any thread may use the
+/// log.
 ///
 /// See <doc:Diagnostics>.
 ///
@@ -94,9 +95,9 @@ public enum SlowOperationLog {
     }()
     private static let isOn = Atomic(false)
 
-    /// From what time on, waiting and running taken together, a block is told of.
+    /// The time for waiting and running, taken together, from which on a block is reported.
     ///
-    /// Default nil: the log is off. Blocks that were submitted before count from the next one on.
+    /// Default nil: the log is off. A change affects the blocks that are submitted afterwards.
     public static var threshold: Duration? {
         get { settings.withLock { $0.threshold } }
         set {
@@ -105,26 +106,29 @@ public enum SlowOperationLog {
         }
     }
 
-    /// After what time a call is told of that waits for the main queue, while it goes on waiting.
+    /// The time after which a call that waits for the main queue is reported, while it goes on waiting.
     ///
-    /// Default 5 seconds; `nil` for never. Counts for calls of `performAndWait` on contexts of the main queue, and for what children
-    /// of such contexts ask them, from the next call on. Each call is told of once. A program that serves no main queue, or
-    /// that blocks the main thread, would hang in silence otherwise.
+    /// Default 5 seconds; `nil` for never. It applies to calls of `performAndWait` on contexts of the main queue, and
+    /// to reads of children from such contexts. A change affects later calls. Each call is reported once. Without such
+    /// a report, a program that does not serve its main queue, or that blocks the main thread, would hang without a
+    /// message.
     public static var waitThreshold: Duration? {
         get { settings.withLock { $0.waitThreshold } }
         set { settings.withLock { $0.waitThreshold = newValue } }
     }
 
-    /// Who is told, on the thread of the block, when the block has ended but before its context's queue goes on; of one
-    /// that waits, on another thread.
+    /// The function that receives the entries of the log.
     ///
-    /// Default nil: a line on standard error.
+    /// It is called on the thread of the block, when the block has ended but before its context's queue goes on. For a
+    /// block that waits, it is called on another thread.
+    ///
+    /// Default nil: each entry is written to standard error, as one line.
     public static var handler: (@Sendable (SlowOperation) -> Void)? {
         get { settings.withLock { $0.handler } }
         set { settings.withLock { $0.handler = newValue } }
     }
 
-    /// The moment of a block's submission to a context, if the log is on, or the context's coordinator has an instrument.
+    /// The current time, if the log is on or the context's coordinator has an instrument; else `nil`.
     static func submission(to context: NSManagedObjectContext) -> ContinuousClock.Instant? {
         _ = environmentWasRead
         if isOn.load(ordering: .relaxed) { return .now }
@@ -136,15 +140,15 @@ public enum SlowOperationLog {
 
     private static let environmentWasRead: Bool = settings.withLock { _ in true }
 
-    /// Runs a block and tells of it if it was slow.
+    /// Runs a block and reports it if it was slow.
     ///
     /// - Parameters:
     ///   - context: The context in whose scope the block runs.
-    ///   - kind: How the block came there.
-    ///   - submitted: What ``submission()`` gave.
+    ///   - kind: The way in which the block runs.
+    ///   - submitted: The result of ``submission(to:)``.
     ///   - body: Runs the block, and counts its work in the tally, if there is one.
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body.
     static func watching<T>(
         _ context: NSManagedObjectContext,
         _ kind: SlowOperation.Kind,
@@ -153,7 +157,7 @@ public enum SlowOperationLog {
     ) rethrows -> T {
         let start = ContinuousClock.now
         context.tellInstrument(.contextWait, duration: start - submitted)
-        // Operations inside of the block count by themselves for an instrument.
+        // An instrument receives operations inside of the block as separate events.
         guard isOn.load(ordering: .relaxed) else { return try body(nil) }
         var tally = OperationTally()
         defer { tell(context, kind, start - submitted, .now - start, tally) }
@@ -182,7 +186,7 @@ public enum SlowOperationLog {
         tell(operation, handler)
     }
 
-    /// Tells of a call that waits for a context of the main queue.
+    /// Reports a call that waits for a context of the main queue.
     static func tellOfWait(for context: NSManagedObjectContext, by waiter: String, since waited: Duration) {
         let operation = SlowOperation(
             context: context.describedName,

@@ -1,36 +1,35 @@
 import Foundation
 import StrataRows
 
-/// What a block that nobody has submitted does inside the scope of a context above, and waits for.
+/// Work of an internal block inside the scope of a context above, for which the block waits.
 ///
-/// Made once, by the visitor itself, or else by the main queue. See ``WaitGraph/visit(_:_:)``.
+/// The work is done once, by the visitor itself or by the main queue. See ``WaitGraph/visit(_:_:)``.
 final class Visit: @unchecked Sendable {
-    // @unchecked Sendable: the wait graph's mutex guards `held`, `isOpen` and `isGranted`; `body` is run by the one who
-    // has closed the visit under that mutex, or whom it was granted to, and let go of by the visitor, who waits until
-    // then.
+    // @unchecked Sendable: the wait graph's mutex guards `held`, `isOpen` and `isGranted`. `body` is run by the thread
+    // that has closed the visit under that mutex, or to which the visit was granted. The visitor releases `body`; it
+    // waits until then.
 
     /// The queues that the visitor occupies, and that wait with it.
     var held: [WaitGraph.Node] = []
-    /// Whether the visit is still to be made.
+    /// Whether the visit has not been made or granted yet.
     var isOpen = true
-    /// Whether the visitor is to make it in the scope of a block that waits.
+    /// Whether the visitor may make the visit in the scope of a block that waits.
     var isGranted = false
     private var body: ((ConfinementScope.Stack) -> Void)?
     private let turn = DispatchSemaphore(value: 0)
 
     init(_ body: @escaping (ConfinementScope.Stack) -> Void) { self.body = body }
 
-    /// Makes the visit, in the visitor's scopes besides.
-    // Not inlined: when it returns nothing may hold the body any more, which must not outlive the visitor's call.
+    /// Runs the work; the visitor's scopes count as entered too.
     @inline(never)
     func run(within stack: ConfinementScope.Stack) { body?(stack) }
 
-    /// Waits until the visitor's turn has come, or the visit was granted, or made.
+    /// Waits until the visitor's turn has come, or the visit was granted, or the work is done.
     func sleep() { turn.wait() }
 
     /// Ends the visitor's sleep.
     func awake() { turn.signal() }
 
-    /// Lets go of what is to be done, which belongs to the visitor.
+    /// Releases the work, which belongs to the visitor.
     func forget() { body = nil }
 }

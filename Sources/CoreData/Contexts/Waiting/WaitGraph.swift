@@ -2,32 +2,34 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// Who waits for whom: contexts and coordinators whose running block waits for another one's queue.
+/// The waits between contexts and coordinators: a running block of one waits for the queue of another.
 ///
-/// If a block waits, by way of others, for the queue that it occupies itself, none of them will ever go on. That is
-/// found at the moment when the last of them begins to wait, and the program stops with the chain spelled out instead
-/// of hanging.
+/// If a block waits, directly or through others, for the queue that it occupies itself, none of them will ever go on.
+/// This is detected when the last of them begins to wait. The program then stops with a message that names all of them,
+/// instead of hanging.
 ///
-/// A call from outside all scopes writes nothing down and takes no lock, since nobody can wait for its caller.
-/// Otherwise it takes one mutex, a leaf, twice. Waiting by other means (semaphores, other queues) cannot be seen
-/// here.
+/// A call from outside all scopes records nothing and takes no lock, since no other call can wait for its caller. Any
+/// other call takes one mutex twice; no other lock is taken while it is held. Waits by other means (semaphores, other
+/// queues) are not detected.
 package enum WaitGraph {
-    /// Stands for a queue: contexts of the main queue share theirs.
+    /// Identifies a queue; all contexts of the main queue have the same node.
     typealias Node = ObjectIdentifier
 
-    /// A queue that somebody waits for.
+    /// One wait for a queue.
     private struct Wait: @unchecked Sendable {
-        // @unchecked Sendable: contexts, coordinators, and what stands for the main queue; all of them are Sendable.
+        // @unchecked Sendable: contexts, coordinators, and the token of the main queue; all of them are Sendable.
         let waiter: AnyObject
         let target: AnyObject
-        /// Whether others may enter the waiter's scope meanwhile: it is in a call, which may do so itself, and not amid
-        /// an operation of the framework.
+        /// Whether visitors may enter the waiter's scope meanwhile.
+        ///
+        /// They may if the waiter is in a call by the program, which could do the same, and not during an operation of
+        /// the framework.
         var isOpen: Bool
-        /// What the waiter is to do, if nobody has submitted its block.
+        /// The visit that the waiter wants to make, if its block is an internal one.
         let visit: Visit?
     }
 
-    /// By the node of the waiter, whose blocks run one at a time and wait for one queue at a time.
+    /// The waits by the node of the waiter, whose blocks run one at a time and wait for one queue at a time.
     private static let waits = Mutex<[Node: Wait]>([:])
 
     /// Runs `body` on `queue` and waits for it.
@@ -35,14 +37,14 @@ package enum WaitGraph {
     /// Stops the program if that wait could never end.
     ///
     /// - Parameters:
-    ///   - queue: What the body runs on.
-    ///   - target: Whose queue it is.
-    ///   - gate: What the body has to pass besides.
+    ///   - queue: The queue that the body runs on.
+    ///   - target: The owner of the queue.
+    ///   - gate: The gate that the body has to pass, if there is one.
     ///   - stack: The scopes that the caller is in, which stay occupied until the call returns.
-    ///   - entry: What the caller waits for.
-    ///   - body: What to run.
-    /// - Returns: What the body returns.
-    /// - Throws: What the body throws.
+    ///   - entry: The way in which the scope is entered.
+    ///   - body: The code to run.
+    /// - Returns: The result of the body.
+    /// - Throws: The error of the body.
     static func sync<T>(
         _ queue: DispatchQueue,
         of target: AnyObject,
@@ -62,8 +64,7 @@ package enum WaitGraph {
         return try queue.sync {
             gate?.enter()
             defer { gate?.leave() }
-            // The turn has come. The queue goes on to others when this block ends, so the wait is over now and not
-            // later.
+            // The turn has come, so the wait ends now: when this block ends, the queue already serves the next one.
             waits.withLock { waits in
                 for node in held { waits[node] = nil }
             }
@@ -71,11 +72,12 @@ package enum WaitGraph {
         }
     }
 
-    /// Runs `body` inside the scope of `parent`, for a block of a child that nobody has submitted.
+    /// Runs `body` inside the scope of `parent`, for an internal block of a child.
     ///
-    /// That is when its turn comes between the blocks of the parent. But if a block there waits, by way of others even,
-    /// for the queue that this one occupies, it will not come before this one has ended. Then the body runs at once,
-    /// within the scope that the waiting call is in: as if what that call waits for had asked the parent itself.
+    /// Normally it runs when its turn comes between the blocks of the parent. But a block there may wait, directly or
+    /// through others, for the queue that the internal block occupies. Then the turn would not come before the internal
+    /// block has ended. In that case the body runs at once, inside the scope of the waiting call, as if that call had
+    /// asked the parent itself.
     static func visit<T, Failure: Error>(
         _ parent: NSManagedObjectContext,
         _ body: () throws(Failure) -> T
@@ -131,7 +133,7 @@ package enum WaitGraph {
     ) {
         let node = node(of: parent)
         if node == Node(MainQueue.token) {
-            // With it goes that of all contexts of the main queue.
+            // The main queue's scope includes those of all contexts of the main queue.
             ConfinementScope.enter(MainQueue.token, within: stack) { visit.run(within: ConfinementScope.stack) }
         } else {
             visit.run(within: stack)
@@ -139,12 +141,12 @@ package enum WaitGraph {
         waits.withLock { $0[node]?.isOpen = true }
     }
 
-    /// Notes a wait, and stops the program if it closes a ring.
+    /// Notes a wait, and stops the program if it closes a ring that cannot be resolved.
     ///
-    /// Unless there is a visit in the ring that can be granted: the first of these is, so that its visitor waits no
+    /// If there is a visit in the ring that can be granted, the first such visit is granted, and its visitor waits no
     /// more.
     ///
-    /// - Returns: The nodes that wait from now on; or that the wait is a visit, and was granted.
+    /// - Returns: The nodes that wait from now on, and whether the wait is a visit that was granted.
     private static func begin(
         _ target: AnyObject,
         _ occupied: [(owner: AnyObject, isAmidOperation: Bool)],
@@ -158,7 +160,7 @@ package enum WaitGraph {
         var held: [Node] = []
         var isGranted = false
         let deadlock = waits.withLock { waits -> [Wait]? in
-            // A scope that is lent waits for something already, and goes on to do so.
+            // A scope that is lent to a visitor waits already, and continues to.
             for (node, wait) in all where waits[node] == nil {
                 waits[node] = wait
                 held.append(node)
@@ -171,7 +173,7 @@ package enum WaitGraph {
             where waits[host]?.isOpen == true {
                 end(visit, &waits)
                 visit.isGranted = true
-                // For one at a time.
+                // A scope is lent to one visitor at a time.
                 waits[host]?.isOpen = false
                 if visit === own { isGranted = true } else { visit.awake() }
                 return nil
@@ -182,7 +184,7 @@ package enum WaitGraph {
         return (held, isGranted)
     }
 
-    /// Takes a visit out of those who wait; whether it was one of them.
+    /// Removes a visit from the waits, and returns whether it was among them.
     @discardableResult
     static func end(_ visit: Visit) -> Bool { waits.withLock { end(visit, &$0) } }
 
@@ -194,18 +196,18 @@ package enum WaitGraph {
         return true
     }
 
-    /// The way by which waiting for `goal` leads back to somebody who waits for it, if there is one.
+    /// The way from `goal` back to one of the `held` nodes, along the waits, if there is one.
     ///
     /// - Parameters:
-    ///   - goal: Whose queue somebody is about to wait for.
-    ///   - held: The queues that whoever is about to wait occupies.
-    ///   - next: For whom somebody waits.
-    /// - Returns: The nodes of the way, `goal` first; `nil` if it leads nowhere.
+    ///   - goal: The queue that a call is about to wait for.
+    ///   - held: The queues that the call occupies.
+    ///   - next: Returns the node for which a node waits.
+    /// - Returns: The nodes of the way, `goal` first; `nil` if there is no such way.
     static func cycle(from goal: Node, backTo held: [Node], _ next: (Node) -> Node?) -> [Node]? {
         var way: [Node] = []
         var node = goal
         while !held.contains(node) {
-            // Rings of others were found when they were closed.
+            // Other rings were found when they were closed.
             guard !way.contains(node), let following = next(node) else { return nil }
             way.append(node)
             node = following
@@ -220,9 +222,9 @@ package enum WaitGraph {
         return Node(owner)
     }
 
-    // MARK: - Telling
+    // MARK: - Reporting
 
-    /// Who waits for whom at this moment, a sentence a wait; any thread may ask.
+    /// The current waits, one sentence for each; any thread may ask.
     package static var waitingNow: [String] {
         let now = waits.withLock { Array($0.values) }
         return now.map { "\(describe($0.waiter)) waits for \(describe($0.target))" }.sorted()

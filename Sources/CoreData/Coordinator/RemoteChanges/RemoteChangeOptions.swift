@@ -1,7 +1,8 @@
 import Foundation
 
-/// Option of a SQLite store: a Boolean; the coordinator posts `NSNotification.Name.NSPersistentStoreRemoteChange`
-/// when this process or another has written to the store.
+/// Option of a SQLite store: a Boolean; the coordinator posts notifications of writes to the store.
+///
+/// It posts `NSNotification.Name.NSPersistentStoreRemoteChange` when this process or another has written to the store.
 ///
 /// Default false.
 public let NSPersistentStoreRemoteChangeNotificationPostOptionKey =
@@ -14,11 +15,11 @@ extension NSNotification.Name {
     /// A store was written to, by this process or another.
     ///
     /// The object is the coordinator. The user info has the store's UUID under ``NSStoreUUIDKey`` and its URL under
-    /// ``NSPersistentStoreURLKey``; of a store that keeps history also the token of its newest transaction under
-    /// ``NSPersistentHistoryTokenKey``. Writes within 5 milliseconds are told as one.
+    /// ``NSPersistentStoreURLKey``. If the store keeps history, then the user info also has the token of its newest
+    /// transaction under ``NSPersistentHistoryTokenKey``. Writes within 5 milliseconds are reported as one.
     ///
-    /// Posted on a queue of the store's own, after the write can be read: a few milliseconds after it where the system tells
-    /// of writes to files (inotify), within 50 where it does not, and within a second if a file system hides the writes of
-    /// others, as those in the network do.
+    /// Posted on a private queue of the store, when the write can be read. The delay is a few milliseconds if the
+    /// system reports writes to files (inotify), at most 50 milliseconds if it does not, and at most a second if a file
+    /// system hides the writes of other processes, as network file systems do.
     public static let NSPersistentStoreRemoteChange = NSNotification.Name("NSPersistentStoreRemoteChangeNotification")
 }

@@ -5,21 +5,22 @@ import StrataSQLiteStore
 
 /// The migration of a store that is being added, and was written with another version of the model.
 ///
-/// By a mapping model where one fits, else by an inferred mapping if that is allowed: in place where the store can do that.
+/// It uses a mapping model if one fits, otherwise an inferred mapping if that is allowed. It migrates in place if the
+/// store can.
 struct AutomaticMigration {
-    /// The model that the store shall fit, which is in use.
+    /// The model to which the store is migrated, which is in use.
     let model: NSManagedObjectModel
-    /// The configuration whose entities the store shall hold, or `nil` for all.
+    /// The configuration whose entities the store shall hold; `nil` for all.
     let configuration: String?
     let type: String
     let url: URL
     let options: [AnyHashable: Any]
-    /// Versions of the model that are known beside those in the program's bundles.
+    /// The known versions of the model, in addition to those in the program's bundles.
     var knownModels: [NSManagedObjectModel] = []
-    /// The folder with mapping models that the whole migration knows, where this is a step of it.
+    /// The folder with mapping models of the whole migration, if this migration is a step of it.
     var mappingFolderOfWhole: URL?
 
-    /// Whether an order of the versions is known, so that what a step drops is meant to go.
+    /// Whether the order of the versions is known, so that values that a step drops are dropped intentionally.
     var isPlanned = false
 
     private var infers: Bool { StoreOption.flag(options[NSInferMappingModelAutomaticallyOption]) }
@@ -30,25 +31,25 @@ struct AutomaticMigration {
             && !StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption])
     }
 
-    /// Whether tests have switched off that migrations look for others.
+    /// Whether tests have switched off the check for other migrations of the same store.
     static var ignoresOthers: Bool { SQLiteEngine.ignoresOthers }
 
-    /// How often the store is tried again when others migrate it too.
+    /// The maximum number of attempts if others migrate the store too.
     static let mostAttempts = 3
 
-    /// What the migration tells how far it is.
+    /// The object that receives the progress of the migration.
     var progress: MigrationProgress?
 
-    /// Migrates the store, when whoever else migrates it is done.
+    /// Migrates the store, after any other migration of it has ended.
     ///
-    /// Returns too if somebody else was first.
+    /// It also returns normally if another process or thread has migrated the store first.
     ///
-    /// - Parameter metadata: What the store was found with.
-    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) for a store that may not be written, and the errors that
-    ///   ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    /// - Parameter metadata: The metadata of the store when it was opened.
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) for a store that may not be written, and the errors
+    ///   of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     func run(_ metadata: [String: Any]) throws {
         try requireWritable(metadata)
-        // An engine that migrates by itself keeps others out by itself.
+        // An engine that migrates by itself also keeps other migrations out.
         let turn =
             try Self.ignoresOthers || migratingClass != nil
             ? nil : MigrationTurn(of: url, timeout: StoreOption.timeout(options))
@@ -70,7 +71,7 @@ struct AutomaticMigration {
         }
     }
 
-    /// Migrates the store in stages, in one step, or in several where that is allowed.
+    /// Migrates the store in stages, in one step, or in several steps if that is allowed.
     private func goAnyWay(_ metadata: [String: Any]) throws {
         if let stages = options[NSPersistentStoreStagedMigrationManagerOptionKey] as? NSStagedMigrationManager {
             return try StagedMigration(stages, of: self).run()
@@ -88,21 +89,21 @@ struct AutomaticMigration {
         }
     }
 
-    /// Whether a store may be brought to its version over others.
+    /// Whether a store may be migrated to its version through other versions.
     private var isProgressive: Bool {
         versionsFolder != nil || StoreOption.flag(options[NSPersistentStoreAllowsProgressiveMigrationOption])
     }
 
-    /// The folder with the versions to go over, if the options name one.
+    /// The folder with the intermediate versions, if the options name one.
     private var versionsFolder: URL? {
         let option = options[NSPersistentStoreAllowsProgressiveMigrationOption]
         return option as? URL ?? (option as? NSURL).map { $0 as URL }
     }
 
-    /// The folder that may have mapping models beside those of the program's bundles.
+    /// The folder that may have mapping models, in addition to the program's bundles.
     var mappingFolder: URL? { mappingFolderOfWhole ?? versionsFolder?.deletingLastPathComponent() }
 
-    /// The versions in the folder that the options name, the first one first.
+    /// The versions in the folder that the options name, in their order.
     var progressiveVersions: [NSManagedObjectModel] {
         versionsFolder.map { ProgressiveMigration.versions(in: $0) } ?? []
     }
@@ -165,7 +166,7 @@ struct AutomaticMigration {
         log.end(try SQLiteEngine.migrate(request))
     }
 
-    /// The model that the store was written with.
+    /// The model with which the store was written.
     func source(_ metadata: [String: Any], preferring preference: SourceModel.Preference = .bundles) throws
         -> SourceModel
     {
@@ -178,7 +179,7 @@ struct AutomaticMigration {
         )
     }
 
-    /// The copy of its model that the store keeps; `nil` if it has none.
+    /// The copy of the model that the store keeps; `nil` if it has none.
     func cachedModel() throws -> Data? {
         if let migratingClass { return try migratingClass.cachedModel(at: url) }
         return try type == NSSQLiteStoreType ? SQLiteEngine.cachedModel(at: url) : nil
@@ -189,14 +190,14 @@ struct AutomaticMigration {
         StoreTypes.storeClass(type) as? any MigratingStore.Type
     }
 
-    /// Takes one step of a migration that has several.
+    /// Does one step of a migration that has several.
     ///
     /// - Parameters:
-    ///   - source: The version that the store has.
-    ///   - destination: The version that it shall have.
+    ///   - source: The version of the store before the step.
+    ///   - destination: The version of the store after the step.
     ///   - url: The store, or a copy of it.
-    ///   - isPlanned: Whether stages say that the step is one forward.
-    /// - Throws: As ``run(_:)``.
+    ///   - isPlanned: Whether stages define this step as one forward.
+    /// - Throws: The errors of ``run(_:)``.
     func step(
         from source: NSManagedObjectModel,
         to destination: NSManagedObjectModel,
@@ -257,7 +258,7 @@ struct AutomaticMigration {
         if StoreOption.flag(options[NSReadOnlyPersistentStoreOption]) {
             reason = "it is opened with NSReadOnlyPersistentStoreOption, and a read-only store is not migrated"
         } else if migratingClass != nil {
-            // No file.
+            // There is no file.
         } else if !url.isFileURL || !files.fileExists(atPath: url.path) {
             reason = "it is no file, and its class does not migrate by itself"
         } else if !files.isWritableFile(atPath: url.path) {

@@ -7,29 +7,35 @@ import StrataRows
 import StrataLocks
 #endif
 
-/// Option: a Boolean; an inferred migration of the store may drop rows and values that the new version of the model has no place for, and may lead
-/// back to a version that the store has left.
+/// Option: a Boolean; an inferred migration of the store may lose data.
 ///
-/// Default false: such a migration is refused with `migration` (134110), whose text lists what would be lost, and the store stays as it is. A program
-/// of an earlier version that opens the store would otherwise drop what later versions have added. With true the migration does what Apple's framework
-/// does. The process argument `-com.apple.CoreData.AllowsLossyMigration 1`, or the environment variable of that name, sets it for all stores.
+/// It may drop rows and values for which the new version of the model has no place, and may lead back to a version that
+/// the store has left.
 ///
-/// Mapping models and stages say what becomes of values, so they are not asked. An addition to Apple's API.
+/// Default false: such a migration is refused with `migration` (134110), whose text lists the losses, and the store
+/// stays as it is. Without the refusal, a program of an earlier version that opens the store would drop data that later
+/// versions have added. With true the migration works as in Apple's framework. The process argument
+/// `-com.apple.CoreData.AllowsLossyMigration 1`, or the environment variable of that name, sets the option for all
+/// stores.
+///
+/// The option has no effect on mapping models and stages, because they define what happens to values. An addition to
+/// Apple's API.
 public let NSPersistentStoreAllowsLossyMigrationOption = "NSPersistentStoreAllowsLossyMigrationOption"
 
 extension NSPersistentStoreDescription {
-    /// Whether an inferred migration of the store may drop rows and values that the new version of the model has no place for.
+    /// Whether an inferred migration of the store may drop rows and values.
     ///
-    /// Default false. The option is ``NSPersistentStoreAllowsLossyMigrationOption``, where more is said. An addition to Apple's API.
+    /// Default false. The option is ``NSPersistentStoreAllowsLossyMigrationOption``, which describes the details. An
+    /// addition to Apple's API.
     public final var allowsLossyMigration: Bool {
         get { StoreOption.flag(options[NSPersistentStoreAllowsLossyMigrationOption]) }
         set { setOption(NSNumber(value: newValue), forKey: NSPersistentStoreAllowsLossyMigrationOption) }
     }
 }
 
-/// Whether an inferred migration may drop what a store holds, and what that is.
+/// Checks whether an inferred migration may drop data of a store, and finds that data.
 enum LossyMigration {
-    /// Whether values may be dropped: the options of the store say so, or the process was started so.
+    /// Whether values may be dropped, by the store's options or by an argument of the process.
     static func isAllowed(_ options: [AnyHashable: Any]) -> Bool {
         #if FaultPoints
         if FaultGuard.lossCheck.isOff { return true }
@@ -39,7 +45,7 @@ enum LossyMigration {
 
     private static let isAllowedInProcess = MigrationLog.isSet("com.apple.CoreData.AllowsLossyMigration")
 
-    /// Refuses to bring a store back to a version that it has left.
+    /// Refuses to migrate a store back to a version that it has left.
     ///
     /// - Throws: `migration` (134110).
     static func requireNew(
@@ -101,7 +107,9 @@ enum LossyMigration {
 }
 
 extension InferredEntity {
-    /// The stored properties of the source that go; without derived attributes, and relationships whose inverse goes on.
+    /// The stored properties of the source that are dropped.
+    ///
+    /// Derived attributes, and relationships with a kept inverse, are not included.
     fileprivate func lostProperties(_ mapping: InferredMapping) -> [NSPropertyDescription] {
         guard let source else { return [] }
         let kept = Set(attributes.compactMap { $0.source?.name } + relationships.compactMap { $0.source?.name })

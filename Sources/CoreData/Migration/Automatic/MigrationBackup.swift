@@ -4,14 +4,15 @@ import StrataRows
 
 /// Option: the `URL` of a folder to which a store is copied before it is migrated.
 ///
-/// Default nil. The copy is called after the store and the version that it has, as in `shop-1a2b3c4d.sqlite`, and replaces an earlier one of that
-/// name. It is made only if the store is about to be migrated, and complete before anything is changed. The option takes effect
-/// together with those that migrate. An addition to Apple's API.
+/// Default nil. The name of the copy contains the names of the store and of its version, as in `shop-1a2b3c4d.sqlite`;
+/// the copy replaces an earlier one of that name. It is made only if the store is about to be migrated, and it is
+/// complete before anything is changed. The option has an effect only together with those that migrate. An addition to
+/// Apple's API.
 public let NSPersistentStoreMigrationBackupFolderOption = "NSPersistentStoreMigrationBackupFolderOption"
 
 /// Copies of stores before their migration.
 enum MigrationBackup {
-    /// Where the copy of a store of a certain version goes.
+    /// The place for the copy of a store of a certain version.
     static func url(of store: URL, in folder: URL, hashes: [String: Data]) -> URL {
         let version = Data(base64Encoded: SchemaHashes.checksum(of: hashes))?.shortHex ?? "unknown"
         let name = "\(store.deletingPathExtension().lastPathComponent)-\(version)"
@@ -29,10 +30,10 @@ extension NSPersistentStoreDescription {
         set { setOption(newValue.map { $0 as NSURL }, forKey: NSPersistentStoreMigrationBackupFolderOption) }
     }
 
-    /// Whether a store may be migrated over other versions of its model where no one step leads from its own to the coordinator's.
+    /// Whether a store may be migrated through other versions of its model if one step is not possible.
     ///
-    /// Default false. The option is ``NSPersistentStoreAllowsProgressiveMigrationOption``, which can also name a folder of versions. An addition to
-    /// Apple's API.
+    /// Default false. The option is ``NSPersistentStoreAllowsProgressiveMigrationOption``, which can also name a folder
+    /// of versions. An addition to Apple's API.
     public final var allowsProgressiveMigration: Bool {
         get {
             options[NSPersistentStoreAllowsProgressiveMigrationOption].map { $0 is NSURL || StoreOption.flag($0) }
@@ -41,7 +42,7 @@ extension NSPersistentStoreDescription {
         set { setOption(NSNumber(value: newValue), forKey: NSPersistentStoreAllowsProgressiveMigrationOption) }
     }
 
-    /// What a migration of the store tells how far it is, and by which it can be cancelled.
+    /// The object that receives the progress of a migration of the store, and can cancel it.
     ///
     /// Default nil. The option is ``NSPersistentStoreMigrationProgressOption``. An addition to Apple's API.
     public final var migrationProgress: Progress? {

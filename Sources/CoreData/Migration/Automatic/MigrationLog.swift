@@ -2,18 +2,18 @@ import StrataPredicates
 import StrataRows
 import StrataSQLiteStore
 
-/// Reports what a migration does: a line for each one that is done, and more with `-com.apple.CoreData.MigrationDebug 1`.
+/// Reports migrations: a line for each one that has ended, and more with `-com.apple.CoreData.MigrationDebug 1`.
 ///
-/// Names of entities and properties are in it, and never a value.
+/// The lines contain names of entities and properties, and never a value.
 struct MigrationLog {
     private let url: URL
-    /// From which version to which, and how.
+    /// The source version, the destination version, and the means.
     private let way: String
-    /// The things that go, and others that the author of the model may not expect.
+    /// The losses, and other effects that the author of the model may not expect.
     private let remarks: [String]
     private let start = ContinuousClock.now
 
-    /// Whether the process was started so that each piece of work is reported.
+    /// Whether an argument of the process turns on a report of each piece of work.
     private static let isOn = isSet("com.apple.CoreData.MigrationDebug")
 
     /// Whether the process was started with an argument, or an environment variable, that is a number above 0.
@@ -31,10 +31,10 @@ struct MigrationLog {
 
     /// - Parameters:
     ///   - url: The store.
-    ///   - source: The version that it has.
-    ///   - destination: The version that it shall have.
-    ///   - means: The mapping model, or whatever else says what becomes of values.
-    ///   - remarks: The things that go, and others that the author of the model may not expect.
+    ///   - source: The version of the store before the migration.
+    ///   - destination: The version of the store after the migration.
+    ///   - means: The mapping model, or another definition of what happens to values.
+    ///   - remarks: The losses, and other effects that the author of the model may not expect.
     init(
         _ url: URL,
         from source: SourceModel,
@@ -48,7 +48,7 @@ struct MigrationLog {
         note("begins \(way), as found in \(source.origin.rawValue)")
     }
 
-    /// Reports something about the migration of a store, if that is wanted.
+    /// Reports a detail about the migration of a store, if that is turned on.
     static func note(_ url: URL, _ line: String) {
         if isOn { write(url, line) }
     }
@@ -64,7 +64,7 @@ struct MigrationLog {
         Self.write(url, "done \(way) in \(time)\(details.isEmpty ? "" : ": \(details)")")
     }
 
-    /// Reports what was done; `nil` if another connection was first.
+    /// Reports the work of an engine; `nil` means that another connection was first.
     func end(_ report: SQLiteMigrationReport?) {
         guard let report else { return note("another connection has migrated the store") }
         end(
@@ -73,7 +73,7 @@ struct MigrationLog {
     }
 
     private static func write(_ url: URL, _ line: String) {
-        // One call, so that lines of several threads stay whole.
+        // A single call keeps lines of several threads intact.
         try? FileHandle.standardError.write(contentsOf: Data("CoreData: migration: \(url.placeName): \(line)\n".utf8))
     }
 }

@@ -1,23 +1,24 @@
 import StrataPredicates
 import StrataRows
 
-/// Option: a `Progress` that a migration of the store moves on, from 0 to its total, and by which it can be cancelled.
+/// Option: a `Progress` that a migration of the store advances from 0 to its total, and that can cancel it.
 ///
-/// Without it the migration reports to the current `Progress` of the thread that adds the store, if there is one. A store that is not
-/// migrated leaves it as it is. A cancelled migration throws `migrationCancelled` (134120); the store is as it was before, or at the
-/// end of a step. In place the progress moves on table by table, and is cancelled between two of them. An addition to Apple's API.
+/// Without the option the migration reports to the current `Progress` of the thread that adds the store, if there is
+/// one. If the store is not migrated, then the progress is not changed. A cancelled migration throws
+/// `migrationCancelled` (134120); the store is then as it was before, or at the end of a step. A migration in place
+/// advances the progress table by table, and can be cancelled between two tables. An addition to Apple's API.
 public let NSPersistentStoreMigrationProgressOption = "NSPersistentStoreMigrationProgressOption"
 
-/// How far the migration of a store is: one step after another, each from 0 to 1.
+/// The progress of the migration of a store, one step after another, each from 0 to 1.
 ///
-/// Used by the thread that migrates.
+/// Only the thread that migrates uses it.
 final class MigrationProgress {
     private static let stepUnits: Int64 = 1000
     private let progress: Progress
-    /// The steps that are done.
+    /// The number of steps that have ended.
     private var done: Int64 = 0
 
-    /// - Parameter options: Those of the store.
+    /// - Parameter options: The options of the store.
     init(_ options: [AnyHashable: Any]) {
         if let parent = options[NSPersistentStoreMigrationProgressOption] as? Progress {
             progress = Progress(parent: nil)
@@ -29,7 +30,7 @@ final class MigrationProgress {
         progress.totalUnitCount = Self.stepUnits
     }
 
-    /// Says how many steps there are, before the first.
+    /// Sets the number of steps, before the first step.
     func expect(steps: Int) {
         progress.totalUnitCount = Int64(max(steps, 1)) * Self.stepUnits
         done = 0
@@ -37,16 +38,16 @@ final class MigrationProgress {
 
     var isCancelled: Bool { progress.isCancelled }
 
-    /// Notes how far a step is.
+    /// Records the progress of a step.
     ///
-    /// - Throws: `migrationCancelled` (134120) if nobody wants the migration any more.
+    /// - Throws: `migrationCancelled` (134120) if the migration was cancelled.
     func advance(to fraction: Double) throws {
         try throwIfCancelled()
         let units = Int64(min(max(fraction, 0), 1) * Double(Self.stepUnits))
         progress.completedUnitCount = min(done * Self.stepUnits + units, progress.totalUnitCount)
     }
 
-    /// Notes that a step is done.
+    /// Records that a step has ended.
     func endStep() {
         done += 1
         progress.completedUnitCount = min(done * Self.stepUnits, progress.totalUnitCount)

@@ -2,38 +2,40 @@ import StrataModelFiles
 import StrataPredicates
 import StrataRows
 
-/// Option: a Boolean, or the `URL` of an `.xcdatamodeld` or `.momd` folder; where no one step leads from the version that a store has to the
-/// coordinator's, the migration goes over the versions in between.
+/// Option: a Boolean, or the `URL` of an `.xcdatamodeld` or `.momd` folder; a migration may use intermediate versions.
 ///
-/// It also does so where one step could only be inferred, but mapping models are there for steps between: they say what becomes of values that
+/// It uses them if no single step leads from the version of a store to the coordinator's. It also uses them if a single
+/// step could only be inferred, but mapping models exist for steps in between: these define what happens to values that
 /// the inferred step would drop.
 ///
-/// Default false. The versions are those in the folder, or with true in the one of the program's bundles that has the coordinator's version, in the order
-/// of their names, numbers as numbers. As few as possible are left out, and each step is taken by a mapping model of the bundles, or inferred; mapping
-/// models beside the folder count too. The whole way is checked before the first step. Each step is safe by itself: after a kill the next one to open the store goes on where it was left.
-/// An addition to Apple's API.
+/// Default false. The versions are those in the folder. With true they are those in the folder of the program's bundles
+/// that has the coordinator's version. They are in the order of their names, with numbers compared as numbers. The
+/// migration skips as few versions as possible, and each step uses a mapping model of the bundles, or is inferred;
+/// mapping models beside the folder are used too. All steps are checked before the first one begins. Each step is safe
+/// by itself: after a kill, the next process that opens the store continues from the last completed step. An addition
+/// to Apple's API.
 public let NSPersistentStoreAllowsProgressiveMigrationOption = "NSPersistentStoreAllowsProgressiveMigrationOption"
 
-/// A migration over the versions of a model that a program brings along.
+/// A migration through several versions of a model in a program's resources.
 struct ProgressiveMigration {
     private let whole: AutomaticMigration
     private let failure: CocoaError?
 
     /// - Parameters:
     ///   - whole: The migration to carry out.
-    ///   - failure: Why one step does not do, if that is known.
+    ///   - failure: The reason why one step is not possible, if it is known.
     init(_ whole: AutomaticMigration, insteadOf failure: CocoaError? = nil) {
         self.whole = whole
         self.failure = failure
     }
 
-    /// Whether a way over other versions has a step with a mapping model.
+    /// Whether a way through other versions has a step with a mapping model.
     func hasMappedStep(from source: SourceModel) -> Bool {
         guard let way = try? way(from: source), way.count > 2 else { return false }
         return zip(way, way.dropFirst()).contains { !whole.search(from: $0, to: $1).fitting.isEmpty }
     }
 
-    /// Takes all steps.
+    /// Does all steps.
     ///
     /// - Throws: `migrationMissingMappingModel` (134140) if there is no way, and the errors of the steps.
     func run(_ metadata: [String: Any]) throws {
@@ -52,7 +54,7 @@ struct ProgressiveMigration {
         }
     }
 
-    /// Takes a step, again if others have written to the store while it was migrated object by object.
+    /// Does a step, and repeats it if others have written to the store while it was migrated object by object.
     private func step(from: NSManagedObjectModel, to: NSManagedObjectModel) throws {
         for _ in 0..<AutomaticMigration.mostAttempts {
             try whole.step(from: from, to: to, at: whole.url, isPlanned: false)
@@ -66,14 +68,14 @@ struct ProgressiveMigration {
         )
     }
 
-    /// The versions to go over, from the store's to the coordinator's.
+    /// The versions from the store's to the coordinator's.
     private func way(from source: SourceModel) throws -> [NSManagedObjectModel] {
         let versions = whole.progressiveVersions.isEmpty ? Self.versions(with: whole.model) : whole.progressiveVersions
         guard let last = versions.lastIndex(where: { $0.versionChecksum == whole.model.versionChecksum }) else {
             throw error("The coordinator's model is not one of several versions that are known.")
         }
         let first = versions.firstIndex { $0.versionChecksum == source.model.versionChecksum }
-        // A version that was never shipped may have been before any of them.
+        // A version that was never shipped may be older than all of them.
         let between = Array(versions[((first ?? -1) + 1)..<max(last, (first ?? -1) + 1)])
         let stops = [source.model] + between + [whole.model]
         var deadEnds: Set<Int> = []
@@ -83,7 +85,7 @@ struct ProgressiveMigration {
         return way.map { stops[$0] }
     }
 
-    /// The way that leaves out as few stops as possible, the nearest ones last.
+    /// The way that skips as few stops as possible; if stops are skipped, then the nearest ones come last.
     private static func way(
         _ stops: [NSManagedObjectModel],
         from place: Int,
@@ -107,7 +109,7 @@ struct ProgressiveMigration {
         return isInferable || !whole.search(from: from, to: to).fitting.isEmpty
     }
 
-    /// The versions beside a model, the first one first; none if it is not in the program's bundles.
+    /// The versions beside a model, in their order; none if the model is not in the program's bundles.
     private static func versions(with model: NSManagedObjectModel) -> [NSManagedObjectModel] {
         let checksum = model.versionChecksum
         for bundles in [nil, Bundle.allBundles + Bundle.allFrameworks] {
@@ -119,7 +121,7 @@ struct ProgressiveMigration {
         return []
     }
 
-    /// The versions in a folder, the first one first.
+    /// The versions in a folder, in their order.
     static func versions(in folder: URL) -> [NSManagedObjectModel] {
         let files = ModelPackage.versions(at: folder).sorted { one, other in
             let names = [one, other].map { $0.deletingPathExtension().lastPathComponent }

@@ -2,14 +2,14 @@ import StrataPredicates
 import StrataRows
 
 extension SchemaMigration {
-    /// What an inferred mapping does, as engines know it.
+    /// Makes the engine's form of an inferred mapping.
     ///
     /// - Parameters:
     ///   - mapping: A mapping without obstacles, between models that are in use.
-    ///   - source: The model that the store was written with.
-    ///   - sourceConfiguration: The configuration of it that the store holds, or `nil` for all.
-    ///   - destination: The model that it shall fit.
-    ///   - destinationConfiguration: The configuration of it that the store shall hold, or `nil` for all.
+    ///   - source: The model with which the store was written.
+    ///   - sourceConfiguration: The configuration of `source` that the store holds, or `nil` for all.
+    ///   - destination: The model to which the store is migrated.
+    ///   - destinationConfiguration: The configuration of `destination` that the store shall hold, or `nil` for all.
     init(
         _ mapping: InferredMapping,
         from source: FrozenModel,
@@ -39,7 +39,7 @@ extension SchemaMigration {
 }
 
 extension InferredAttribute {
-    /// Adds what the attribute was called, with the paths of elements.
+    /// Adds the attribute's old name, with the paths of elements.
     fileprivate func addNames(to names: inout [String: String], _ prefix: String, _ oldPrefix: String) {
         guard let source else { return }
         if destination is NSCompositeAttributeDescription {

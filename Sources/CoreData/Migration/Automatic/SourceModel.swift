@@ -2,16 +2,16 @@ import StrataPredicates
 import StrataRows
 import StrataSQLiteStore
 
-/// The model that a store was written with.
+/// The model with which a store was written.
 struct SourceModel {
-    /// Where it was found.
+    /// The place where it was found.
     enum Origin: String {
         case stages = "the stages"
         case bundles = "the program's bundles"
         case store = "the copy in the store"
     }
 
-    /// A copy of it, which is in use.
+    /// A copy of the model, which is in use.
     let model: NSManagedObjectModel
     /// The configuration with the entities that the store holds; `nil` for all.
     let configuration: String?
@@ -19,26 +19,30 @@ struct SourceModel {
 
     var entities: [NSEntityDescription] { model.storedEntities(forConfigurationName: configuration) ?? [] }
 
-    /// Where a model is looked for first, after the versions that are named.
+    /// The place that is searched first, after the versions that are named.
     enum Preference {
-        /// The program's own version may have what no hash tells of, and a copy has not: user info, templates of fetch requests.
+        /// The program's bundles, whose version may have more than a copy.
+        ///
+        /// User info and templates of fetch requests are in no hash, and a copy lacks them.
         case bundles
-        /// Nothing has to be read but the store, however many versions the program brings along.
+        /// The store, so that nothing else has to be read, however many versions the program has.
         case store
     }
 
-    /// Looks for the model of a store among all versions in the program's bundles, and in the store itself.
+    /// Finds the model of a store among all versions in the program's bundles, and in the store itself.
     ///
-    /// In each place one version that has all of the store's entities comes before entities of several versions.
+    /// In each place, a single version that has all of the store's entities is preferred over entities of several
+    /// versions.
     ///
     /// - Parameters:
     ///   - metadata: The store's metadata.
     ///   - url: The store.
-    ///   - known: Versions that are looked at first.
-    ///   - preference: Where it is looked for then.
-    ///   - cachedModel: Reads the copy of the model that the store keeps.
+    ///   - known: Versions that are searched first.
+    ///   - preference: The place that is searched next.
+    ///   - cachedModel: A closure that reads the copy of the model in the store.
     /// - Returns: The model.
-    /// - Throws: `migrationMissingSourceModel` (134130) with the entities that no model has in the store's version, and what `cachedModel` throws.
+    /// - Throws: `migrationMissingSourceModel` (134130) with the entities that no model has in the store's version, and
+    ///   the errors of `cachedModel`.
     static func find(
         forStoreMetadata metadata: [String: Any],
         at url: URL,
@@ -79,7 +83,8 @@ struct SourceModel {
         _ origin: Origin
     ) -> SourceModel? {
         guard !stored.isEmpty else { return nil }
-        // One model that has them all brings what they refer to; else each entity may come from another.
+        // A single model with all entities also has the entities to which they refer. Otherwise each entity may come
+        // from another model.
         if let whole = NSManagedObjectModel.whole(in: models, for: stored),
             let copy = whole.copy(with: nil) as? NSManagedObjectModel
         {
@@ -91,7 +96,7 @@ struct SourceModel {
         return use(merged, stored, origin)
     }
 
-    /// Freezes a model that nobody else has.
+    /// Freezes a model that no other code uses.
     private static func use(_ model: NSManagedObjectModel, _ stored: [String: Data], _ origin: Origin) -> SourceModel? {
         let members = model.entities.filter { stored[$0.name ?? ""] != nil }
         let isPart = members.count < model.entities.count
@@ -141,6 +146,6 @@ struct SourceModel {
 }
 
 extension Data {
-    /// The first eight digits of a hash, by which people tell hashes apart.
+    /// The first eight digits of a hash, with which people distinguish hashes.
     var shortHex: String { prefix(4).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
 }

@@ -1,16 +1,16 @@
 import StrataPredicates
 
-/// The migration of a store that nobody adds, for tools.
+/// The migration of a store without adding it, for tools.
 package enum StoreMigration {
-    /// Brings a SQLite store to another version of its model, where it is.
+    /// Migrates a SQLite store in place to another version of its model.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - source: The version that it has; `nil` to look for it in the program's bundles and in the store itself.
-    ///   - destination: The version that it shall have.
-    ///   - mapping: What to do; `nil` to infer it.
+    ///   - source: The version of the store; `nil` to search it in the program's bundles and in the store itself.
+    ///   - destination: The version to which it is migrated.
+    ///   - mapping: The mapping; `nil` to infer it.
     ///   - mayDropValues: Whether an inferred mapping may drop values, or lead back to an earlier version.
-    /// - Throws: As adding the store to a coordinator with the options that migrate and infer.
+    /// - Throws: The errors of adding the store to a coordinator with the options that migrate and infer.
     package static func run(
         at url: URL,
         from source: NSManagedObjectModel?,

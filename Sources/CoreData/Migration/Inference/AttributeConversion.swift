@@ -1,9 +1,9 @@
-/// Which types of attributes turn into which others without anybody's help.
+/// The conversions between attribute types that need no mapping model.
 enum AttributeConversion {
-    /// Whether every value of one type has an equal of the other.
+    /// Whether every value of one type can be converted to the other type.
     ///
-    /// Whole numbers become wider ones, and numbers with a fraction; truth values become whole numbers; a `Float` becomes a `Double`.
-    /// A whole number beyond 2⁵³ becomes the nearest `Double`, one beyond 2²⁴ the nearest `Float`.
+    /// Integers become wider integers, or floating-point numbers; Booleans become integers; a `Float` becomes a
+    /// `Double`. An integer beyond 2⁵³ becomes the nearest `Double`, one beyond 2²⁴ the nearest `Float`.
     static func isInferable(_ source: NSAttributeType, _ destination: NSAttributeType) -> Bool {
         if source == destination { return true }
         switch (source, destination) {

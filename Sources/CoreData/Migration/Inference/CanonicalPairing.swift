@@ -1,4 +1,4 @@
-/// Pairs what two versions of a model have, by canonical names.
+/// Pairs elements of two versions of a model by canonical names.
 struct CanonicalPairing<Element> {
     /// Something with a name.
     struct Item {
@@ -10,22 +10,23 @@ struct CanonicalPairing<Element> {
         var canonicalName: String { identifier ?? name }
     }
 
-    /// The position of the source's counterpart, for each of the destination's; `nil` for one that is added.
+    /// The position of the source's counterpart, for each element of the destination; `nil` for an added element.
     private(set) var sources: [Int?]
-    /// The positions of those pairs that rest on the name alone: the destination's identifier is what the source is called now, and
-    /// not what it was called first.
+    /// The positions of the pairs by name alone.
+    ///
+    /// In such a pair, the destination's identifier is the present name of the source element, and not its first name.
     private(set) var byPresentName: Set<Int> = []
-    /// Canonical names that several of the destination have, or several of the source: what becomes what cannot be told.
+    /// Canonical names that several elements of the same version have, so that their pairs cannot be determined.
     private(set) var ambiguous: [(name: String, items: [String], isInSource: Bool)] = []
 
-    /// Pairs them.
+    /// Pairs the elements.
     ///
-    /// The source's identifier counts, and not its present name. What remains is paired where the destination's identifier is the
-    /// present name of something in the source that has no counterpart.
+    /// First the source's identifiers are used, and not its present names. Then a remaining element of the destination
+    /// is paired if its identifier is the present name of a source element that has no counterpart.
     init(_ source: [Item], _ destination: [Item]) {
         sources = Array(repeating: nil, count: destination.count)
         var taken: Set<Int> = []
-        // What has kept both names is itself, even where another one shares the identifier.
+        // An element that has kept both names is paired with itself, even if another one has the same identifier.
         let unchanged = Dictionary(source.indices.map { ([source[$0].name, source[$0].canonicalName], $0) }) {
             first,
             _ in

@@ -1,13 +1,13 @@
 import StrataPredicates
 import StrataRows
 
-/// Works out an ``InferredMapping``: pairs of entities first, then hierarchies, then properties entity by entity.
+/// Infers an ``InferredMapping``: first pairs of entities, then hierarchies, then the properties of each entity.
 struct Inference {
     private let source: [NSEntityDescription]
     private let destination: [NSEntityDescription]
     private let sourceMembers: Set<ObjectIdentifier>
     private let destinationMembers: Set<ObjectIdentifier>
-    /// The pairs, by the identity of either entity.
+    /// The pairs, by the identity of each of the two entities.
     private var counterparts: [ObjectIdentifier: NSEntityDescription] = [:]
 
     private(set) var entities: [InferredEntity] = []
@@ -66,10 +66,10 @@ struct Inference {
     /// The root of an entity's hierarchy.
     private func root(_ entity: NSEntityDescription) -> NSEntityDescription { entity.ancestors.last ?? entity }
 
-    /// Two hierarchies cannot become one: their rows have the same keys.
+    /// Checks that no two hierarchies become one, because their rows have the same keys.
     private mutating func checkHierarchies() {
         var oldRoots: [ObjectIdentifier: NSEntityDescription] = [:]
-        // The root's own predecessor decides, wherever it stands.
+        // The root's predecessor is recorded first, wherever the root is in the list.
         for entity in destination where entity.superentity == nil {
             if let old = counterparts[ObjectIdentifier(entity)] { oldRoots[ObjectIdentifier(entity)] = root(old) }
         }
@@ -115,7 +115,7 @@ struct Inference {
         _ kind: Property.Type
     ) -> [(Property, Property?)] {
         func stored(_ entity: NSEntityDescription?) -> [Property] {
-            // Of two with one name, as a damaged model may have, the later counts.
+            // If two properties have the same name, as in a damaged model, then the later one counts.
             let named = EntityFacts.byName(
                 entity?.properties.filter(\.isPersistent).compactMap { $0 as? Property } ?? []
             ) { $0.name }
@@ -174,12 +174,12 @@ struct Inference {
             let elements = pairs.map { infer($0, $1, path: path + "." + $0.name, entity) }
             return InferredAttribute(destination: new, source: old, elements: elements)
         }
-        // The store computes it anew.
+        // The store computes the value again.
         guard let former, !(new is NSDerivedAttributeDescription) || former is NSDerivedAttributeDescription else {
             return InferredAttribute(destination: new, source: nil, elements: [])
         }
         if !AttributeConversion.isInferable(former.attributeType, new.attributeType) {
-            // A derived value is computed anew, whatever it was.
+            // A derived value is computed again, whatever its former type.
             if new is NSDerivedAttributeDescription {
                 return InferredAttribute(destination: new, source: nil, elements: [])
             }
@@ -213,14 +213,14 @@ struct Inference {
         }
     }
 
-    /// The objects at the other end must still be of the destination's entity.
+    /// Checks that the objects at the other end still belong to the destination's entity.
     private mutating func checkDestination(
         of new: NSRelationshipDescription,
         _ former: NSRelationshipDescription,
         _ entity: NSEntityDescription
     ) {
         guard let oldTarget = former.destinationEntity, let newTarget = new.destinationEntity,
-            // What the store does not hold it has no references to.
+            // The store has no references to entities that it does not hold.
             sourceMembers.contains(ObjectIdentifier(oldTarget)),
             destinationMembers.contains(ObjectIdentifier(newTarget))
         else { return }

@@ -1,18 +1,18 @@
 import StrataKeys
 import StrataPredicates
 
-/// One reason for which no mapping can be inferred.
+/// One reason why no mapping can be inferred.
 struct InferenceObstacle: Hashable {
-    /// The name of the entity, in the destination where it is there.
+    /// The name of the entity, in the destination if it exists there.
     let entity: String
-    /// The name of the property; `nil` if the entity as a whole is the matter.
+    /// The name of the property; `nil` if the entity as a whole is the obstacle.
     let property: String?
-    /// What is the matter: half a sentence.
+    /// The problem: half a sentence.
     let reason: String
-    /// What one can do instead: a sentence.
+    /// The advice what to do instead: a sentence.
     let advice: String
 
-    /// All of it in one line, the name of the property first.
+    /// The complete message in one line, with the name of the property first.
     var text: String { "\(entity)\(property.map { ".\($0)" } ?? ""): \(reason). \(advice)" }
 
     private var error: CocoaError {
@@ -27,11 +27,11 @@ struct InferenceObstacle: Hashable {
         return CocoaError.described(.inferredMappingModel, userInfo: userInfo)
     }
 
-    /// The error that lists reasons.
+    /// The error that lists obstacles.
     ///
-    /// - Parameter obstacles: All of them, one at least.
-    /// - Returns: `inferredMappingModel` (134190), with one error of the same code for each reason under `NSDetailedErrorsKey`: with
-    ///   `entity`, `property` and `reason`.
+    /// - Parameter obstacles: All obstacles, at least one.
+    /// - Returns: `inferredMappingModel` (134190), with one error of the same code for each obstacle under
+    ///   `NSDetailedErrorsKey`; each has `entity`, `property` and `reason`.
     static func error(_ obstacles: [InferenceObstacle]) -> CocoaError {
         let list = obstacles.map(\.text).joined(separator: " ")
         let count = obstacles.count == 1 ? "One change" : "\(obstacles.count) changes"
@@ -47,7 +47,7 @@ struct InferenceObstacle: Hashable {
     }
 }
 
-/// Obstacles in the order in which they were met, each once.
+/// Obstacles in the order in which they were found, each once.
 struct InferenceObstacles {
     private(set) var elements: [InferenceObstacle] = []
     private var seen: Set<InferenceObstacle> = []

@@ -1,19 +1,20 @@
 import StrataPredicates
 
-/// What becomes of each entity and of each property from one version of a model to another, worked out from the two versions.
+/// The changes of each entity and property from one version of a model to another, inferred from the two versions.
 ///
-/// Entities and properties are paired by their canonical names: the renaming identifier, which is the own name where none is set.
-/// What has no counterpart is added or removed. Nothing here looks at data: what only rows can tell (whether a value is missing, or a
-/// constraint broken) the migration checks itself.
+/// Entities and properties are paired by their canonical names: the renaming identifier, or the name if no identifier
+/// is set. An element without a counterpart is added or removed. The inference does not look at data. The migration
+/// itself checks the rows, for example whether a value is missing, or a constraint is broken.
 ///
-/// Works on models in use and on others, and changes neither.
+/// It works on models in use and on others, and changes neither.
 struct InferredMapping {
-    /// One for each pair and for each entity that only one version has: in the order of the destination's entities, then those that
-    /// are removed.
+    /// One entry for each pair, and for each entity that only one version has.
+    ///
+    /// They are in the order of the destination's entities; removed entities follow.
     let entities: [InferredEntity]
-    /// All reasons for which the mapping cannot be used; empty for one that can.
+    /// All reasons why the mapping cannot be used; empty if it can be used.
     let obstacles: [InferenceObstacle]
-    /// What the author of the model may not expect, for the log.
+    /// The effects that the author of the model may not expect, for the log.
     let remarks: [String]
 
     /// Compares two versions of a model.
@@ -21,8 +22,8 @@ struct InferredMapping {
     /// O(n log n) in the number of properties.
     ///
     /// - Parameters:
-    ///   - source: The model that the data was written with.
-    ///   - destination: The model that it shall fit.
+    ///   - source: The model with which the data was written.
+    ///   - destination: The model to which the data is migrated.
     init(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
         self.init(from: source.entities, to: destination.entities)
     }
@@ -30,8 +31,8 @@ struct InferredMapping {
     /// Compares parts of two versions, such as configurations.
     ///
     /// - Parameters:
-    ///   - source: The entities whose rows there are.
-    ///   - destination: The entities that there shall be. Super-entities that are missing count as members.
+    ///   - source: The entities whose rows exist.
+    ///   - destination: The entities that shall exist. Missing super-entities count as members.
     init(from source: [NSEntityDescription], to destination: [NSEntityDescription]) {
         var inference = Inference(from: Self.closed(source), to: Self.closed(destination))
         inference.run()
@@ -40,14 +41,14 @@ struct InferredMapping {
         remarks = inference.remarks
     }
 
-    /// The entities with all they inherit from, in the order of numbers.
+    /// The entities and all entities from which they inherit, in the order of numbers.
     private static func closed(_ entities: [NSEntityDescription]) -> [NSEntityDescription] {
         var seen: Set<ObjectIdentifier> = []
         let all = entities.flatMap { [$0] + $0.ancestors }.filter { seen.insert(ObjectIdentifier($0)).inserted }
         return EntityNumbering.order(all)
     }
 
-    /// The entity that a source entity becomes; `nil` for one that is removed.
+    /// The destination entity of a source entity; `nil` if the entity is removed.
     func destination(of source: NSEntityDescription) -> NSEntityDescription? {
         entities.first { $0.source === source }?.destination
     }
@@ -60,7 +61,7 @@ struct InferredMapping {
     }
 }
 
-/// What becomes of one entity.
+/// The changes of one entity.
 struct InferredEntity {
     enum Kind {
         /// The two versions have the same hash.
@@ -80,7 +81,7 @@ struct InferredEntity {
     /// The stored relationships of the destination, inherited ones included, by name.
     let relationships: [InferredRelationship]
 
-    /// What Apple's framework calls the mapping: after the source where there is one.
+    /// The name that Apple's framework gives the mapping: that of the source entity if there is one.
     var name: String {
         switch kind {
         case .copy: "IEM_Copy_\(source?.name ?? "")"
@@ -91,18 +92,18 @@ struct InferredEntity {
     }
 }
 
-/// Where the value of one attribute comes from.
+/// The source of the value of one attribute.
 struct InferredAttribute {
     let destination: NSAttributeDescription
     /// `nil` for an attribute that starts with its default value.
     let source: NSAttributeDescription?
-    /// The same for the elements of a composite attribute, at any depth of nesting one level at a time; empty for others.
+    /// The sources of the elements of a composite attribute, one nesting level at a time; empty for other attributes.
     let elements: [InferredAttribute]
 }
 
-/// Where the members of one relationship come from.
+/// The source of the members of one relationship.
 struct InferredRelationship {
     let destination: NSRelationshipDescription
-    /// `nil` for a relationship that starts empty, unless its inverse tells the members.
+    /// `nil` for a relationship that starts empty, unless its inverse determines the members.
     let source: NSRelationshipDescription?
 }

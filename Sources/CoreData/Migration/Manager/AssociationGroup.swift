@@ -1,33 +1,34 @@
-/// The keys that were associated of one source entity and one destination entity.
+/// The associated keys of one source entity and one destination entity.
 ///
-/// Mostly both keys go up by one from pair to pair: objects are read in the order of their keys, and what is made of them keeps these or gets
-/// new ones in order. Such a stretch takes 24 bytes however long it is. Pairs that are out of order take 16 bytes each.
+/// Usually both keys increase by one from pair to pair, because objects are read in the order of their keys, and the
+/// objects made from them keep these keys or get new ones in order. Such a stretch takes 24 bytes, whatever its length.
+/// Pairs that are out of order take 16 bytes each.
 ///
-/// Used by the thread that migrates.
+/// Only the thread that migrates uses it.
 struct AssociationGroup {
     struct Pair {
         let source: Int64
         let destination: Int64
     }
 
-    /// Pairs of which each has both keys one higher than the pair before.
+    /// A sequence of pairs in which both keys increase by one from pair to pair.
     private struct Stretch {
         let source: Int64
         let destination: Int64
-        /// How many pairs there are in the stretches before.
+        /// The number of pairs in the stretches before.
         let position: Int
     }
 
     /// The numbers of the entities.
     let source: Int
     let destination: Int
-    /// In the order of sources, which is that of destinations too.
+    /// The stretches in the order of sources, which is also the order of destinations.
     private var stretches: [Stretch] = []
     private var countInOrder = 0
-    /// Pairs that came when there was a greater source or a greater destination already.
+    /// The pairs that were added when a greater source or a greater destination existed already.
     private var rest: [Pair] = []
     private var highest = Pair(source: .min, destination: .min)
-    /// The places in `rest` in the order of keys, where that is another; empty until somebody asks.
+    /// The places in `rest` in the order of keys, if that order differs; empty until the first lookup.
     private var restBySource: [Int32] = []
     private var restByDestination: [Int32] = []
 
@@ -60,9 +61,9 @@ struct AssociationGroup {
         stretches.append(Stretch(source: pair.source, destination: pair.destination, position: countInOrder))
     }
 
-    // MARK: - Asking
+    // MARK: - Lookup
 
-    /// The pairs at some places: those in order first, and then the others as they came.
+    /// Calls `body` with the pairs at some places: first the pairs in order, then the others as they were added.
     func forEachPair(in range: Range<Int>, _ body: (Pair) -> Void) {
         let inOrder = range.clamped(to: 0..<countInOrder)
         if !inOrder.isEmpty {
@@ -75,7 +76,7 @@ struct AssociationGroup {
         for place in range.clamped(to: countInOrder..<count) { body(rest[place - countInOrder]) }
     }
 
-    /// - Complexity: O(log n); O(n log n) for the first question after pairs came out of order.
+    /// - Complexity: O(log n); O(n log n) for the first lookup after pairs were added out of order.
     mutating func forEachDestination(of key: Int64, _ body: (Int64) -> Void) {
         if let index = Self.last(stretches, where: { $0.source <= key }), key - stretches[index].source < length(index)
         {
@@ -86,7 +87,7 @@ struct AssociationGroup {
         Self.forEach(key, rest, restBySource, \.source) { body($0.destination) }
     }
 
-    /// - Complexity: As ``forEachDestination(of:_:)``.
+    /// - Complexity: That of ``forEachDestination(of:_:)``.
     mutating func forEachSource(of key: Int64, _ body: (Int64) -> Void) {
         if let index = Self.last(stretches, where: { $0.destination <= key }),
             key - stretches[index].destination < length(index)
@@ -104,19 +105,19 @@ struct AssociationGroup {
         Pair(source: stretch.source + offset, destination: stretch.destination + offset)
     }
 
-    /// How many pairs a stretch has.
+    /// The number of pairs in a stretch.
     private func length(_ index: Int) -> Int64 {
         let end = index + 1 < stretches.count ? stretches[index + 1].position : countInOrder
         return Int64(end - stretches[index].position)
     }
 
-    /// The last stretch for which something holds that holds for the first ones.
+    /// The last stretch that fulfils a condition, which must hold for a prefix of the stretches.
     private static func last(_ stretches: [Stretch], where holds: (Stretch) -> Bool) -> Int? {
         let count = firstPlace(stretches.count) { !holds(stretches[$0]) }
         return count > 0 ? count - 1 : nil
     }
 
-    /// The places in the order of keys; equal ones stay in the order in which they came.
+    /// The places in the order of keys; equal keys stay in the order in which they were added.
     private static func order(_ pairs: [Pair], _ key: KeyPath<Pair, Int64>) -> [Int32] {
         (0..<Int32(pairs.count)).sorted { (pairs[Int($0)][keyPath: key], $0) < (pairs[Int($1)][keyPath: key], $1) }
     }
@@ -136,7 +137,7 @@ struct AssociationGroup {
         }
     }
 
-    /// The first place at which something holds that holds for all later ones.
+    /// The first place that fulfils a condition, which must hold for all later places too.
     private static func firstPlace(_ count: Int, where holds: (Int) -> Bool) -> Int {
         var low = 0
         var high = count

@@ -1,9 +1,9 @@
 import StrataRows
 
-/// Which destination objects have come of which source objects, through one entity mapping.
+/// The destination objects that were made from source objects through one entity mapping.
 ///
-/// Objects are known by their keys (``AssociationGroup``), so that a table of millions of pairs holds no object. Only what was
-/// associated since the last save is known by its objects, since it may have no keys yet.
+/// Objects are kept as keys (``AssociationGroup``), so that a table of millions of pairs holds no object. Only
+/// associations since the last save hold their objects, because these may have no keys yet.
 struct AssociationTable {
     /// A pair whose destination may still be unsaved.
     private struct Pending {
@@ -31,7 +31,7 @@ struct AssociationTable {
         pending.append(Pending(source: source, destination: destination))
     }
 
-    /// The pairs whose destinations have no permanent keys yet, and are the first of their source.
+    /// The pairs whose destinations have no permanent keys yet, and are the first ones of their sources.
     var unsaved: [(source: ObjectReference, destination: NSManagedObject)] {
         pending.indices.compactMap { index in
             let pair = pending[index]
@@ -40,7 +40,7 @@ struct AssociationTable {
         }
     }
 
-    /// Takes note of the keys that destinations have got; those that were deleted are forgotten.
+    /// Records the new keys of destinations, and forgets those that were deleted.
     mutating func settle() {
         guard !pending.isEmpty else { return }
         for pair in pending where pair.destination.key > 0 && !pair.destination.flags.contains(.gone) {
@@ -58,9 +58,9 @@ struct AssociationTable {
         groups[index].append(AssociationGroup.Pair(source: source.key, destination: destination.key))
     }
 
-    // MARK: - Asking
+    // MARK: - Lookup
 
-    /// How many pairs are settled.
+    /// The number of settled pairs.
     var count: Int { groups.reduce(0) { $0 + $1.count } }
 
     /// The settled pairs of a window over all of them, in the order of each group.
@@ -89,13 +89,13 @@ struct AssociationTable {
         return found
     }
 
-    /// What has come of a source object: keys, and objects that may be unsaved.
+    /// Calls `body` with the destinations of a source object: keys, and objects that may be unsaved.
     mutating func destinations(of source: ObjectReference, _ body: (Member) -> Void) {
         forEachSettled(ofSource: source) { body(.key($0)) }
         for index in pendingBySource[source] ?? [] { body(.object(pending[index].destination)) }
     }
 
-    /// What a destination object has come of.
+    /// Calls `body` with the source objects of a destination object.
     mutating func sources(of destination: NSManagedObject, _ body: (ObjectReference) -> Void) {
         let reference = destination.reference
         if reference.key > 0 {
@@ -107,7 +107,7 @@ struct AssociationTable {
         for index in pendingByDestination[ObjectIdentifier(destination)] ?? [] { body(pending[index].source) }
     }
 
-    /// All destinations, those that are settled first.
+    /// Calls `body` with all destinations, first the settled ones.
     func forEachDestination(_ body: (Member) -> Void) {
         for group in groups {
             group.forEachPair(in: 0..<group.count) {
@@ -117,7 +117,7 @@ struct AssociationTable {
         for pair in pending { body(.object(pair.destination)) }
     }
 
-    /// All sources, those of settled pairs first.
+    /// Calls `body` with all sources, first those of settled pairs.
     func forEachSource(_ body: (ObjectReference) -> Void) {
         for group in groups {
             group.forEachPair(in: 0..<group.count) { body(ObjectReference(key: $0.source, entity: group.source)) }
@@ -125,7 +125,7 @@ struct AssociationTable {
         for pair in pending { body(pair.source) }
     }
 
-    /// A destination as the table knows it.
+    /// A destination in the form that the table keeps.
     enum Member {
         case key(ObjectReference)
         case object(NSManagedObject)

@@ -5,7 +5,7 @@ struct DestinationValidation {
     private let stack: MigrationStack
     private let manager: NSMigrationManager
 
-    /// The most errors that are collected: the rest would say nothing new, and take memory.
+    /// The maximum number of errors that are collected: more would have no new information, and take memory.
     private static let mostErrors = 1000
 
     init(_ stack: MigrationStack, _ manager: NSMigrationManager) {

@@ -1,11 +1,11 @@
 import StrataPredicates
 import StrataRows
 
-/// One entity mapping as a migration carries it out: names resolved, policy made, expressions checked.
+/// One entity mapping in a running migration: names are resolved, the policy is made, and expressions are checked.
 ///
-/// Used by the thread that migrates.
+/// Only the thread that migrates uses it.
 final class EntityStep {
-    /// A property mapping with its expression; one without an expression has nothing to do.
+    /// A property mapping with its expression; a mapping without an expression has no step.
     private struct PropertyStep {
         let mapping: NSPropertyMapping
         let name: String
@@ -15,10 +15,10 @@ final class EntityStep {
     let mapping: NSEntityMapping
     let name: String
     let policy: NSEntityMigrationPolicy
-    /// The entities of the two stacks; `nil` on the side that the mapping does not have.
+    /// The entities of the two stacks; `nil` if the mapping has none on that side.
     let source: NSEntityDescription?
     let destination: NSEntityDescription?
-    /// What gives the source objects, if the mapping says so.
+    /// The expression for the source objects, if the mapping has one.
     let sourceExpression: ValueExpression?
     var associations = AssociationTable()
     /// Whether destination objects get the primary keys of their source objects.
@@ -92,15 +92,15 @@ final class EntityStep {
         }
     }
 
-    /// What expressions see, without objects.
+    /// The scope of expressions, without objects.
     func scope() -> ExpressionScope {
         ExpressionScope(manager: run.manager, mapping: mapping, policy: policy)
     }
 
-    /// Whether the step has source objects to go through.
+    /// Whether the step has source objects.
     var hasSources: Bool { source != nil || sourceExpression != nil }
 
-    /// How many objects are worked on before they are written: fewer of those that may be large.
+    /// The number of objects that are processed before they are written; it is smaller if they may be large.
     static func batchSize(for entity: NSEntityDescription?) -> Int {
         let isLarge =
             entity?.attributesByName.values.contains {
@@ -125,7 +125,7 @@ final class EntityStep {
             scope.property = step.mapping
             let value = try evaluate(step, scope)
             guard let attribute = destination.attributesByName[step.name] else { continue }
-            // A value that became required: the default takes the place of what is missing.
+            // If a value became required, then the default value replaces a missing value.
             let hasDefault = attribute.defaultValue != nil || attribute is NSCompositeAttributeDescription
             if value == nil, !attribute.isOptional, hasDefault { continue }
             try require(value, isFor: attribute, step)
@@ -176,7 +176,7 @@ final class EntityStep {
 
     // MARK: - Checking values
 
-    /// A row that values are tried out on.
+    /// A row in which values are tried out.
     private lazy var scratch = destination.map { Row(layout: $0.layout, key: 0) }
 
     private func require(_ value: Any?, isFor attribute: NSAttributeDescription, _ step: PropertyStep) throws {

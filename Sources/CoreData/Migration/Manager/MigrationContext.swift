@@ -1,14 +1,14 @@
 import StrataPredicates
 
-/// The context of the destination objects of a migration, which the manager lets go of batch by batch.
+/// The context of the destination objects of a migration, whose objects the manager releases batch by batch.
 ///
-/// In Apple's framework all objects that a migration has made stay registered, and policies look among them for objects to
-/// share. So a policy that asks for the registered objects gets all of them, as faults where they were let go of.
-/// Memory stays flat as long as no policy asks.
+/// In Apple's framework all objects that a migration has made stay registered, and policies search them for objects to
+/// share. So a policy that reads the registered objects gets all of them; released objects are returned as faults.
+/// Memory does not grow as long as no policy reads them.
 final class MigrationContext: NSManagedObjectContext, @unchecked Sendable {
-    // @unchecked Sendable: as its superclass, in whose scope `listingFailure` is touched too.
+    // @unchecked Sendable: like the superclass, whose scope also protects `listingFailure`.
 
-    /// Why the objects could not be listed, which ends the migration.
+    /// The error if the objects could not be listed; it ends the migration.
     private(set) var listingFailure: (any Error)?
 
     /// All objects of the store that is being written.

@@ -2,15 +2,15 @@ import Foundation
 
 /// Errors of migrations.
 enum MigrationFailure {
-    /// An error with a text, which is its `reason` too.
+    /// An error with a text, which is also its `reason`.
     ///
     /// - Parameters:
     ///   - code: The code.
-    ///   - text: What is wrong, and what to do.
-    ///   - mapping: The entity mapping that it is about.
-    ///   - property: The property that it is about.
-    ///   - url: The store that it is about.
-    ///   - underlying: What has caused it.
+    ///   - text: The problem, and what to do.
+    ///   - mapping: The entity mapping with the problem.
+    ///   - property: The property with the problem.
+    ///   - url: The store with the problem.
+    ///   - underlying: The cause.
     /// - Returns: The error.
     static func error(
         _ code: CocoaError.Code,

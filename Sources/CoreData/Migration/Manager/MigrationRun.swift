@@ -1,18 +1,18 @@
 import StrataPredicates
 import StrataRows
 
-/// One migration by objects, from the opening of the stores to the moment when the new one is in its place.
+/// One migration by objects, from the opening of the stores until the new store is in its place.
 ///
-/// Reads from top to bottom as the migration goes. Source objects are read in batches, and what was made of a batch is
-/// written before the next, without validation, since relationships follow later; then both sides become faults. What has
-/// become of what is kept in keys (``AssociationTable``), so memory does not grow with the objects.
+/// The file is in the order of the migration. Source objects are read in batches. The objects made from a batch are
+/// written before the next batch, without validation, because relationships follow later; then the objects of both
+/// sides become faults. Associations are kept as keys (``AssociationTable``), so memory does not grow with the objects.
 ///
-/// Used by one thread, inside the scopes of both contexts.
+/// One thread uses it, inside the scopes of both contexts.
 final class MigrationRun {
     unowned let manager: NSMigrationManager
-    // The manager owns the run for the time of the call.
+    // The manager owns the run during the call.
     let mapping: NSMappingModel
-    /// Whether the mapping was inferred, so that nobody has said which of several objects to take.
+    /// Whether the mapping was inferred, so that it does not define which of several objects to use.
     var isInferred: Bool { mapping.inferredText != nil }
     let source: MigrationStack
     let target: MigrationTarget
@@ -22,7 +22,7 @@ final class MigrationRun {
     private(set) var current: EntityStep?
     /// The steps in which objects of a source entity were associated, by the entity's number.
     private var stepsBySource: [Int: [Int]] = [:]
-    /// The roots of the destination for which source keys may be kept.
+    /// The roots of the destination's hierarchies that may keep source keys.
     private var keptRoots: Set<Int> = []
 
     init(
@@ -39,11 +39,11 @@ final class MigrationRun {
 
     // MARK: - The passes
 
-    /// Carries the mapping model out.
+    /// Carries out the mapping model.
     func run() throws {
         try resolve()
         try target.adoptIdentity(of: source.store)
-        // The first read settles which version of the source everything is taken from.
+        // The first read determines the version of the source from which all data is read.
         try source.context.setQueryGenerationFrom(.current)
         destination.context.settings.savesUnvalidated = true
         try estimate()
@@ -120,7 +120,7 @@ final class MigrationRun {
         }
     }
 
-    /// Where the objects of a mapping come from.
+    /// The source of the objects of a mapping.
     private enum Sources {
         case request(NSFetchRequest<NSManagedObject>)
         case objects([NSManagedObject])
@@ -155,7 +155,9 @@ final class MigrationRun {
         return .request(request)
     }
 
-    /// Goes through objects in batches: after each, what was made is written, and both sides become faults.
+    /// Processes objects in batches.
+    ///
+    /// After each batch, the new objects are written, and the objects of both sides become faults.
     private func inBatches(
         _ objects: some RandomAccessCollection<NSManagedObject>,
         _ size: Int,
@@ -170,14 +172,15 @@ final class MigrationRun {
         }
     }
 
-    /// Whether a batch has brought so many objects with it, by relationships or by a policy that makes many of each, that they
-    /// are written before its end.
+    /// Whether there are so many objects that they are written before the end of the batch.
+    ///
+    /// Relationships bring further objects, and so does a policy that makes many objects of each one.
     private var isFull: Bool {
         let made = writesWholeFiles ? 0 : destination.context.registeredCount
         return max(made, source.context.registeredCount) >= Self.mostObjects
     }
 
-    /// How many objects each context may have before they are written and let go of.
+    /// The maximum number of objects of each context before they are written and released.
     private static let mostObjects = 4000
 
     // MARK: - Relationships
@@ -199,7 +202,7 @@ final class MigrationRun {
                     try fill(Array(objects[index...]), in: destination)
                     try fill(pairs[index...].map { source.object($0.source) }, in: source)
                 }
-                // What was made of the source may have been deleted since.
+                // The destination object may have been deleted since.
                 if !(object.isFault && object.current == nil), !object.flags.contains(.gone) {
                     try step.policy.createRelationships(forDestination: object, in: step.mapping, manager: manager)
                 }
@@ -223,7 +226,7 @@ final class MigrationRun {
 
     // MARK: - Writing
 
-    /// Writes what was made and lets go of the objects of both sides, at the end of a batch or of a step.
+    /// Writes the new objects and releases the objects of both sides, at the end of a batch or of a step.
     private func flush(isEndOfStep: Bool = false) throws {
         if isEndOfStep || !writesWholeFiles {
             try write()
@@ -232,15 +235,16 @@ final class MigrationRun {
         source.letGo()
     }
 
-    /// Whether each save of the destination may write all of it: then it is saved once for each step, and its objects are in
-    /// memory until then, as they are in the store.
+    /// Whether each save of the destination may write the whole store.
+    ///
+    /// Then it is saved once for each step, and its objects stay in memory until then, as they do in the store.
     private var writesWholeFiles: Bool { destination.store.custom != nil }
 
     private func write() throws {
         if let failure = (destination.context as? MigrationContext)?.listingFailure { throw failure }
         let context = destination.context
         context.processPendingChanges()
-        // At the end, where all objects are validated, the database has nil for what is no number.
+        // At the end, when all objects are validated, the database has nil instead of NaN.
         for object in context.insertedObjects.union(context.updatedObjects) { try object.requireNumbers() }
         keepKeys()
         do {
@@ -257,7 +261,7 @@ final class MigrationRun {
         for step in steps { step.associations.settle() }
     }
 
-    /// An error as that of an inferred migration: 134110, with 134111 and the conflicts under it.
+    /// The error of an inferred migration for a constraint violation: 134110, with 134111 and the conflicts under it.
     private func constraintViolation(_ error: CocoaError) -> CocoaError {
         let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey]
         var userInfo: [String: Any] = [
@@ -278,7 +282,7 @@ final class MigrationRun {
 
     // MARK: - Keys
 
-    /// Reserves the keys of the source, where destination objects can keep them.
+    /// Reserves the keys of the source, if destination objects can keep them.
     private func reserveKeys() throws {
         var roots: [Int: Set<Int>] = [:]
         var uses: [Int: [Int: Int]] = [:]
@@ -317,7 +321,7 @@ final class MigrationRun {
         return try reader.references(for: last).first?.key ?? 0
     }
 
-    /// Gives new objects the primary keys of what they came of.
+    /// Gives new objects the primary keys of their source objects.
     private func keepKeys() {
         for step in steps where step.keepsKeys {
             var objects: [NSManagedObject] = []
@@ -376,7 +380,7 @@ final class MigrationRun {
         return found
     }
 
-    /// The destinations of some sources, or of all, through one mapping.
+    /// The destinations of some sources, or of all if `nil`, through one mapping.
     func destinations(_ step: EntityStep, _ sources: [NSManagedObject]?) -> [NSManagedObject] {
         var result: [NSManagedObject] = []
         guard let sources else {
@@ -387,7 +391,7 @@ final class MigrationRun {
         return result
     }
 
-    /// The destinations of some sources through whichever mappings have carried them.
+    /// The destinations of some sources through any mappings.
     func destinations(_ sources: [NSManagedObject]) -> [NSManagedObject] {
         var result: [NSManagedObject] = []
         for source in sources {
@@ -399,7 +403,7 @@ final class MigrationRun {
         return result
     }
 
-    /// The sources of some destinations, or of all, through one mapping.
+    /// The sources of some destinations, or of all if `nil`, through one mapping.
     func sources(_ step: EntityStep, _ destinations: [NSManagedObject]?) -> [NSManagedObject] {
         var result: [NSManagedObject] = []
         guard let destinations else {
@@ -419,9 +423,10 @@ final class MigrationRun {
         }
     }
 
-    /// The managed objects that a value is: one, or the members of a collection; `nil` for anything else.
+    /// The managed objects of a value: one, or the members of a collection; `nil` for any other value.
     ///
-    /// What has no order gets that of the keys, so that a new order is the same in each run, and in each way to migrate.
+    /// Unordered members are sorted by their keys, so that the new order is the same in each run, and in each kind of
+    /// migration.
     static func objects(in value: Any) -> [NSManagedObject]? {
         switch value {
         case let object as NSManagedObject: [object]

@@ -22,7 +22,7 @@ struct MigrationStack {
         self.model = model
         try model.tryFreeze()
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
-        // Each object is read once or twice, soon after one another.
+        // Each object is read once or twice within a short time.
         coordinator.setRowCacheLimit(Self.rowCacheLimit)
         let added = try coordinator.addPersistentStore(
             ofType: type,
@@ -43,14 +43,14 @@ struct MigrationStack {
         context.name = name
     }
 
-    /// In bytes; what a migration holds beside it grows by the keys alone.
+    /// The limit in bytes; the other memory of a migration grows only with the keys.
     private static let rowCacheLimit = 4 << 20
 
     func close() {
         for store in coordinator.persistentStores { try? coordinator.remove(store) }
     }
 
-    /// The object of a reference, as the context knows it.
+    /// The object of a reference, in the context.
     func object(_ reference: ObjectReference) -> NSManagedObject {
         let layout = model.frozen.layouts[reference.entity - 1]
         let index = Int32(store.index)
@@ -58,16 +58,16 @@ struct MigrationStack {
             ?? context.makeFault(key: reference.key, layout: layout, storeIndex: index)
     }
 
-    /// Gives up all objects that nobody holds, and the values of the others.
+    /// Releases all objects that no other code holds, and the values of the others.
     func letGo() {
         context.refreshAllObjects()
         context.processPendingChanges()
         context.sweep()
     }
 
-    /// Goes through what a request without order and limits finds, in the order of keys.
+    /// Calls `body` with the results of a request without order and limits, in the order of keys.
     ///
-    /// Results hold the key of each object, so they are taken a window at a time: memory does not grow with the store.
+    /// Results hold the key of each object, so they are read one window at a time: memory does not grow with the store.
     func forEachWindow(
         of request: NSFetchRequest<NSManagedObject>,
         _ body: (BatchedResults<NSManagedObject>) throws -> Void
@@ -81,14 +81,14 @@ struct MigrationStack {
         }
     }
 
-    /// How many keys of objects a walk has in memory at a time.
+    /// The maximum number of keys in memory at a time.
     private static let mostKeys = 64 * 1024
 
     // MARK: - The source
 
-    /// Opens the store to migrate from, for reading, as it is at this moment.
+    /// Opens the store to migrate from, for reading, with its contents at this moment.
     ///
-    /// - Throws: `migrationManagerSourceStore` (134150) with the reason under it.
+    /// - Throws: `migrationManagerSourceStore` (134150) with the reason as the underlying error.
     static func source(
         _ model: NSManagedObjectModel,
         _ configuration: String?,
@@ -103,7 +103,7 @@ struct MigrationStack {
             if type == NSSQLiteStoreType, !FileManager.default.fileExists(atPath: url.path) {
                 throw MigrationFailure.error(.fileNoSuchFile, "There is no file \(url.placeName).", url: url)
             }
-            // A store may hold a part of the model only.
+            // A store may hold only a part of the model.
             let metadata = try? StoreTypes.required(type).metadataForPersistentStore(with: url)
             let part = configuration ?? metadata.flatMap { model.configuration(ofStoreMetadata: $0) }
             let context = NSManagedObjectContext(.privateQueue)
@@ -118,10 +118,10 @@ struct MigrationStack {
         }
     }
 
-    /// The model with `NSManagedObject` as the class of every entity; a copy, if it has others.
+    /// The model with `NSManagedObject` as the class of every entity; it is a copy if the model has other classes.
     ///
-    /// As in Apple's framework: the program's classes are for its present model, and neither fit an older one nor expect to be
-    /// sent `awakeFromInsert()` for objects that are only copied.
+    /// This is as in Apple's framework. The program's classes belong to its present model: they do not fit an older
+    /// one, and do not expect `awakeFromInsert()` for objects that are only copied.
     private static func plain(_ model: NSManagedObjectModel) throws -> NSManagedObjectModel {
         let base = "NSManagedObject"
         guard model.entities.contains(where: { $0.managedObjectClassName ?? base != base }),
@@ -133,15 +133,15 @@ struct MigrationStack {
 }
 
 extension NSManagedObjectContext {
-    /// How many objects the context knows.
+    /// The number of objects that the context has registered.
     final var registeredCount: Int {
         identityMap.tables.reduce(identityMap.temporaryObjects.count) { $0 + ($1?.count ?? 0) }
     }
 }
 
-/// The options of stores, as far as a migration changes them.
+/// Changes the options of stores for a migration.
 enum MigrationOptions {
-    /// Options of a store that is opened for a migration, and must not begin another.
+    /// The options of a store that is opened for a migration, and must not begin another migration.
     static func withoutMigration(_ options: [AnyHashable: Any]?) -> [AnyHashable: Any] {
         var options = options ?? [:]
         for key in [

@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import StrataSQLiteStore
 
-/// Where a migration writes to: a store that nobody opens before it is complete.
+/// The destination of a migration: a store that no other code opens before it is complete.
 struct MigrationTarget {
     let stack: MigrationStack
     private let model: NSManagedObjectModel
@@ -10,30 +10,30 @@ struct MigrationTarget {
     private let type: String
     private let destination: URL
     private let options: [AnyHashable: Any]
-    /// The file that is written; the destination itself for stores that are no SQLite files.
+    /// The file that is written; it is the destination itself if the stores are not SQLite files.
     private let working: URL
-    /// Whether there was something at the destination before.
+    /// Whether a store existed at the destination before.
     private let isAddition: Bool
-    /// Whether there was any file at the destination before.
+    /// Whether a file existed at the destination before.
     private let hadFile: Bool
     /// Whether the destination is the source, which the new store replaces.
     private let replacesSource: Bool
-    /// Tells whether the source was written to meanwhile, if it is replaced.
+    /// Detects writes to the source during the migration, if the source is replaced.
     private let watch: FileWatch?
-    /// What replaces the source, for stores whose engine does that itself.
+    /// The replacement of the source, for stores whose engine replaces it.
     private let replacement: (any StoreReplacement)?
 
-    /// Opens what is to be written; `nil` if the source is to be replaced, and has another model by now.
+    /// Opens the store to write; `nil` if the source is to be replaced, and has another model by now.
     ///
     /// - Parameters:
     ///   - model: The model of the new store.
-    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
+    ///   - configuration: The configuration of `model` that the store holds, or `nil` for all.
     ///   - type: The type of the new store.
-    ///   - url: Where it goes.
-    ///   - options: What it is opened with.
-    ///   - source: The model and the configuration of the source, if that is at the very place, and to be replaced.
-    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason under it; `persistentStoreTimeout` (134090) if others keep the source
-    ///   locked.
+    ///   - url: The place of the new store.
+    ///   - options: The options with which it is opened.
+    ///   - source: The model and the configuration of the source, if that is at the same place, and is to be replaced.
+    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason as the underlying error;
+    ///   `persistentStoreTimeout` (134090) if others keep the source locked.
     init?(
         _ model: NSManagedObjectModel,
         _ configuration: String?,
@@ -76,7 +76,7 @@ struct MigrationTarget {
             watch = isFile && replacesSource ? try FileWatch(url) : nil
             isAddition = try !replacesSource && hadFile && (!isFile || Self.holdsStore(url))
             if isFile {
-                // What a migration has left that was killed nobody needs.
+                // Leftovers of a killed migration are not needed any more.
                 WorkingFile.removeLeftovers(beside: url)
                 if isAddition {
                     try SQLiteEngine.copy(url, SQLiteOptions(url: url, options), to: working)
@@ -92,7 +92,7 @@ struct MigrationTarget {
     }
 
     private static func failure(_ url: URL, _ error: any Error) -> CocoaError {
-        // Who waits for others is told so.
+        // A time-out is reported as a time-out.
         if let error = error as? CocoaError, error.code == .persistentStoreTimeout { return error }
         return MigrationFailure.error(
             .migrationManagerDestinationStore,
@@ -102,14 +102,14 @@ struct MigrationTarget {
         )
     }
 
-    /// Whether a file holds a store already; an empty one does not.
+    /// Whether a file is a store already; an empty one is not.
     private static func holdsStore(_ url: URL) throws -> Bool {
         let size = (try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.intValue ?? 0
         do {
             _ = try SQLiteEngine.metadata(at: url)
             return true
         } catch let error as CocoaError where error.code == .persistentStoreTypeMismatch && size <= 65_536 {
-            // What is left of a store that was destroyed is a database without tables.
+            // A store that was destroyed leaves a database without tables.
             if try SQLiteEngine.isEmptyDatabase(at: url) { return false }
             throw error
         } catch  where size == 0 {
@@ -119,9 +119,10 @@ struct MigrationTarget {
 
     // MARK: - Identity
 
-    /// Lets the new store be the old one: its UUID, what the application has put into its metadata, and where the history goes on.
+    /// Gives the new store the identity of the old one.
     ///
-    /// The history begins anew. But history tokens name the store by its UUID: none from before may fit by chance.
+    /// These are its UUID, the metadata that the application has added, and the place where the history continues. The
+    /// history begins anew. But history tokens name the store by its UUID, so no token from before may fit by chance.
     ///
     /// - Throws: Errors of the stores.
     func adoptIdentity(of old: OpenStore) throws {
@@ -132,7 +133,7 @@ struct MigrationTarget {
         var earlier = metadata.filter { $0.key == EarlierModels.key }
         EarlierModels.note(from: Self.hashes(metadata), to: Self.hashes(own), in: &earlier)
         if !(store is SQLiteStore) {
-            // Keys of the framework are those that the new store has of its own.
+            // For the framework's keys the new store keeps its values.
             for key in StoreMetadata.ownKeys { metadata[key] = nil }
             metadata.merge(own) { _, own in own }
         }
@@ -148,7 +149,7 @@ struct MigrationTarget {
         metadata[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:]
     }
 
-    /// Reserves the keys from 1 to the highest of the source's, so that objects can keep theirs.
+    /// Reserves the keys from 1 to the highest key of the source, so that objects can keep their keys.
     ///
     /// - Parameter highest: The highest key by the number of the destination's root entity.
     /// - Returns: The roots for which that was possible.
@@ -167,10 +168,10 @@ struct MigrationTarget {
 
     // MARK: - Ending
 
-    /// Puts the store in its place.
+    /// Moves the store to its place.
     ///
-    /// - Returns: Whether it is there; not if the source was to be replaced, and was written to meanwhile.
-    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason under it.
+    /// - Returns: Whether it is there; false if the source was to be replaced, and was written to meanwhile.
+    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason as the underlying error.
     func finish() throws -> Bool {
         do {
             try stack.store.store.saveMetadata()
@@ -186,7 +187,7 @@ struct MigrationTarget {
                 return isReplaced
             }
             if hadFile || FileManager.default.fileExists(atPath: working.path + "-wal") {
-                // Others may have the file open: they see all of the old store or all of the new one.
+                // Others may have the file open: they see either the complete old store or the complete new one.
                 try SQLiteEngine.replace(
                     at: destination,
                     SQLiteOptions(url: destination, options),
@@ -209,7 +210,7 @@ struct MigrationTarget {
             let options = try SQLiteOptions(url: destination, options)
             return try SQLiteEngine.replaceContents(of: destination, options, by: working, ifUnchanged: watch)
         }
-        // A store of one's own: its file takes the old one's place at once.
+        // A custom store: its file replaces the old one at once.
         guard rename(working.path, destination.path) == 0 else {
             _ = try FileManager.default.replaceItemAt(destination, withItemAt: working)
             return true
@@ -219,8 +220,8 @@ struct MigrationTarget {
 
     /// Whether there is a store in a database.
     ///
-    /// - Throws: `migrationManagerDestinationStore` (134160) if nobody can tell: a store that may be there must not be taken for a new one,
-    ///   which is removed if the migration fails.
+    /// - Throws: `migrationManagerDestinationStore` (134160) if that cannot be determined: an existing store must not
+    ///   be taken for a new one, because a new one is removed if the migration fails.
     private static func hasStore(_ engine: any MigratingStore.Type, at url: URL) throws -> Bool {
         do {
             _ = try engine.metadataForPersistentStore(with: url)
@@ -232,7 +233,7 @@ struct MigrationTarget {
         }
     }
 
-    /// Removes what was written.
+    /// Removes the written store.
     func abandon() {
         stack.close()
         if let replacement { return replacement.abandon() }

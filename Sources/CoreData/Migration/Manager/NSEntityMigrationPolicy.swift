@@ -1,13 +1,13 @@
 import StrataPredicates
 
-/// How the objects of one entity mapping are migrated.
+/// The migration of the objects of one entity mapping.
 ///
-/// Subclass it to do what expressions cannot, and name the class in
-/// ``NSEntityMapping/entityMigrationPolicyClassName``. There is one instance for each mapping, which lives through the whole
-/// migration, so it may keep state. The manager calls:
+/// Subclass it to do work that expressions cannot do, and name the class in
+/// ``NSEntityMapping/entityMigrationPolicyClassName``. There is one instance for each mapping. It lives through the
+/// whole migration, so it may keep state. The manager calls:
 ///
-/// 1. In the first pass ``begin(_:with:)``, then ``createDestinationInstances(forSource:in:manager:)`` for each source object,
-///    and ``endInstanceCreation(forMapping:manager:)``.
+/// 1. In the first pass ``begin(_:with:)``, then ``createDestinationInstances(forSource:in:manager:)`` for each source
+///    object, and ``endInstanceCreation(forMapping:manager:)``.
 /// 2. In the second pass ``createRelationships(forDestination:in:manager:)`` for each destination object that was associated
 ///    through the mapping, and ``endRelationshipCreation(forMapping:manager:)``.
 /// 3. In the third pass ``performCustomValidation(forMapping:manager:)`` and ``end(_:manager:)``.
@@ -15,8 +15,8 @@ import StrataPredicates
 /// Each pass is done for all mappings, in their order, before the next begins. Objects are written and turned into faults
 /// every thousand or so, so that memory does not grow with the number of rows: objects that a policy holds stay valid.
 ///
-/// Everything is called on the thread that migrates, inside the scopes of both contexts of the manager. An error that a step
-/// throws ends the migration, whose caller gets it as it is.
+/// All methods are called on the thread that migrates, inside the scopes of both contexts of the manager. If a method
+/// throws an error, then the migration ends, and its caller gets the same error.
 ///
 /// See <doc:Migration>.
 ///
@@ -42,21 +42,22 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// Does nothing.
     ///
     /// - Parameters:
-    ///   - mapping: The mapping whose turn it is.
+    ///   - mapping: The current mapping.
     ///   - manager: The manager that runs the migration.
-    /// - Throws: What ends the migration.
+    /// - Throws: An error that ends the migration.
     open func begin(_ mapping: NSEntityMapping, with manager: NSMigrationManager) throws {}
 
-    /// Makes what becomes of a source object.
+    /// Makes the destination objects of a source object.
     ///
-    /// Inserts an object of the mapping's destination entity into ``NSMigrationManager/destinationContext``, gives its
-    /// attributes the values of the mapping's expressions, and associates it with the source object. Nothing is made without
-    /// a destination entity. An override that does not call this must associate what it makes
-    /// (``NSMigrationManager/associate(sourceInstance:withDestinationInstance:for:)``), or the second pass leaves it out.
+    /// It inserts an object of the mapping's destination entity into ``NSMigrationManager/destinationContext``, gives
+    /// its attributes the values of the mapping's expressions, and associates it with the source object. Without a
+    /// destination entity it makes nothing. If an override does not call this method, then it must associate the
+    /// objects that it makes (``NSMigrationManager/associate(sourceInstance:withDestinationInstance:for:)``); otherwise
+    /// the second pass skips them.
     ///
     /// - Parameters:
     ///   - sInstance: The source object, in ``NSMigrationManager/sourceContext``.
-    ///   - mapping: The mapping whose turn it is.
+    ///   - mapping: The current mapping.
     ///   - manager: The manager that runs the migration.
     /// - Throws: `entityMigrationPolicy` (134170) if a function cannot be called, `migration` (134110) for a value that the
     ///   attribute does not take.
@@ -69,24 +70,24 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
         try step.createDestination(for: sInstance)
     }
 
-    /// Called when the source objects of the mapping are done, before the next mapping's turn in the first pass.
+    /// Called after all source objects of the mapping, before the first pass continues with the next mapping.
     ///
     /// Does nothing.
     ///
     /// - Parameters:
     ///   - mapping: The mapping whose source objects are done.
     ///   - manager: The manager that runs the migration.
-    /// - Throws: What ends the migration.
+    /// - Throws: An error that ends the migration.
     open func endInstanceCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
     /// Gives a destination object its relationships.
     ///
-    /// Evaluates the mapping's relationship mappings. A value of nil leaves the relationship as it is; of a collection a
-    /// to-one relationship takes the first object.
+    /// Evaluates the mapping's relationship mappings. A value of nil leaves the relationship as it is. If the value for
+    /// a to-one relationship is a collection, then its first object is used.
     ///
     /// - Parameters:
     ///   - dInstance: The destination object, in ``NSMigrationManager/destinationContext``.
-    ///   - mapping: The mapping that the object was made by.
+    ///   - mapping: The mapping by which the object was made.
     ///   - manager: The manager that runs the migration.
     /// - Throws: `entityMigrationPolicy` (134170) if a function cannot be called, `migration` (134110) for a value that the
     ///   relationship does not take.
@@ -99,24 +100,24 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
         try step.createRelationships(of: dInstance)
     }
 
-    /// Called when the destination objects of the mapping have their relationships.
+    /// Called after all destination objects of the mapping have their relationships.
     ///
     /// Does nothing.
     ///
     /// - Parameters:
     ///   - mapping: The mapping whose destination objects are done.
     ///   - manager: The manager that runs the migration.
-    /// - Throws: What ends the migration.
+    /// - Throws: An error that ends the migration.
     open func endRelationshipCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
-    /// Called in the third pass; checks what validation does not.
+    /// Called in the third pass, for checks that validation does not make.
     ///
     /// Does nothing. All destination objects are validated afterwards.
     ///
     /// - Parameters:
-    ///   - mapping: The mapping whose turn it is.
+    ///   - mapping: The current mapping.
     ///   - manager: The manager that runs the migration.
-    /// - Throws: What ends the migration.
+    /// - Throws: An error that ends the migration.
     open func performCustomValidation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
     /// Called last for a mapping; objects may still be made and changed.
@@ -126,7 +127,7 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// - Parameters:
     ///   - mapping: The mapping that is done.
     ///   - manager: The manager that runs the migration.
-    /// - Throws: What ends the migration.
+    /// - Throws: An error that ends the migration.
     open func end(_ mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
     // MARK: - Functions by name
@@ -140,8 +141,8 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
 
     /// The function that `FUNCTION($entityPolicy, "name", …)` calls.
     ///
-    /// There is no Objective-C runtime on Linux to find methods by name, so a policy lists those that its mapping model uses,
-    /// under the very names that are there:
+    /// On Linux there is no Objective-C runtime to find methods by name. So a policy lists the functions that its
+    /// mapping model uses, under the same names:
     ///
     /// ```swift
     /// final class Titles: NSEntityMigrationPolicy {
@@ -154,23 +155,24 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// }
     /// ```
     ///
-    /// All names are looked up before the first object is migrated, so a missing one is an error then. An addition to Apple's
-    /// API.
+    /// All names are looked up before the first object is migrated, so a missing name is an error at that time. An
+    /// addition to Apple's API.
     ///
     /// - Parameter name: The selector, with its colons.
-    /// - Returns: `nil`, the default, for a name that is not known.
+    /// - Returns: The function; `nil`, the default, for an unknown name.
     open func function(named name: String) -> Function? { nil }
 
     // MARK: - Classes by name
 
-    /// Makes a policy known by a name that mapping models use.
+    /// Registers a policy under a name that mapping models use.
     ///
-    /// Needed only for a class whose name is another one in the mapping model, or that several modules have: others are found by
-    /// their names, whatever module the mapping model says. An addition to Apple's API. Any thread may call it.
+    /// It is needed only if the class has another name in the mapping model, or if several modules have a class of that
+    /// name. Other classes are found by their names, whatever module the mapping model names. An addition to Apple's
+    /// API. Any thread may call it.
     ///
     /// - Parameters:
     ///   - type: The class.
-    ///   - name: The name in the mapping model; the class is always known by its bare name too.
+    ///   - name: The name in the mapping model; the class can always be found by its bare name too.
     public static func register(_ type: NSEntityMigrationPolicy.Type, as name: String? = nil) {
         PolicyClasses.register(type, as: name)
     }

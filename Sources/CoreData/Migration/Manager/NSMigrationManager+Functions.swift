@@ -1,7 +1,7 @@
 import StrataPredicates
 
 extension NSMigrationManager {
-    /// The functions of every manager, by the selectors that Apple's mapping models have.
+    /// The functions of every manager, by the selectors in Apple's mapping models.
     final func standardFunction(named name: String) -> NSEntityMigrationPolicy.Function? {
         switch name {
         case "destinationInstancesForEntityMappingNamed:sourceInstances:":
@@ -12,7 +12,8 @@ extension NSMigrationManager {
                 )
             }
         case "destinationInstancesForSourceRelationshipNamed:sourceInstances:":
-            // The relationship tells nothing that the objects do not: their mappings are those that have carried them.
+            // The relationship is not needed: the objects' destinations are found through all mappings that have
+            // migrated them.
             return { [unowned self] arguments in
                 let sources = try Self.objects(arguments, 1, name)
                 return run?.destinations(sources) ?? []

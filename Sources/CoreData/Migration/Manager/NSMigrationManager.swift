@@ -2,14 +2,14 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// Where a store is, and how it is opened.
+/// The place of a store, and the options for opening it.
 struct StorePlace {
     let url: URL
     let type: String
     let options: [AnyHashable: Any]?
 }
 
-/// Migrates a store to another version of its model, object by object, as a mapping model says.
+/// Migrates a store to another version of its model, object by object, by a mapping model.
 ///
 /// See <doc:Migration>.
 ///
@@ -19,26 +19,26 @@ struct StorePlace {
 /// try manager.migrateStore(from: oldURL, type: .sqlite, mapping: mapping, to: newURL, type: .sqlite)
 /// ```
 ///
-/// Two stacks are made, one on each store. Three passes go over the entity mappings, in their order: the first makes objects
-/// and sets attributes, the second sets relationships, the third validates. What the policies of the mappings do in each is
-/// said at ``NSEntityMigrationPolicy``.
+/// The manager makes two stacks, one on each store. Three passes go over the entity mappings, in their order: the first
+/// makes objects and sets attributes, the second sets relationships, the third validates. ``NSEntityMigrationPolicy``
+/// describes the work of the policies in each pass.
 ///
-/// The source is read as it was when the migration began, whatever others write to it meanwhile, if it keeps versions as
-/// SQLite files with a write-ahead log do. It is never changed. The destination is a hidden file beside its place until it is
-/// complete, and keeps the UUID of the source and what an application has put into its metadata; objects keep their primary
-/// keys where each source object becomes one object, and those of one hierarchy of entities come from one alone. Memory does
-/// not grow with the number of objects, but for their keys.
+/// If the source keeps versions, as SQLite files with a write-ahead log do, then it is read as it was when the
+/// migration began, whatever others write to it meanwhile. It is never changed. The destination is a hidden file beside
+/// its place until it is complete. It keeps the UUID of the source and the metadata that an application has added.
+/// Objects keep their primary keys if each source object becomes one object, and all objects of an entity hierarchy
+/// come from a single hierarchy. Memory grows only with the keys of objects, and not with the objects.
 ///
-/// A migration blocks its caller. One at a time may be under way; ``migrationProgress``, ``progressHandler`` and
-/// ``cancelMigrationWithError(_:)`` may be used on any thread meanwhile, the rest by the policies only.
+/// A migration blocks its caller. A manager runs one migration at a time. During it, any thread may use
+/// ``migrationProgress``, ``progressHandler`` and ``cancelMigrationWithError(_:)``; only the policies may use the rest.
 open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Sendable {
-    // @unchecked Sendable: `state` is behind its mutex and the models are constant; what else changes is touched by the
-    // thread that migrates.
+    // @unchecked Sendable: `state` is protected by its mutex and the models are constant; only the thread that migrates
+    // uses the other mutable properties.
 
     private struct State {
         var isUnderWay = false
         var cancellation: (any Error)?
-        /// What is done, and what there is to do, in objects; each counts once for each of the two passes.
+        /// The finished work and the whole work, in objects; each object counts once for each of the two passes.
         var completed = 0
         var total = 0
         var told: Float = 0
@@ -52,15 +52,16 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     /// The model to migrate to.
     public let destinationModel: NSManagedObjectModel
 
-    /// Whether a store's own way is taken where there is one that does the same: SQL, for SQLite files and inferred mappings.
+    /// Whether the manager may use a migration that is specific to the store and has the same result.
     ///
-    /// Default true. Policies are called and progress is told in the way by objects only, which false asks for in any case.
+    /// This is SQL, for SQLite files and inferred mappings. Default true. Only the migration by objects calls policies
+    /// and reports progress; false always selects it.
     open var usesStoreSpecificMigrationManager = true
 
-    /// Anything of yours, for policies.
+    /// A dictionary of the program, for policies.
     open var userInfo: [AnyHashable: Any]?
 
-    /// The migration under way.
+    /// The running migration.
     private(set) var run: MigrationRun?
 
     /// Makes a manager for migrations between two models.
@@ -84,8 +85,9 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     /// Migrates a store.
     ///
-    /// A store of the destination model that is at the destination already is added to, so that a large store can be migrated
-    /// entity by entity; associations last for one call. When a migration fails, the destination is as it was before.
+    /// If a store of the destination model exists at the destination, then the objects are added to it, so that a large
+    /// store can be migrated entity by entity; associations last for one call. If a migration fails, then the
+    /// destination is as it was before.
     ///
     /// ```swift
     /// let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
@@ -97,17 +99,17 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///   - sourceURL: The store to migrate. It is opened for reading.
     ///   - sourceType: Its type.
     ///   - sourceOptions: Options for opening it.
-    ///   - mapping: What to do.
-    ///   - destinationURL: Where the new store goes; not the source's place.
+    ///   - mapping: The mapping model.
+    ///   - destinationURL: The place of the new store, which must not be the source's place.
     ///   - destinationType: The type of the new store, which may be another.
     ///   - destinationOptions: Options for opening it.
-    /// - Throws: `migrationManagerSourceStore` (134150) and `migrationManagerDestinationStore` (134160), with the reason
-    ///   under `NSUnderlyingErrorKey`, for stores that cannot be used, or that have another model;
+    /// - Throws: `migrationManagerSourceStore` (134150) and `migrationManagerDestinationStore` (134160), with the
+    ///   reason under `NSUnderlyingErrorKey`, for stores that cannot be used, or that have another model;
     ///   `migrationMissingMappingModel` (134140) for a mapping model whose hashes are not those of the models;
     ///   `entityMigrationPolicy` (134170) for policies and functions that cannot be found, before anything is written;
-    ///   `migration` (134110) for values that do not fit, and with 134111 under it for objects that break a uniqueness
-    ///   constraint; validation errors (1550–1699, several in 1560); the error of ``cancelMigrationWithError(_:)``; what
-    ///   policies throw.
+    ///   `migration` (134110) for values that do not fit, and with 134111 as the underlying error for objects that
+    ///   break a uniqueness constraint; validation errors (1550–1699, several in 1560); the error of
+    ///   ``cancelMigrationWithError(_:)``; errors of policies.
     open func migrateStore(
         from sourceURL: URL,
         type sourceType: NSPersistentStore.StoreType,
@@ -132,15 +134,16 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         _ = try migrate(mapping, from: source, to: destination)
     }
 
-    /// Migrates a store where it is: the new one replaces it when it is complete.
+    /// Migrates a store in place: the new store replaces it when it is complete.
     ///
     /// - Parameters:
     ///   - place: The store, which is not open in this process.
-    ///   - mapping: What to do.
+    ///   - mapping: The mapping model.
     ///   - sourceConfiguration: The configuration of the source model that the store holds; `nil` to find it.
     ///   - configuration: The configuration of the destination model that it shall hold, or `nil` for all.
-    /// - Returns: Whether the store was replaced; not if somebody has written to it meanwhile, so that it has to be done again.
-    /// - Throws: As ``migrateStore(from:type:options:mapping:to:type:options:)``.
+    /// - Returns: Whether the store was replaced; false if others have written to it meanwhile, so that the migration
+    ///   has to be repeated.
+    /// - Throws: The errors of ``migrateStore(from:type:options:mapping:to:type:options:)``.
     final func migrateInPlace(
         _ place: StorePlace,
         _ mapping: NSMappingModel,
@@ -158,11 +161,11 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///   - sourceURL: The store to migrate.
     ///   - sStoreType: Its type, such as `NSSQLiteStoreType`.
     ///   - sOptions: Options for it; `nil` for none.
-    ///   - mappings: What to do.
-    ///   - dURL: Where the new store is to lie.
+    ///   - mappings: The mapping model.
+    ///   - dURL: The place of the new store.
     ///   - dStoreType: The type of the new store.
     ///   - dOptions: Options for the new store; `nil` for none.
-    /// - Throws: As the newer spelling; `migrationMissingMappingModel` (134140) without a mapping model.
+    /// - Throws: The errors of the newer spelling; `migrationMissingMappingModel` (134140) without a mapping model.
     @available(*, deprecated, message: "Use migrateStore(from:type:options:mapping:to:type:options:)")
     open func migrateStore(
         from sourceURL: URL,
@@ -199,7 +202,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         _ configuration: String? = nil,
         replacesSource: Bool = false
     ) throws -> Bool {
-        // Before the source is read: what others write from now on is noticed.
+        // This comes before the source is read, so that later writes by others are noticed.
         let replaced = replacesSource ? (model: sourceModel, configuration: sourceConfiguration) : nil
         let target = try MigrationTarget(
             destinationModel,
@@ -255,15 +258,15 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         }
     }
 
-    /// Forgets which objects were associated.
+    /// Forgets the associations of objects.
     ///
-    /// The contexts stay as they are. Relationships that policies set afterwards by way of associations stay empty.
+    /// The contexts stay as they are. Relationships that policies set later through associations stay empty.
     open func reset() { run?.forgetAssociations() }
 
-    /// Ends the migration as soon as possible, with an error of the caller's.
+    /// Ends the migration as soon as possible, with the given error.
     ///
-    /// The migration throws that error, and the destination is as it was before. Any thread may call it, policies too. Without
-    /// a migration under way it has no effect.
+    /// The migration throws that error, and the destination is as it was before. Any thread may call it, and policies
+    /// may too. If no migration is running, then it has no effect.
     ///
     /// - Parameter error: The error, such as `CocoaError(.migrationCancelled)` (134120).
     open func cancelMigrationWithError(_ error: any Error) {
@@ -278,14 +281,15 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     // MARK: - Progress
 
-    /// How much of the migration is done, from 0 to 1; 0 before and after it.
+    /// The finished part of the migration, from 0 to 1; 0 before and after it.
     ///
     /// Any thread may read it.
     open var migrationProgress: Float { state.withLock { Self.fraction($0) } }
 
-    /// Called on the migrating thread each time ``migrationProgress`` has grown by a thousandth, with its value.
+    /// A handler for progress.
     ///
-    /// There is no key-value observing on Linux. Default nil. An addition to Apple's API; any thread may set it.
+    /// The migrating thread calls it with ``migrationProgress``, each time that has grown by a thousandth. There is no
+    /// key-value observing on Linux. Default nil. An addition to Apple's API; any thread may set it.
     public final var progressHandler: (@Sendable (Float) -> Void)? {
         get { state.withLock { $0.handler } }
         set { state.withLock { $0.handler = newValue } }
@@ -295,13 +299,13 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         state.total == 0 ? 0 : min(1, Float(state.completed) / Float(state.total))
     }
 
-    /// Told, like ``progressHandler``, by the thread that migrates.
+    /// An internal handler that the migrating thread calls like ``progressHandler``.
     final var step: ((Float) -> Void)?
 
-    /// Sets how many source objects there are; each counts in two passes.
+    /// Sets the number of source objects; each counts in two passes.
     func expect(_ sources: Int) { state.withLock { $0.total = 2 * sources } }
 
-    /// Takes note of objects that are done.
+    /// Records finished objects.
     func advance(_ count: Int = 1) {
         let news = state.withLock { state -> (Float, (@Sendable (Float) -> Void)?)? in
             state.completed = min(state.completed + count, state.total)
@@ -315,22 +319,22 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         step?(fraction)
     }
 
-    // MARK: - What is being done
+    // MARK: - The running migration
 
-    /// The mapping model that is carried out; an empty one without a migration under way.
+    /// The mapping model of the running migration; an empty one if no migration is running.
     open var mappingModel: NSMappingModel { run?.mapping ?? NSMappingModel() }
 
-    /// The mapping that is carried out; an empty one without a migration under way.
+    /// The current mapping; an empty one if no migration is running.
     open var currentEntityMapping: NSEntityMapping { run?.current?.mapping ?? NSEntityMapping() }
 
-    /// The context of the source objects, which cannot be saved; one without stores if no migration is under way.
+    /// The context of the source objects, which cannot be saved; one without stores if no migration is running.
     open var sourceContext: NSManagedObjectContext { run?.source.context ?? NSManagedObjectContext(.privateQueue) }
 
-    /// The context of the destination objects; one without stores if no migration is under way.
+    /// The context of the destination objects; one without stores if no migration is running.
     ///
-    /// The manager saves it, often and without validation: at the end all objects are validated. Its objects are plain
-    /// `NSManagedObject`s. Its `registeredObjects` are all objects of the store that is being written, as faults where the
-    /// manager has let go of them; so asking for them is O(number of objects).
+    /// The manager saves it often, and without validation: at the end all objects are validated. Its objects are plain
+    /// `NSManagedObject`s. Its `registeredObjects` are all objects of the store that is being written; objects that the
+    /// manager has released are faults. So reading that property is O(number of objects).
     open var destinationContext: NSManagedObjectContext {
         run?.destination.context ?? NSManagedObjectContext(.privateQueue)
     }
@@ -353,9 +357,9 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         return mEntity.destinationEntityName.flatMap { model.entitiesByName[$0] }
     }
 
-    /// The mapping as it is carried out.
+    /// The step of a mapping in the running migration.
     ///
-    /// - Throws: `migration` (134110) for a mapping that is not of the migration under way.
+    /// - Throws: `migration` (134110) if the mapping does not belong to the running migration.
     func running(_ mapping: NSEntityMapping) throws -> EntityStep? {
         guard let run else { return nil }
         if let step = run.step(of: mapping) { return step }
@@ -368,10 +372,10 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     // MARK: - Associations
 
-    /// Takes note that a destination object has come of a source object, through a mapping.
+    /// Associates a destination object with the source object from which it was made, for a mapping.
     ///
-    /// The second pass calls the mapping's policy for the destination object. A source object may have several destinations,
-    /// and the other way round. Without a migration under way it has no effect.
+    /// The second pass calls the mapping's policy for the destination object. A source object may have several
+    /// destinations, and a destination several sources. If no migration is running, then it has no effect.
     ///
     /// - Parameters:
     ///   - sourceInstance: An object of ``sourceContext``.
@@ -386,12 +390,12 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         run.associate(sourceInstance, destinationInstance, step)
     }
 
-    /// What has become of source objects, through one mapping.
+    /// The destination objects of source objects, through one mapping.
     ///
     /// - Parameters:
     ///   - mappingName: The name of the mapping.
     ///   - sourceInstances: The source objects; `nil` for all.
-    /// - Returns: The destination objects, in the order of the sources; those that are not associated are left out.
+    /// - Returns: The destination objects, in the order of the sources; sources without an association are skipped.
     open func destinationInstances(
         forEntityMappingName mappingName: String,
         sourceInstances: [NSManagedObject]?
@@ -400,12 +404,13 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         return run.destinations(step, sourceInstances)
     }
 
-    /// What destination objects have come of, through one mapping.
+    /// The source objects of destination objects, through one mapping.
     ///
     /// - Parameters:
     ///   - mappingName: The name of the mapping.
     ///   - destinationInstances: The destination objects; `nil` for all.
-    /// - Returns: The source objects, in the order of the destinations; those that are not associated are left out.
+    /// - Returns: The source objects, in the order of the destinations; destinations without an association are
+    ///   skipped.
     open func sourceInstances(
         forEntityMappingName mappingName: String,
         destinationInstances: [NSManagedObject]?
@@ -418,19 +423,20 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     /// The function that `FUNCTION($manager, "name", …)` calls in value expressions.
     ///
-    /// Those of Apple's mapping models are known: `destinationInstancesForEntityMappingNamed:sourceInstances:`,
+    /// The functions of Apple's mapping models are known: `destinationInstancesForEntityMappingNamed:sourceInstances:`,
     /// `destinationInstancesForSourceRelationshipNamed:sourceInstances:`,
-    /// `sourceInstancesForEntityMappingNamed:destinationInstances:` and `fetchRequestForSourceEntityNamed:predicateString:`.
-    /// No objects lead to no objects there, whereas the methods take nil for all. A subclass may add its own, as policies do
+    /// `sourceInstancesForEntityMappingNamed:destinationInstances:` and
+    /// `fetchRequestForSourceEntityNamed:predicateString:`. For nil objects these functions return no objects, whereas
+    /// the methods return all. A subclass may add functions, as policies do
     /// (``NSEntityMigrationPolicy/function(named:)``). An addition to Apple's API.
     ///
     /// - Parameter name: The selector, with its colons.
-    /// - Returns: `nil` for a name that is not known.
+    /// - Returns: The function; `nil` for an unknown name.
     open func function(named name: String) -> NSEntityMigrationPolicy.Function? { standardFunction(named: name) }
 }
 
 extension NSMigrationManager: KeyValueCoding {
-    /// The properties as value expressions see them, such as `$manager.sourceContext` and `$manager.userInfo.name`.
+    /// The properties for value expressions, such as `$manager.sourceContext` and `$manager.userInfo.name`.
     ///
     /// - Parameter key: The name of a property of this class, such as `sourceContext`.
     /// - Returns: The value; `nil` for no value and for any other name.

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Finds the classes of policies, which mapping models name by text.
+/// Finds the classes of policies, which mapping models name as text.
 ///
 /// Any thread may call any member.
 enum PolicyClasses {
@@ -16,7 +16,7 @@ enum PolicyClasses {
 
     /// The class that a mapping names.
     ///
-    /// - Throws: `entityMigrationPolicy` (134170), with what to add to the program.
+    /// - Throws: `entityMigrationPolicy` (134170), with a text that says what to add to the program.
     static func policy(for mapping: NSEntityMapping) throws -> NSEntityMigrationPolicy.Type {
         guard let name = mapping.entityMigrationPolicyClassName, !name.isEmpty, name != "NSEntityMigrationPolicy" else {
             return NSEntityMigrationPolicy.self
@@ -27,7 +27,7 @@ enum PolicyClasses {
         let candidates = all.compactMap { $0 as? NSEntityMigrationPolicy.Type }
         if let found = candidates.first(where: { String(reflecting: $0) == name }) { return found }
         if let known = registered.withLock({ $0[bare] }) { return known }
-        // The module of the app that the mapping model was made for may have another name here.
+        // The module of the app for which the mapping model was made may have another name here.
         if candidates.count == 1 { return candidates[0] }
         guard candidates.isEmpty else {
             let names = candidates.map { String(reflecting: $0) }.sorted().joined(separator: ", ")

@@ -2,18 +2,18 @@ import Foundation
 import StrataRows
 import StrataSQLiteStore
 
-/// A migration to another place by a copy of the file, which is then migrated in place by SQL: no object is made.
+/// A migration to another place that copies the file and migrates the copy in place by SQL, without making objects.
 ///
-/// Only for an inferred mapping that nobody has changed, and from one SQLite file to another that is not there yet.
+/// It works only for an unchanged inferred mapping, and from one SQLite file to another that does not exist yet.
 struct StoreCopyMigration {
     private let manager: NSMigrationManager
     private let mapping: InferredMapping
     private let source: StorePlace
     private let destination: StorePlace
 
-    /// `nil` if it has to be done by objects.
+    /// Returns `nil` if the migration has to be done by objects.
     init?(_ manager: NSMigrationManager, _ model: NSMappingModel, from source: StorePlace, to destination: StorePlace) {
-        // A manager of one's own may do something else, and is promised to be asked.
+        // A subclass of the manager may do other work, and relies on being called.
         guard manager.usesStoreSpecificMigrationManager, type(of: manager) == NSMigrationManager.self,
             let mapping = model.uneditedInference(from: manager.sourceModel, to: manager.destinationModel),
             [source, destination].allSatisfy({ place in

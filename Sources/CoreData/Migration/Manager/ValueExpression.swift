@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// What a value expression of a migration sees.
+/// The variables of a value expression in a migration.
 struct ExpressionScope {
     let manager: NSMigrationManager
     let mapping: NSEntityMapping
@@ -28,8 +28,8 @@ struct ExpressionScope {
 
 /// An expression of a mapping model, ready to be evaluated for many objects.
 ///
-/// Constants and properties of the source object are read directly; the rest is left to the evaluator of expressions, which calls
-/// functions of the manager and the policy too.
+/// Constants and properties of the source object are read directly. The evaluator of expressions evaluates all other
+/// expressions; it also calls functions of the manager and the policy.
 struct ValueExpression {
     private enum Form {
         case constant(Any?)
@@ -63,15 +63,15 @@ struct ValueExpression {
         }
     }
 
-    // MARK: - What the expression is
+    // MARK: - The form of the expression
 
-    /// The one property of the source object that the expression is.
+    /// The name of the source object's property, if the expression is one.
     private static func sourceKey(_ expression: NSExpression) -> String? {
         guard let path = sourcePath(expression), !path.contains("."), !path.hasPrefix("@") else { return nil }
         return path
     }
 
-    /// The key path on the source object that the expression is.
+    /// The key path on the source object, if the expression is one.
     static func sourcePath(_ expression: NSExpression) -> String? {
         switch expression.kind {
         case .keyPath(let path): return path
@@ -83,7 +83,7 @@ struct ValueExpression {
         }
     }
 
-    /// The expressions that an expression is made of, but for those inside of predicates.
+    /// The parts of an expression, except those inside of predicates.
     static func parts(of expression: NSExpression) -> [NSExpression] {
         if let fetch = expression as? NSFetchRequestExpression {
             return [fetch.requestExpression, fetch.contextExpression]
@@ -115,9 +115,9 @@ struct ValueExpression {
         return request
     }
 
-    // MARK: - Checking beforehand
+    // MARK: - Checks in advance
 
-    /// Finds out whether all functions and variables are known.
+    /// Checks that all functions and variables are known.
     ///
     /// - Throws: `entityMigrationPolicy` (134170) for a name that neither the manager nor the policy has.
     func check(_ scope: ExpressionScope) throws { try Self.check(expression, scope) }

@@ -1,9 +1,9 @@
 import Foundation
 import StrataPredicates
 
-/// Whether two mappings say the same, as descriptions of models are compared.
+/// Compares mappings by their contents, as descriptions of models are compared.
 ///
-/// A migration keys nothing by a mapping, so mappings that are equal may still be two.
+/// A migration uses no mapping as a key, so equal mappings may occur twice.
 enum MappingEquality {
     static func areEqual(_ left: NSEntityMapping, _ right: NSEntityMapping) -> Bool {
         left.name == right.name && left.mappingType == right.mappingType

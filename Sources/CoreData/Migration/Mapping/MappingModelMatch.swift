@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// Compares a mapping model with the two models that it is to be used between.
+/// Compares a mapping model with the two models between which it is to be used.
 struct MappingModelMatch {
-    /// What does not fit, a sentence each.
+    /// The problems, one sentence each.
     private(set) var problems: [String] = []
 
     init(_ mapping: NSMappingModel, from sourceModel: NSManagedObjectModel, to destinationModel: NSManagedObjectModel) {
@@ -24,7 +24,7 @@ struct MappingModelMatch {
         }
     }
 
-    /// What differs from the hashes that mappings have recorded, and names that the models do not have.
+    /// The differences from the hashes that mappings have recorded, and the names that the models do not have.
     static func staleHashes(
         of mappings: [NSEntityMapping],
         from sourceModel: NSManagedObjectModel,
@@ -68,7 +68,7 @@ struct MappingModelMatch {
         )
     }
 
-    /// The first 8 digits of a hash, by which people tell versions apart.
+    /// The first 8 digits of a hash, with which people distinguish versions.
     static func digits(_ hash: Data) -> String {
         hash.prefix(4).map { byte in
             let text = String(byte, radix: 16)

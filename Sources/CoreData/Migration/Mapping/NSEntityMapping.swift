@@ -1,9 +1,9 @@
 import StrataPredicates
 
-/// What becomes of the objects of one entity in a migration.
+/// The migration of the objects of one entity.
 ///
-/// A source entity may have several mappings, to be split, and several may lead into one destination entity. An entity
-/// without a mapping is not carried over. Sub-entities have mappings of their own.
+/// A source entity may have several mappings, which split it, and several mappings may have the same destination
+/// entity. If an entity has no mapping, then its objects are not migrated. Sub-entities have separate mappings.
 ///
 /// Not thread-safe; changes made while a migration uses the mapping have no effect on it.
 ///
@@ -15,9 +15,9 @@ import StrataPredicates
 /// mapping.entityMigrationPolicyClassName = "UpperCase"
 /// ```
 open class NSEntityMapping: NSObject {
-    /// The name by which associations are asked for.
+    /// The name that associations refer to.
     ///
-    /// Default nil. A migration takes `SourceToDestination` then, or the name of the one entity there is.
+    /// Default nil. A migration then uses `SourceToDestination`, or the name of the only entity.
     open var name: String!
 
     /// The kind of the mapping; for people and tools.
@@ -25,41 +25,42 @@ open class NSEntityMapping: NSObject {
     /// Default ``NSEntityMappingType/undefinedEntityMappingType``.
     open var mappingType: NSEntityMappingType = .undefinedEntityMappingType
 
-    /// The entity that objects are taken from; `nil`, the default, for a new entity.
+    /// The entity of the source objects; `nil`, the default, for a new entity.
     open var sourceEntityName: String?
 
-    /// The version hash that the source entity must have; `nil`, the default, to match any.
+    /// The version hash that the source entity must have; `nil`, the default, allows any.
     open var sourceEntityVersionHash: Data?
 
-    /// The entity that objects are made of; `nil`, the default, for one that is dropped.
+    /// The entity of the destination objects; `nil`, the default, if the source entity is dropped.
     open var destinationEntityName: String?
 
-    /// The version hash that the destination entity must have; `nil`, the default, to match any.
+    /// The version hash that the destination entity must have; `nil`, the default, allows any.
     open var destinationEntityVersionHash: Data?
 
-    /// How attributes get their values, in the first pass.
+    /// The mappings that give attributes their values, in the first pass.
     open var attributeMappings: [NSPropertyMapping]?
 
-    /// How relationships get their members, in the second pass.
+    /// The mappings that give relationships their members, in the second pass.
     open var relationshipMappings: [NSPropertyMapping]?
 
-    /// The expression that gives the source objects: an `NSFetchRequestExpression`, or anything with an array as its
-    /// value.
+    /// The expression for the source objects.
     ///
-    /// Default nil: all objects of exactly the source entity, without those of sub-entities. A fetch is carried out
-    /// batch by batch, so it needs memory for keys only; the objects of an array are held.
+    /// It is an `NSFetchRequestExpression`, or any expression with an array as its value. Default nil: all objects of
+    /// exactly the source entity, without those of sub-entities. A fetch is carried out batch by batch, so it needs
+    /// memory for keys only; an array holds its objects.
     open var sourceExpression: NSExpression?
 
-    /// The class that carries the mapping out, as `Module.Class` or `Class`; `nil`, the default, for
-    /// ``NSEntityMigrationPolicy`` itself.
+    /// The class of the mapping's policy, as `Module.Class` or `Class`; `nil` by default.
+    ///
+    /// `nil` stands for ``NSEntityMigrationPolicy`` itself.
     ///
     /// See ``NSEntityMigrationPolicy/register(_:as:)`` for names that cannot be looked up.
     open var entityMigrationPolicyClassName: String?
 
-    /// Anything of yours; `nil` by default.
+    /// A dictionary of the program; `nil` by default.
     open var userInfo: [AnyHashable: Any]?
 
-    /// An empty mapping.
+    /// Makes an empty mapping.
     public override init() { super.init() }
 
     /// The name, the type and the entities.
@@ -67,21 +68,23 @@ open class NSEntityMapping: NSObject {
         "<NSEntityMapping \(effectiveName): \(sourceEntityName ?? "nothing") to \(destinationEntityName ?? "nothing"), type \(mappingType.rawValue)>"
     }
 
-    /// Whether `object` is a mapping of the same name that says the same of the same entities.
+    /// Whether `object` is a mapping with the same name, entities and contents.
     open override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? NSEntityMapping else { return false }
         return other === self || MappingEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has the mapping.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the name, which should not change while a set contains the mapping.
     open override var hash: Int { (name as String?).hashValue }
 
-    /// The name, or the one that follows from the entities.
+    /// The name, or else the default name made from the entities.
     package final var effectiveName: String {
         name ?? Self.defaultName(source: sourceEntityName, destination: destinationEntityName)
     }
 
-    /// The name that a mapping has which nobody has named.
+    /// The name of a mapping without a set name.
     static func defaultName(source: String?, destination: String?) -> String {
         switch (source, destination) {
         case (let source?, let destination?): "\(source)To\(destination)"
@@ -92,7 +95,7 @@ open class NSEntityMapping: NSObject {
 }
 
 extension NSEntityMapping: KeyValueCoding {
-    /// The properties as value expressions see them, such as `$entityMapping.userInfo.sourceVersion`.
+    /// The properties for value expressions, such as `$entityMapping.userInfo.sourceVersion`.
     ///
     /// - Parameter key: The name of a property of this class, such as `sourceEntityName`.
     /// - Returns: The value; `nil` for no value and for any other name.

@@ -1,18 +1,18 @@
-/// What a migration does with an entity.
+/// The kind of change of an entity in a migration.
 ///
-/// The type tells people and tools; what is done follows from the policy and the property mappings. So copying and
-/// transforming are carried out alike, as the compiler of Xcode writes "copy" for entities that differ too.
+/// The type informs people and tools; the policy and the property mappings determine the work. So copying and
+/// transforming are carried out in the same way, because Xcode's compiler writes "copy" also for entities that differ.
 ///
 /// ```swift
 /// let mappings = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
 /// let added = mappings.entityMappings.filter { $0.mappingType == .addEntityMappingType }
 /// ```
 public enum NSEntityMappingType: UInt, Sendable {
-    /// Not said.
+    /// The type is not specified.
     case undefinedEntityMappingType = 0
-    /// A policy of one's own does the work.
+    /// A custom policy does the work.
     case customEntityMappingType = 1
-    /// The entity is new; nothing is made for it.
+    /// The entity is new; no objects are made for it.
     case addEntityMappingType = 2
     /// The entity is dropped, with its objects.
     case removeEntityMappingType = 3

@@ -1,12 +1,13 @@
 import StrataPredicates
 
 extension NSMappingModel {
-    /// Works out a mapping model from what two models have in common.
+    /// Infers a mapping model from two models.
     ///
-    /// Entities and properties are paired by their renaming identifiers. The mappings are named as Apple's framework names them:
-    /// `IEM_Copy_E`, `IEM_Transform_E`, `IEM_Add_E` and `IEM_Remove_E`, with the source's name of a renamed entity. They can be
-    /// changed; a migration carries out what they say then. As on Apple's platforms, the `userInfo` of an entity mapping has the names of its
-    /// properties in three sets: `mappedProperties`, `addedProperties` and `removedProperties`.
+    /// Entities and properties are paired by their renaming identifiers. The mappings are named as in Apple's
+    /// framework: `IEM_Copy_E`, `IEM_Transform_E`, `IEM_Add_E` and `IEM_Remove_E`, with the source's name if the entity
+    /// was renamed. They can be changed; a migration uses the changed mappings. As on Apple's platforms, the `userInfo`
+    /// of an entity mapping has the names of its properties in three sets: `mappedProperties`, `addedProperties` and
+    /// `removedProperties`.
     ///
     /// ```swift
     /// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
@@ -17,7 +18,7 @@ extension NSMappingModel {
     ///   - sourceModel: The model to migrate from.
     ///   - destinationModel: The model to migrate to.
     /// - Returns: The mapping model.
-    /// - Throws: `inferredMappingModel` (134190) if that cannot be done, with one error for each reason under
+    /// - Throws: `inferredMappingModel` (134190) if the inference is not possible, with one error for each reason under
     ///   `NSDetailedErrorsKey`.
     public class func inferredMappingModel(
         forSourceModel sourceModel: NSManagedObjectModel,
@@ -28,24 +29,24 @@ extension NSMappingModel {
         return NSMappingModel(mapping)
     }
 
-    /// The mapping model that does by objects what an inferred mapping does.
+    /// Makes the mapping model that migrates by objects in the same way as an inferred mapping.
     convenience init(_ mapping: InferredMapping) {
         self.init()
         entityMappings = mapping.entities.map(NSEntityMapping.init)
         inferredText = text
     }
 
-    /// The inferred mapping, if this model was made of one between two models and was not changed since.
+    /// The inferred mapping, if this model was made from one between the two models and was not changed since.
     func uneditedInference(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) -> InferredMapping?
     {
         guard let inferredText, inferredText == text else { return nil }
         let mapping = InferredMapping(from: source, to: destination)
-        // Another pair of models may give another mapping.
+        // Another pair of models may lead to another mapping.
         guard mapping.obstacles.isEmpty, NSMappingModel(mapping).text == inferredText else { return nil }
         return mapping
     }
 
-    /// All that the model says, in one text.
+    /// The contents of the model, as one text.
     private var text: String {
         entityMappings.map { mapping in
             let properties = ((mapping.attributeMappings ?? []) + (mapping.relationshipMappings ?? [])).map { "\($0)" }
@@ -98,8 +99,10 @@ extension NSEntityMapping {
 }
 
 extension InferredEntity {
-    /// The names of the stored properties: those of the destination that have a source, those that have none, and those of the source that
-    /// become nothing.
+    /// The names of the stored properties, in three sets.
+    ///
+    /// These are the destination's properties that have a source, those that have none, and the source's properties
+    /// that are removed.
     fileprivate var propertyNames: (mapped: Set<String>, added: Set<String>, removed: Set<String>) {
         let pairs =
             attributes.map { ($0.destination.name, $0.source?.name) }
@@ -125,7 +128,7 @@ extension NSPropertyMapping {
 }
 
 extension MappingExpressions {
-    /// The value of a property of the source object, as Apple's inference writes it.
+    /// The value of a property of the source object, in the form of Apple's inference.
     fileprivate static func sourceValue(_ key: String) -> NSExpression {
         NSExpression(
             forFunction: NSExpression(forVariable: NSMigrationSourceObjectKey),
@@ -134,7 +137,7 @@ extension MappingExpressions {
         )
     }
 
-    /// What gives an attribute its value; `nil` for one that starts with its default.
+    /// The expression for the value of an attribute; `nil` for one that starts with its default value.
     fileprivate static func value(of attribute: InferredAttribute) -> NSExpression? {
         guard let source = attribute.source else { return nil }
         let value = sourceValue(source.name)
@@ -149,7 +152,7 @@ extension MappingExpressions {
 }
 
 extension InferredAttribute {
-    /// Whether some element of a composite attribute has another name, is new, was dropped, or became required.
+    /// Whether any element of a composite attribute has another name, is new, was dropped, or became required.
     fileprivate var hasRenamedElements: Bool {
         guard !elements.isEmpty else { return false }
         let old = (source as? NSCompositeAttributeDescription)?.elements.map(\.name) ?? []
@@ -158,10 +161,10 @@ extension InferredAttribute {
         } || old.count != elements.count
     }
 
-    /// Whether the attribute may be nil in the source, and not in the destination.
+    /// Whether the attribute may be nil in the source, but not in the destination.
     private var becomesRequired: Bool { source?.isOptional == true && !destination.isOptional }
 
-    /// The elements under their new names, with the default values of those that are new or became required.
+    /// The elements under their new names, with default values for elements that are new or became required.
     fileprivate func renaming(_ values: [String: Any]) -> [String: Any] {
         var renamed: [String: Any] = [:]
         for element in elements {

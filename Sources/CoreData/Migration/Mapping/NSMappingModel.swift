@@ -1,9 +1,9 @@
 import StrataPredicates
 
-/// What a migration from one version of a model to another does: one mapping for each entity, in order.
+/// The mappings of a migration from one version of a model to another: one for each entity, in order.
 ///
-/// Build one in code, read the one that Xcode edits or compiles with ``init(contentsOf:)``, find the one that fits two
-/// models among a program's resources with ``init(from:forSourceModel:destinationModel:)``, or have it worked out with
+/// Build one in code, read one that Xcode has edited or compiled with ``init(contentsOf:)``, find the one that fits two
+/// models among a program's resources with ``init(from:forSourceModel:destinationModel:)``, or infer one with
 /// ``inferredMappingModel(forSourceModel:destinationModel:)``.
 ///
 /// Not thread-safe.
@@ -23,7 +23,7 @@ open class NSMappingModel: NSObject {
 
     private var mappings: [NSEntityMapping] = []
 
-    /// What the model said when it was inferred; `nil` for one that was made otherwise.
+    /// The contents of the model when it was inferred; `nil` for a model that was not inferred.
     var inferredText: String?
 
     /// Whether `object` is a mapping model with equal entity mappings in the same order.
@@ -32,25 +32,27 @@ open class NSMappingModel: NSObject {
         return other === self || mappings == other.mappings
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the entity mappings, which should not change while a set has the model.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the entity mappings, which should not change while a set contains the model.
     open override var hash: Int { mappings.hashValue }
 
-    /// The mappings by name; of two with one name the later counts.
+    /// The mappings by name; if two have the same name, then the later one counts.
     ///
-    /// - Complexity: O(number of mappings), each time.
+    /// - Complexity: O(number of mappings) for each read of the property.
     open var entityMappingsByName: [String: NSEntityMapping] {
         Dictionary(mappings.map { ($0.effectiveName, $0) }) { _, later in later }
     }
 
-    /// A model without mappings, to be filled in code.
+    /// Makes a model without mappings, to be filled in code.
     public override init() { super.init() }
 
     /// Finds the mapping model that fits two models among the resources of bundles.
     ///
-    /// Compiled (`.cdm`) and edited ones (`.xcmappingmodel`) are looked at. One fits if the version hashes that it has
-    /// recorded are those of the models, and if every entity that it leaves out is equal in both models, or in only one
-    /// of them; see ``mismatches(sourceModel:destinationModel:)``. The order of files and of
-    /// mappings does not matter. `nil` comes back if there is none that fits, and if one of the models is `nil`.
+    /// Compiled (`.cdm`) and edited (`.xcmappingmodel`) mapping models are searched. A mapping model fits if its
+    /// recorded version hashes are those of the models, and if every entity without a mapping is equal in both models,
+    /// or exists in only one of them; see ``mismatches(sourceModel:destinationModel:)``. The order of files and of
+    /// mappings does not matter. The result is `nil` if none fits, or if one of the models is `nil`.
     ///
     /// ```swift
     /// if let mapping = NSMappingModel(from: nil, forSourceModel: old, destinationModel: new) {
@@ -59,7 +61,8 @@ open class NSMappingModel: NSObject {
     /// ```
     ///
     /// - Parameters:
-    ///   - bundles: The bundles; `nil` for the main one, and the resources of the package's other targets beside it.
+    ///   - bundles: The bundles; `nil` for the main one, and for the resources of the package's other targets beside
+    ///     it.
     ///   - sourceModel: The model to migrate from.
     ///   - destinationModel: The model to migrate to.
     public convenience init?(
@@ -76,7 +79,8 @@ open class NSMappingModel: NSObject {
 
     /// Reads a mapping model.
     ///
-    /// `nil` comes back if there is no file, or it is no mapping model; see ``init(reading:from:to:)`` for the form that tells why.
+    /// The result is `nil` if there is no file, or it is no mapping model. To get the reason, use
+    /// ``init(reading:from:to:)``.
     ///
     /// - Parameter url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
     public convenience init?(contentsOf url: URL?) {
@@ -91,9 +95,10 @@ open class NSMappingModel: NSObject {
     ///
     /// - Parameters:
     ///   - url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
-    ///   - source: The model that an `.xcmappingmodel` maps from. If this or the next one is `nil`, both are looked for at the paths in the file.
+    ///   - source: The model that an `.xcmappingmodel` maps from. If this or the next one is `nil`, then both are
+    ///     searched at the paths in the file.
     ///   - destination: The model that it maps to.
-    /// - Throws: `fileReadNoSuchFile` (260), `fileReadTooLarge` (263), or `fileReadCorruptFile` (259) with what is wrong.
+    /// - Throws: `fileReadNoSuchFile` (260), `fileReadTooLarge` (263), or `fileReadCorruptFile` (259) with the problem.
     public convenience init(
         reading url: URL,
         from source: NSManagedObjectModel? = nil,
@@ -106,16 +111,16 @@ open class NSMappingModel: NSObject {
         mappings = try MappingModelFile.mappings(at: url, models: models)
     }
 
-    /// What keeps the mapping model from being used between two models; empty if it fits.
+    /// The reasons why the mapping model does not fit two models; empty if it fits.
     ///
-    /// Stricter than Apple's framework, which looks at the recorded hashes alone. There a mapping model that leaves out an
-    /// entity fits any other two versions in which only that entity differs, and its objects are lost. An addition to Apple's
-    /// API.
+    /// The check is stricter than in Apple's framework, which compares only the recorded hashes. There a mapping model
+    /// without a certain entity fits any two versions in which only that entity differs, and its objects are lost. An
+    /// addition to Apple's API.
     ///
     /// - Parameters:
     ///   - sourceModel: The model to migrate from.
     ///   - destinationModel: The model to migrate to.
-    /// - Returns: A sentence for each entity that does not fit, with both hashes where these differ.
+    /// - Returns: A sentence for each entity that does not fit, with both hashes if these differ.
     public final func mismatches(
         sourceModel: NSManagedObjectModel,
         destinationModel: NSManagedObjectModel

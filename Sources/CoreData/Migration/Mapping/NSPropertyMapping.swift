@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// How one property of a migrated object gets its value.
+/// The rule that gives one property of a migrated object its value.
 ///
 /// Belongs to an ``NSEntityMapping``. Not thread-safe; do not change it while a migration uses it.
 ///
@@ -13,18 +13,18 @@ open class NSPropertyMapping: NSObject {
     /// The property of the destination entity; `nil`, the default, for a mapping that does nothing.
     open var name: String?
 
-    /// What gives the value; `nil`, the default, leaves the property to its default value.
+    /// The expression for the value; if it is `nil`, the default, then the property has its default value.
     ///
     /// The expression may use the variables `$source`, `$destination`, `$manager`, `$entityMapping`, `$propertyMapping`
     /// and `$entityPolicy`, and call `FUNCTION($manager, "…", …)` and `FUNCTION($entityPolicy, "…", …)`; see
-    /// ``NSMigrationManager/function(named:)`` and ``NSEntityMigrationPolicy/function(named:)``.
-    /// It is evaluated for the source object, so `title` and `$source.title` mean the same.
+    /// ``NSMigrationManager/function(named:)`` and ``NSEntityMigrationPolicy/function(named:)``. It is evaluated for
+    /// the source object, so `title` and `$source.title` have the same meaning.
     open var valueExpression: NSExpression?
 
-    /// Anything of yours; `nil` by default.
+    /// A dictionary of the program; `nil` by default.
     open var userInfo: [AnyHashable: Any]?
 
-    /// A mapping without a name and without an expression.
+    /// Makes a mapping without a name and without an expression.
     public override init() { super.init() }
 
     /// Whether `object` is a mapping of a property of the same name with an equal expression.
@@ -33,7 +33,9 @@ open class NSPropertyMapping: NSObject {
         return other === self || MappingEquality.areEqual(self, other)
     }
 
-    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has the mapping.
+    /// A hash that agrees with ``isEqual(_:)``.
+    ///
+    /// It is computed from the name, which should not change while a set contains the mapping.
     open override var hash: Int { name.hashValue }
 
     /// The name and the expression.
@@ -43,7 +45,7 @@ open class NSPropertyMapping: NSObject {
 }
 
 extension NSPropertyMapping: KeyValueCoding {
-    /// The properties as value expressions see them: `name`, `valueExpression` and `userInfo`.
+    /// The properties for value expressions: `name`, `valueExpression` and `userInfo`.
     ///
     /// - Parameter key: `name`, `valueExpression` or `userInfo`.
     /// - Returns: The value; `nil` for no value and for any other name.

@@ -2,7 +2,7 @@ import StrataPredicates
 import StrataRows
 import StrataSQLiteStore
 
-/// What a migration from one version of a model to another would do, without doing it.
+/// A preview of a migration from one version of a model to another.
 ///
 /// See <doc:Migration>.
 ///
@@ -12,10 +12,11 @@ import StrataSQLiteStore
 /// print(plan)
 /// ```
 ///
-/// Made of two models alone, a plan does not know whether objects have values that become required, or break a new constraint; one for a store
-/// does: see ``init(forStoreAt:from:to:options:)``. An addition to Apple's API. Any thread may make and use a plan.
+/// A plan made from two models does not know whether objects lack values that become required, or break a new
+/// constraint. A plan for a store knows; see ``init(forStoreAt:from:to:options:)``. An addition to Apple's API. Any
+/// thread may make and use a plan.
 public struct NSMigrationPlan: Sendable, CustomStringConvertible {
-    /// What becomes of an entity or a property.
+    /// The kind of change of an entity or a property.
     ///
     /// ```swift
     /// let added = NSMigrationPlan(from: old, to: new).entities.filter { $0.change == .added }
@@ -23,47 +24,47 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     public enum Change: String, Sendable {
         /// Nothing changes.
         case kept
-        /// It has another name now, and perhaps another shape.
+        /// It has another name now, and perhaps another form.
         case renamed
-        /// It has the same name and another shape.
+        /// It has the same name and another form.
         case converted
         /// It is new.
         case added
-        /// It goes, with its values.
+        /// It is removed, with its values.
         case removed
     }
 
-    /// What becomes of a property.
+    /// The change of a property.
     ///
     /// ```swift
     /// for property in NSMigrationPlan(from: old, to: new).entities.flatMap(\.properties) { print(property.name, property.change) }
     /// ```
     public struct Property: Sendable, Hashable {
-        /// The name in the new version; in the old one, if it is removed.
+        /// The name in the new version; if it is removed, the name in the old version.
         public let name: String
         /// The name in the old version; `nil` if it is added.
         public let sourceName: String?
-        /// What becomes of it.
+        /// The kind of change.
         public let change: Change
     }
 
-    /// What becomes of an entity.
+    /// The change of an entity.
     ///
     /// ```swift
     /// for entity in NSMigrationPlan(from: old, to: new).entities { print(entity.name, entity.isCopied) }
     /// ```
     public struct Entity: Sendable {
-        /// The name in the new version; in the old one, if it is removed.
+        /// The name in the new version; if it is removed, the name in the old version.
         public let name: String
         /// The name in the old version; `nil` if it is added.
         public let sourceName: String?
-        /// What becomes of it.
+        /// The kind of change.
         public let change: Change
-        /// The stored properties, by name; none of an entity that is added or removed.
+        /// The stored properties, by name; empty for an entity that is added or removed.
         public let properties: [Property]
-        /// How many objects a store has, without those of sub-entities; `nil` without a store, and for an entity that is added.
+        /// The number of objects in the store, without sub-entities; `nil` without a store, and for an added entity.
         public internal(set) var objectCount: Int?
-        /// Whether the objects are written again, one and all, as their table has to be copied; false without a store.
+        /// Whether all objects are written again, because their table has to be copied; false without a store.
         public internal(set) var isCopied = false
     }
 
@@ -76,9 +77,9 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     public struct Problem: Sendable, Hashable {
         /// The entity, in the new version.
         public let entity: String
-        /// The property; `nil` if the entity as a whole, or several properties together, are the matter.
+        /// The property; `nil` if the problem is with the entity as a whole, or with several properties together.
         public let property: String?
-        /// What is the matter, with the number of objects.
+        /// The problem, with the number of objects.
         public let reason: String
 
         fileprivate init(_ finding: RowFinding) {
@@ -88,25 +89,25 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The entities of the new version by name, and then those that are removed.
+    /// The entities of the new version by name, followed by the removed ones.
     public private(set) var entities: [Entity]
-    /// Why the mapping cannot be inferred, a sentence each; empty if it can.
+    /// The reasons why the mapping cannot be inferred, one sentence each; empty if it can.
     public let obstacles: [String]
-    /// What the author of the model may not expect, such as renaming identifiers that were changed.
+    /// The effects that the author of the model may not expect, such as those of changed renaming identifiers.
     public let remarks: [String]
 
-    /// The objects and values that a store holds, and that would go; empty without a store.
+    /// The objects and values of the store that would be lost; empty without a store.
     ///
-    /// A migration that is inferred refuses to drop them, unless ``NSPersistentStoreAllowsLossyMigrationOption`` is set.
+    /// An inferred migration refuses to drop them, unless ``NSPersistentStoreAllowsLossyMigrationOption`` is set.
     public private(set) var losses: [Problem] = []
 
     /// The objects that do not fit; empty without a store.
     public private(set) var problems: [Problem] = []
 
-    /// Whether the mapping can be inferred, and the objects fit as far as is known.
+    /// Whether the mapping can be inferred, and no object is known that does not fit.
     public var isPossible: Bool { obstacles.isEmpty && problems.isEmpty }
 
-    /// Whether both versions are the same to a store.
+    /// Whether both versions are the same for a store.
     public var isEmpty: Bool { entities.allSatisfy { $0.change == .kept } }
 
     /// Compares two versions of a model.
@@ -124,13 +125,15 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         remarks = mapping.remarks
     }
 
-    /// Looks at what a migration would do to a SQLite store, without changing it.
+    /// Previews a migration of a SQLite store, without changing the store.
     ///
-    /// The store is read once, in one transaction: O(number of objects). What an inferred mapping would do is told; a mapping model does what it says.
+    /// The store is read once, in one transaction: O(number of objects). The plan describes an inferred mapping; a
+    /// mapping model may have other effects.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - source: The version that it has; `nil` to look for it as the migration would: in the store itself, and in the program's bundles.
+    ///   - source: The version of the store; `nil` to search it as the migration would: in the store itself, and in the
+    ///     program's bundles.
     ///   - destination: The version to migrate to.
     ///   - options: Options for the store.
     /// - Throws: `migrationMissingSourceModel` (134130) if the version of the store is not known, and errors of the file.
@@ -168,7 +171,7 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         losses = forecast.losses.map(Problem.init)
     }
 
-    /// A line for each change; what is kept is left out.
+    /// One line for each change; unchanged elements are omitted.
     public var description: String {
         var lines: [String] = []
         for entity in entities where entity.change != .kept {

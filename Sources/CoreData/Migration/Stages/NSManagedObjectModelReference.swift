@@ -2,10 +2,10 @@ import StrataModelFiles
 import StrataPredicates
 import Synchronization
 
-/// A version of a model that is known by its checksum, and read when it is needed.
+/// A version of a model, which is identified by its checksum and read when it is needed.
 ///
-/// The checksum makes sure that nobody has edited the version since it was shipped: it is that of
-/// ``NSManagedObjectModel/versionChecksum``, of `VersionInfo.plist`, and of Xcode's build log.
+/// The checksum shows that the version was not edited since it was shipped. It is the same as in
+/// ``NSManagedObjectModel/versionChecksum``, `VersionInfo.plist`, and Xcode's build log.
 ///
 /// Any thread may use it.
 ///
@@ -14,7 +14,7 @@ import Synchronization
 /// print(try reference.resolve().entities.count)
 /// ```
 public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: `found` is behind its mutex, and the rest is constant.
+    // @unchecked Sendable: `found` is protected by its mutex, and the other properties are constants.
 
     private enum Place {
         case model(NSManagedObjectModel)
@@ -43,8 +43,8 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
     /// A reference to a model in a file.
     ///
     /// - Parameters:
-    ///   - fileURL: The model, as ``NSManagedObjectModel/init(contentsOf:)`` takes it. Of a folder of versions the one with the
-    ///     checksum is meant.
+    ///   - fileURL: The model, in any form that ``NSManagedObjectModel/init(contentsOf:)`` takes. In a folder of
+    ///     versions, the reference is to the version with the checksum.
     ///   - versionChecksum: The checksum that it must have.
     public init(fileURL: URL, versionChecksum: String) {
         place = .file(fileURL)
@@ -77,8 +77,8 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
 
     /// The model.
     ///
-    /// Stops the program if there is none with that checksum; ``resolve()`` throws instead. A staged migration uses that, so a
-    /// reference that leads nowhere is an error of adding the store.
+    /// If there is no model with that checksum, then the program stops; ``resolve()`` throws instead. A staged
+    /// migration uses ``resolve()``, so a reference without a model is an error of adding the store.
     public var resolvedModel: NSManagedObjectModel {
         do {
             return try resolve()
@@ -87,12 +87,13 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
         }
     }
 
-    /// The model; it is read once.
+    /// Finds the model; it is read once.
     ///
     /// An addition to Apple's API, whose property raises an exception.
     ///
     /// - Returns: The model.
-    /// - Throws: 134504 (`NSManagedObjectModelReferenceNotFoundError`) if there is no such model, or its checksum is another.
+    /// - Throws: 134504 (`NSManagedObjectModelReferenceNotFoundError`) if there is no such model, or it has another
+    ///   checksum.
     public func resolve() throws -> NSManagedObjectModel {
         if let known = found.withLock({ $0 }) { return known.value }
         let candidates = candidates
@@ -112,7 +113,7 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
         return model
     }
 
-    /// The models that the reference may mean.
+    /// The models to which the reference may refer.
     private var candidates: [NSManagedObjectModel] {
         switch place {
         case .model(let model): return [model]
@@ -131,7 +132,7 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
     }
 
     private static func locations(in bundle: Bundle) -> [URL] {
-        // The main bundle of a package's program has its resources in bundles beside it.
+        // A package's program has the resources of its main bundle in bundles beside it.
         NSManagedObjectModel.resources(
             in: bundle === Bundle.main ? nil : [bundle],
             withExtensions: ["xcdatamodeld", "xcdatamodel", "momd", "mom"]

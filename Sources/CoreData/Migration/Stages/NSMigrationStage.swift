@@ -1,31 +1,32 @@
 import StrataPredicates
 
-/// A part of the way from one version of a model to another, for an ``NSStagedMigrationManager``.
+/// A part of the migration from one version of a model to another, for an ``NSStagedMigrationManager``.
 ///
-/// Use ``NSLightweightMigrationStage`` or ``NSCustomMigrationStage``; a stage of this very class is no way anywhere, and refused.
-/// Do not change it once it is in use.
+/// Use ``NSLightweightMigrationStage`` or ``NSCustomMigrationStage``. A stage of this base class has no versions, and
+/// is refused. Do not change a stage once it is in use.
 ///
 /// ```swift
 /// let stage: NSMigrationStage = NSLightweightMigrationStage([old.versionChecksum, new.versionChecksum])
 /// stage.label = "cities"
 /// ```
 open class NSMigrationStage: NSObject {
-    /// What to call the stage in messages.
+    /// The name of the stage in messages.
     ///
     /// Default nil.
     open var label: String!
 
-    /// A stage without a label.
+    /// Makes a stage without a label.
     public override init() { super.init() }
 
-    /// The label, or what else tells the stage.
+    /// The label, or else the name of the class.
     var describedLabel: String { label ?? "\(type(of: self))" }
 }
 
-/// Versions of a model, one after the other, between which the mapping can be inferred.
+/// A sequence of versions of a model, between which the mapping can be inferred.
 ///
-/// Each step from one to the next is carried out, so that what a version in between says about defaults and names counts.
-/// A mapping model among the program's resources that fits a step is taken instead of an inferred mapping.
+/// Each step from one version to the next is carried out, so that the defaults and names of versions in between have an
+/// effect. If a mapping model among the program's resources fits a step, then it is used instead of an inferred
+/// mapping.
 ///
 /// ```swift
 /// let stage = NSLightweightMigrationStage([old.versionChecksum, new.versionChecksum])
@@ -44,9 +45,9 @@ public final class NSLightweightMigrationStage: NSMigrationStage {
         super.init()
     }
 
-    /// A stage over versions that are not all among the program's resources.
+    /// Makes a stage with versions that are not all among the program's resources.
     ///
-    /// An addition to Apple's API, where models of lightweight stages are looked for in bundles only.
+    /// An addition to Apple's API, where models of lightweight stages are searched in bundles only.
     ///
     /// - Parameter references: The versions, in order.
     public init(references: [NSManagedObjectModelReference]) {
@@ -55,7 +56,7 @@ public final class NSLightweightMigrationStage: NSMigrationStage {
         super.init()
     }
 
-    /// Where the versions are, if that was said.
+    /// The places of the versions, if they were given.
     let references: [NSManagedObjectModelReference]
 
     override var describedLabel: String {
@@ -65,14 +66,14 @@ public final class NSLightweightMigrationStage: NSMigrationStage {
 
 /// A step from one version of a model to the next, with code before and after it.
 ///
-/// The step itself is inferred. So the code before it makes what cannot be inferred inferable, by filling values that become
-/// required, say; the code after it fills what is new.
+/// The step itself is inferred. So the code before it prepares the data for the inference, for example by filling
+/// values that become required; the code after it fills new properties.
 ///
-/// Handlers run on the thread that adds the store. They get the manager, whose ``NSStagedMigrationManager/container`` has
-/// the store, under the stage's current model before the step and under its next model after it. The container is closed
-/// when the handler returns; its contexts cannot be used any more then. Handlers may be called again for the same data, if
-/// the process was killed before the stage was complete, or if another process has written to the store meanwhile: then
-/// nothing of the unfinished stage is in the store.
+/// Handlers run on the thread that adds the store. They get the manager, whose ``NSStagedMigrationManager/container``
+/// has the store, under the stage's current model before the step and under its next model after it. The container is
+/// closed when the handler returns; its contexts cannot be used after that. Handlers may be called again for the same
+/// data, if the process was killed before the stage was complete, or if another process has written to the store
+/// meanwhile. In that case the store contains nothing of the unfinished stage.
 ///
 /// ```swift
 /// let stage = NSCustomMigrationStage(
@@ -92,14 +93,14 @@ public final class NSCustomMigrationStage: NSMigrationStage {
     /// The version after the step.
     public let nextModel: NSManagedObjectModelReference
 
-    /// Called before the step.
+    /// A handler that is called before the step.
     ///
-    /// Default nil. What it throws ends the migration; the store is as it was before the stage.
+    /// Default nil. If it throws an error, then the migration ends; the store is as it was before the stage.
     public var willMigrateHandler: ((NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void)?
 
-    /// Called after the step.
+    /// A handler that is called after the step.
     ///
-    /// Default nil. What it throws ends the migration; the store is as it was before the stage.
+    /// Default nil. If it throws an error, then the migration ends; the store is as it was before the stage.
     public var didMigrateHandler: ((NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void)?
 
     /// A step between two versions.

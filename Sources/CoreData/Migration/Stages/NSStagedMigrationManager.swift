@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// Brings stores of any version to a program's model, in stages.
+/// Migrates stores of any version to a program's model, in stages.
 ///
 /// See <doc:Migration>.
 ///
@@ -9,24 +9,25 @@ import StrataPredicates
 /// description.setOption(stages, forKey: NSPersistentStoreStagedMigrationManagerOptionKey)
 /// ```
 ///
-/// When a store is added that has not the coordinator's model, the stages are one list of versions. The migration starts at the
-/// store's version and takes each step of the list, with the handlers of custom stages around theirs, up to the coordinator's
-/// model; from the last version of the list one more step leads to a model that is not in it. Where the way cannot be gone, no
-/// step is taken: the error names the two versions that do not meet. A finished stage stays, also when a later one fails.
+/// The stages form one list of versions. When a store is added that does not have the coordinator's model, the
+/// migration starts at the store's version and does each step of the list up to the coordinator's model. The handlers
+/// of custom stages run before and after their steps. If the coordinator's model is not in the list, then one more step
+/// leads to it from the last version. If a step is not possible, then no step is done: the error names the two versions
+/// between which the step is missing. A finished stage stays, even if a later one fails.
 ///
-/// Two stages may share the version at their border. Any other version may occur once.
+/// Two consecutive stages may have the same version at their border. Any other version may occur only once.
 ///
 /// Use one manager for one store at a time. Do not change its stages once it is in use.
 public final class NSStagedMigrationManager: NSObject {
     /// The stages, in order.
     public let stages: [NSMigrationStage]
 
-    /// The store, in the handlers of custom stages; `nil` everywhere else.
+    /// The store, in the handlers of custom stages; `nil` at all other times.
     ///
-    /// Before the step the container has the stage's current model, after it the next one.
+    /// The container has the stage's current model before the step, and the next model after it.
     public internal(set) var container: NSPersistentContainer?
 
-    /// A manager of some stages.
+    /// Makes a manager with stages.
     ///
     /// - Parameter stages: The stages, in order. They are checked when a store needs them.
     public init(_ stages: [NSMigrationStage]) {

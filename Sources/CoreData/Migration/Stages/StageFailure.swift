@@ -18,13 +18,13 @@ enum StageFailure {
         }
     }
 
-    /// An error with a text, which is its `reason` too.
+    /// An error with a text, which is also its `reason`.
     ///
     /// - Parameters:
     ///   - code: The code.
-    ///   - text: What is wrong, and what to do.
-    ///   - checksum: The version that it is about, under `checksum`.
-    ///   - known: The versions there are, under `knownChecksums`.
+    ///   - text: The problem, and what to do.
+    ///   - checksum: The version with the problem, under `checksum`.
+    ///   - known: The existing versions, under `knownChecksums`.
     ///   - url: The store.
     /// - Returns: The error.
     static func error(

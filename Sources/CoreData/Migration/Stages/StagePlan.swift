@@ -6,9 +6,9 @@ struct StagePlan {
     enum Step {
         /// The first version of the list.
         case start
-        /// Inferred, or by a mapping model: inside of a lightweight stage, or between two stages.
+        /// A step that is inferred, or uses a mapping model: inside of a lightweight stage, or between two stages.
         case lightweight
-        /// With the handlers of a stage.
+        /// A step with the handlers of a stage.
         case custom(NSCustomMigrationStage)
     }
 
@@ -17,13 +17,14 @@ struct StagePlan {
         let checksum: String
         /// The stage that names it first.
         let stage: NSMigrationStage
-        /// How it is reached.
+        /// The step that leads to it.
         let step: Step
     }
 
     private(set) var versions: [Version] = []
 
-    /// - Throws: 134504 for a version that is named twice, other than at the border of two stages, and for stages that lead nowhere.
+    /// - Throws: 134504 for a version that is named twice, other than at the border of two stages, and for stages
+    ///   without steps.
     init(_ stages: [NSMigrationStage]) throws {
         for stage in stages {
             switch stage {

@@ -1,9 +1,9 @@
 import Foundation
 import StrataSQLiteStore
 
-/// A custom stage with its handlers, carried out on a copy of the store, which replaces the store's contents at the end.
+/// A custom stage with handlers, which works on a copy of the store, and replaces the store's contents at the end.
 ///
-/// So a kill, or an error of a handler, leaves the store as it was before the stage.
+/// So after a kill, or an error of a handler, the store is as it was before the stage.
 struct StageWithHandlers {
     private let stage: NSCustomMigrationStage
     private let manager: NSStagedMigrationManager
@@ -25,7 +25,7 @@ struct StageWithHandlers {
         self.to = to
     }
 
-    /// Does nothing to the store if others have written to it meanwhile.
+    /// Runs the stage; if others have written to the store meanwhile, then it does not change the store.
     func run() throws {
         if let storeClass = StoreTypes.storeClass(whole.type) as? any MigratingStore.Type {
             return try runBeside(storeClass)
@@ -41,7 +41,7 @@ struct StageWithHandlers {
         _ = try SQLiteEngine.replaceContents(of: whole.url, options, by: working, ifUnchanged: watch)
     }
 
-    /// A store whose engine makes another one beside it.
+    /// Runs the stage for a store whose engine makes another one beside it.
     private func runBeside(_ storeClass: any MigratingStore.Type) throws {
         let replacement = try storeClass.replacement(
             of: whole.url,
@@ -49,7 +49,7 @@ struct StageWithHandlers {
             model: from,
             configuration: whole.configuration
         )
-        // Somebody else may have taken the stage.
+        // Another process may have run the stage.
         guard let replacement else { return }
         do {
             try replacement.copyRows()
@@ -61,7 +61,7 @@ struct StageWithHandlers {
         try replacement.finish(to, configuration: whole.configuration)
     }
 
-    /// A store of one's own, whose file can be copied.
+    /// Runs the stage for a custom store, whose file can be copied.
     private func runOnFile() throws {
         let working = WorkingFile.url(beside: whole.url)
         defer { try? FileManager.default.removeItem(at: working) }

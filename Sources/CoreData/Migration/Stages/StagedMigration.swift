@@ -6,15 +6,16 @@ import StrataSQLiteStore
 
 /// The staged migration of a store that is being added.
 ///
-/// Looks anew at the store before each step, so it goes on where a killed process, or another one at the same time, has come to.
+/// It reads the store's version again before each step, so it continues after steps of a killed process or of a
+/// concurrent one.
 struct StagedMigration {
     private let manager: NSStagedMigrationManager
-    /// The migration that the store would get without stages.
+    /// The migration of the store without stages.
     private let whole: AutomaticMigration
     private let plan: StagePlan
     private let models: StageModels
 
-    /// - Throws: 134504 for stages that cannot be understood.
+    /// - Throws: 134504 for stages that are not valid.
     init(_ manager: NSStagedMigrationManager, of whole: AutomaticMigration) throws {
         self.manager = manager
         self.whole = whole
@@ -22,11 +23,11 @@ struct StagedMigration {
         models = StageModels(plan, whole)
     }
 
-    /// Brings the store to the coordinator's model.
+    /// Migrates the store to the coordinator's model.
     ///
-    /// - Throws: 134504 for a store, or a version of the list, that is not known; 134506 for a store that is newer than the model;
-    ///   `migrationMissingMappingModel` (134140) for two versions that do not meet, before any step is taken; the errors of
-    ///   the steps, and what handlers throw.
+    /// - Throws: 134504 for a store, or a version of the list, that is not known; 134506 for a store that is newer than
+    ///   the model; `migrationMissingMappingModel` (134140) for two versions without a step between them, before any
+    ///   step is done; the errors of the steps and of handlers.
     func run() throws {
         var way = try Way(self)
         try way.check()
@@ -34,7 +35,7 @@ struct StagedMigration {
         if way.stepCount > 0 {
             try whole.backUpBefore(StoreTypes.required(whole.type).metadata(at: whole.url, options: whole.options))
         }
-        // Others may do some of the steps; nobody can undo one.
+        // Others may do some of the steps; none can undo one.
         var attempts = 0
         while let index = try way.next() {
             attempts += 1
@@ -56,7 +57,7 @@ struct StagedMigration {
     /// The versions from the store's to the coordinator's.
     private struct Way {
         private let migration: StagedMigration
-        /// The models of the list, with the coordinator's at the end if it is not in it; `nil` for those that are not needed.
+        /// The models of the list, and the coordinator's if it is not in the list; `nil` for models not needed.
         private(set) var models: [NSManagedObjectModel?]
         private let end: Int
         private let start: Int
@@ -101,7 +102,7 @@ struct StagedMigration {
             }
         }
 
-        /// The index of the version to go to next; `nil` at the end.
+        /// The index of the next version; `nil` at the end.
         mutating func next() throws -> Int? {
             let stored = try migration.storedHashes()
             let (model, configuration) = (migration.whole.model, migration.whole.configuration)
@@ -120,7 +121,7 @@ struct StagedMigration {
 
         var stepCount: Int { end - start }
 
-        /// Finds out whether each step can be taken, before the first is.
+        /// Checks that each step is possible, before the first one.
         func check() throws {
             guard start < end else { return }
             for index in start + 1...end {
@@ -139,14 +140,14 @@ struct StagedMigration {
     /// The place of a store in the list.
     private func index(ofStored hashes: [String: Data]) -> Int? {
         if let index = plan.index(of: SchemaHashes.checksum(of: hashes)) { return index }
-        // A store that holds a part of the model has another checksum, and so may one with composite attributes.
+        // A store with a part of the model has another checksum, and so may a store with composite attributes.
         return plan.versions.firstIndex { version in
             guard let model = try? models.model(version.checksum) else { return false }
             return model.versionHashes(forConfigurationName: whole.configuration) == model.current(hashes)
         }
     }
 
-    /// Which listed version is nearest to a store, and what differs; empty if none is known.
+    /// The listed version that is nearest to a store, and the differences; empty if none is known.
     private func nearestVersion(_ stored: [String: Data]) -> String {
         let known = plan.checksums.compactMap { checksum -> (String, [String])? in
             guard let model = try? models.model(checksum) else { return nil }
@@ -167,7 +168,7 @@ struct StagedMigration {
         return "version \(version.checksum) of stage \"\(version.stage.describedLabel)\""
     }
 
-    /// - Throws: `migrationMissingMappingModel` (134140) if there is no way from one version to the next.
+    /// - Throws: `migrationMissingMappingModel` (134140) if no step leads from one version to the next.
     private func require(_ from: NSManagedObjectModel, _ first: Int, _ to: NSManagedObjectModel, _ second: Int) throws {
         let mapping = InferredMapping(
             from: from.storedEntities(forConfigurationName: whole.configuration) ?? [],
@@ -207,7 +208,8 @@ struct StagedMigration {
 
 /// The models of a list of versions.
 ///
-/// From the references of custom stages, the coordinator, all versions in the program's bundles, and the store itself.
+/// They come from the references of custom stages, the coordinator, all versions in the program's bundles, and the
+/// store itself.
 private final class StageModels {
     private let references: [String: NSManagedObjectModelReference]
     private let whole: AutomaticMigration

@@ -1,4 +1,4 @@
-/// Option: an ``NSStagedMigrationManager``, which brings the store to the coordinator's model stage by stage when it is added.
+/// Option: an ``NSStagedMigrationManager``, which migrates the store to the coordinator's model when it is added.
 ///
-/// Takes effect together with the options that migrate and infer.
+/// It has an effect only together with the options that migrate and infer.
 public let NSPersistentStoreStagedMigrationManagerOptionKey = "NSPersistentStoreStagedMigrationManagerOptionKey"

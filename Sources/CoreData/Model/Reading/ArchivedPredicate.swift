@@ -2,14 +2,14 @@ import StrataPredicates
 
 /// Turns archived predicates and expressions into the format language, which is then parsed.
 ///
-/// So an archive cannot produce anything that a text could not, and the checks and limits of the parser hold for both.
+/// So an archive cannot produce more than a text can, and the checks and limits of the parser apply to both.
 struct ArchivedPredicate {
     private let archive: KeyedArchive
     private let values: ArchivedValues
     private let budget: ReadingBudget
     private var arguments: [Any?] = []
 
-    /// What an archived predicate that cannot be read throws.
+    /// The error of an archived predicate that cannot be read.
     struct Unreadable: Error {}
 
     private static let maximumDepth = 100
@@ -22,16 +22,16 @@ struct ArchivedPredicate {
 
     /// The predicate with a number.
     ///
-    /// - Throws: ``Unreadable`` when a part of it is damaged, or of a kind that is not known.
+    /// - Throws: ``Unreadable`` if a part of it is damaged, or of an unknown kind.
     mutating func predicate(_ number: Int) throws -> NSPredicate {
         arguments = []
         let text = try text(ofPredicate: number, 0)
         return try NSPredicate(validating: text, arguments: arguments)
     }
 
-    /// The text of the expression with a number, in the form that a derived attribute has: `count:(pages)`.
+    /// The text of the expression with a number, in the form for a derived attribute: `count:(pages)`.
     ///
-    /// - Throws: ``Unreadable`` when a part of it is damaged, a constant, or of a kind that is not known.
+    /// - Throws: ``Unreadable`` if a part of it is damaged, a constant, or of an unknown kind.
     mutating func text(ofDerivation number: Int) throws(Unreadable) -> String {
         arguments = []
         let text = try text(ofExpression: number, 0)
@@ -75,7 +75,7 @@ struct ArchivedPredicate {
         else { throw Unreadable() }
         let modifiers = [0: "", 1: "ALL ", 2: "ANY "]
         guard let modifier = modifiers[comparison.integer("NSModifier") ?? 0] else { throw Unreadable() }
-        // Operators on text have their options under another name than the others.
+        // Operators on text keep their options under a different name.
         let bits = comparison.integer("NSOptions") ?? comparison.integer("NSFlags") ?? 0
         var options = ""
         if bits & 1 != 0 { options += "c" }
@@ -139,7 +139,7 @@ struct ArchivedPredicate {
     private mutating func text(ofFunction object: KeyedArchive.Object, _ depth: Int) throws(Unreadable) -> String {
         guard let selector = object.string("NSSelectorName"), let list = object.object("NSArguments"),
             let numbers = list.references("NS.objects"),
-            // Only the predefined functions, whose target is not an object but a class of Apple's.
+            // Only predefined functions are allowed; their target is a class of Apple's framework and not an object.
             object.object("NSOperand")?.string("NSConstantValueClassName") == "_NSPredicateUtilities",
             selector.wholeMatch(of: #/[A-Za-z]+(:[A-Za-z]+)*:?/#) != nil
         else { throw Unreadable() }
@@ -157,7 +157,7 @@ struct ArchivedPredicate {
 
     /// A part of the predicate.
     ///
-    /// Parts may be referred to more than once, so each reading is counted.
+    /// Several parts may refer to the same part, so each reading is counted.
     private func part(_ number: Int, _ depth: Int) throws(Unreadable) -> KeyedArchive.Object {
         guard depth < Self.maximumDepth, (try? budget.spend(1)) != nil, let object = archive.object(number) else {
             throw Unreadable()
@@ -176,12 +176,12 @@ extension KeyedArchive.Object {
         if case .uid(let number)? = self[field] { number } else { nil }
     }
 
-    /// The object in a field; `nil` also for the object that stands for nil.
+    /// The object in a field; `nil` also for the object that represents nil.
     func object(_ field: String) -> KeyedArchive.Object? {
         reference(field).flatMap { archive.object($0) }
     }
 
-    /// The integer in a field, in the object itself or as an object of its own.
+    /// The integer in a field, which is in the object itself or is a separate object.
     func integer(_ field: String) -> Int? {
         switch self[field] {
         case .integer(let value)?: Int(value)
@@ -190,18 +190,18 @@ extension KeyedArchive.Object {
         }
     }
 
-    /// Whether a field is there and true.
+    /// Whether a field exists and is true.
     func flag(_ field: String) -> Bool {
         if case .bool(true)? = self[field] { true } else { false }
     }
 
-    /// The text in a field, in the object itself or as an object of its own.
+    /// The text in a field, which is in the object itself or is a separate object.
     func string(_ field: String) -> String? {
         if case .string(let text)? = self[field] { return text }
         return object(field)?.text
     }
 
-    /// The text that the object is.
+    /// The text, if the object is one.
     var text: String? {
         if case .string(let text) = node { return text }
         if case .string(let text)? = self["NS.string"] { return text }

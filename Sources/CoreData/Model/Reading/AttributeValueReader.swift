@@ -2,12 +2,12 @@ import StrataModelFiles
 import StrataPredicates
 import StrataRows
 
-/// Reads an attribute's default value and limits, which the XML has as text.
+/// Reads an attribute's default value and limits, which are texts in the XML.
 struct AttributeValueReader {
     let type: NSAttributeDescription.AttributeType
     let place: Place
 
-    /// One validation predicate and the code of the error when it is not fulfilled.
+    /// One validation predicate, and the code of the error if a value does not fulfil it.
     struct Rule {
         let predicate: NSPredicate
         let code: Any
@@ -15,12 +15,12 @@ struct AttributeValueReader {
 
     // MARK: - Default value
 
-    /// The default value, of the class that Apple's framework would give: numbers are `NSNumber`.
+    /// The default value, with the same class as in Apple's framework: numbers are `NSNumber`.
     func defaultValue(from element: AttributeSource) throws(ModelError) -> Any? {
         if type == .date, let text = element.text("defaultDateTimeInterval") {
             return try date(text, "defaultDateTimeInterval")
         }
-        // An empty text is a default of its own for strings only.
+        // An empty text is a default value only for strings.
         guard let text = type == .string ? element["defaultValueString"] : element.text("defaultValueString") else {
             return nil
         }
@@ -43,7 +43,7 @@ struct AttributeValueReader {
 
     // MARK: - Limits
 
-    /// The limits on the value as predicates on `SELF`, with the codes of the errors they give.
+    /// The limits of the value as predicates on `SELF`, with the codes of their errors.
     func validationRules(from element: AttributeSource) throws(ModelError) -> [Rule] {
         switch type {
         case .string: try textRules(from: element)
@@ -117,7 +117,7 @@ struct AttributeValueReader {
     // MARK: - Values
 
     private func number(_ text: String, _ attribute: String) throws(ModelError) -> NSNumber {
-        // Xcode has written YES and NO for numbers too, when the type was changed later.
+        // Xcode has written YES and NO for numbers too, if the type was changed later.
         let text =
             ["YES", "TRUE"].contains(text.uppercased())
             ? "1" : ["NO", "FALSE"].contains(text.uppercased()) ? "0" : text
@@ -135,7 +135,7 @@ struct AttributeValueReader {
         return value
     }
 
-    /// An integer, also when it is written with a fraction of zero (`0.0`).
+    /// An integer, even if it is written with a fraction of zero (`0.0`).
     private func integer<Integer: FixedWidthInteger>(_ text: String) -> Integer? {
         Integer(text) ?? Double(text).flatMap { Integer(exactly: $0) }
     }

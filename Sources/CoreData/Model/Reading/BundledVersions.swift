@@ -1,14 +1,14 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// The versions of models in some places, each read when it is needed.
+/// The versions of models in some places; each is read when it is needed.
 ///
-/// The lists of compiled models say which version has which hashes. A version that they lead to is compared once it is
-/// read, so a list that is missing or wrong costs time, and leads to no wrong model.
+/// The lists of compiled models contain the hashes of each version. If a list leads to a version, then the version is
+/// read and compared. So a missing or wrong list takes time, but does not lead to a wrong model.
 struct BundledVersions {
     private struct Version {
         let file: URL
-        /// The hashes that a list has for the version; `nil` if none has any.
+        /// The hashes of the version in a list; `nil` if no list has any.
         let listed: [String: Data]?
     }
 
@@ -16,7 +16,7 @@ struct BundledVersions {
     /// The models that were read, by position; `nil` for a version that cannot be read.
     private(set) var read: [Int: NSManagedObjectModel?] = [:]
 
-    /// - Parameter locations: Folders and files of models. The versions of one that is named twice count once.
+    /// - Parameter locations: Folders and files of models. If one is named twice, then its versions count once.
     init(at locations: [URL]) {
         var seen: Set<String> = []
         versions = locations.filter { seen.insert($0.resolvingSymlinksInPath().path).inserted }
@@ -29,18 +29,18 @@ struct BundledVersions {
             }
     }
 
-    /// The list of a compiled model; for one as it is edited, that of the compiled one beside it, which the plugin makes.
+    /// The list of a compiled model; for an editable model, the list of the compiled one beside it, from the plugin.
     private static func list(of location: URL) -> VersionList? {
         guard ["momd", "xcdatamodeld"].contains(location.pathExtension) else { return nil }
         return VersionList(folder: location.deletingPathExtension().appendingPathExtension("momd"))
     }
 
-    /// The version that fits a store alone, as ``NSManagedObjectModel/whole(in:for:)`` chooses it.
+    /// The single version that fits a store, chosen as ``NSManagedObjectModel/whole(in:for:)`` does.
     ///
-    /// If lists lead to one, no other is read but those that no list has.
+    /// If lists lead to a version, then only that version and the versions without a list are read.
     ///
     /// - Parameter stored: The version hashes of the store's entities, by name.
-    /// - Returns: `nil` if no version has all of them.
+    /// - Returns: The version; `nil` if no version has all entities.
     mutating func whole(for stored: [String: Data]) -> NSManagedObjectModel? {
         guard !stored.isEmpty else { return nil }
         func isExact(_ model: NSManagedObjectModel) -> Bool {
@@ -51,7 +51,7 @@ struct BundledVersions {
         }
         if let found = first(where: { $0 == stored }, isExact) { return found }
         if let found = first(where: { $0 == nil }, isExact) { return found }
-        // A store may hold a part of the model.
+        // A store may hold only a part of the model.
         func hasAll(_ listed: [String: Data]?) -> Bool { stored.allSatisfy { listed?[$0.key] == $0.value } }
         if let found = first(where: hasAll, isWhole) { return found }
         return NSManagedObjectModel.whole(in: all(), for: stored)

@@ -2,13 +2,14 @@ import StrataModelFiles
 import StrataPredicates
 
 extension NSManagedObjectModel {
-    /// The model that a store keeps a copy of, from the content of its `Z_MODELCACHE` table.
+    /// The copy of the model in a store, from the content of its `Z_MODELCACHE` table.
     ///
-    /// Entities, properties, constraints and configurations are all there. Validation predicates, default values, indexes and
-    /// queries that cannot be read are left out, since the copy is for looking into a store and for migrating it.
+    /// It has all entities, properties, constraints and configurations. Validation predicates, default values, indexes
+    /// and queries that cannot be read are omitted, because the copy is used for inspecting a store and for migrating
+    /// it.
     ///
     /// - Parameter data: The packed archive.
-    /// - Throws: A `CocoaError`: 259 (`fileReadCorruptFile`) when the data is damaged, 134060 (`coreData`) when the model
+    /// - Throws: A `CocoaError`: 259 (`fileReadCorruptFile`) if the data is damaged, 134060 (`coreData`) if the model
     ///   contradicts itself, with the names of the entity and the property.
     package convenience init(cachedModelData data: Data) throws {
         self.init()
@@ -29,8 +30,8 @@ extension NSManagedObjectModel {
     ///
     /// - Parameters:
     ///   - data: The archive.
-    ///   - isStrict: Whether a predicate or default value that cannot be read is an error, and not just left out.
-    /// - Throws: What is wrong with the archive or the model.
+    ///   - isStrict: Whether an unreadable predicate or default value is an error; otherwise it is omitted.
+    /// - Throws: The problem of the archive or the model.
     func read(archive data: Data, isStrict: Bool) throws(ModelError) {
         let archive: KeyedArchive
         do {
@@ -44,10 +45,10 @@ extension NSManagedObjectModel {
     }
 }
 
-/// Turns an archive of a model, as Apple's framework and Xcode's compiler write it, into descriptions.
+/// Turns an archive of a model, in the form of Apple's framework and Xcode's compiler, into descriptions.
 ///
-/// First every entity with its attributes, then all that refers to other entities. Objects of the archive are looked up by
-/// number and never followed in circles.
+/// It first reads every entity with its attributes, and then all parts that refer to other entities. Objects of the
+/// archive are looked up by number; circular references are never followed.
 struct CompiledModelReader {
     private let archive: KeyedArchive
     private let properties: CompiledPropertyReader
@@ -101,12 +102,13 @@ struct CompiledModelReader {
         entity.versionHashModifier = object.string("NSVersionHashModifier")
         entity.userInfo = properties.userInfo(of: object)
         entity.uniquenessConstraints = try tuples(of: object, "NSUniqueTuples")
-        // The compiler makes fetch indexes of indexed attributes and compound indexes, and lists them with the others.
+        // The compiler turns indexed attributes and compound indexes into fetch indexes, and lists them with the
+        // others.
         let listsIndexes = object.object("NSFetchIndexDescriptions")?.references("NS.objects") != nil
         entity.listsAllIndexes = listsIndexes
         if !listsIndexes { entity.compoundIndexes = try tuples(of: object, "NSCompoundIndexes") }
 
-        // The list has inherited properties too, each with the entity that declares it.
+        // The list includes inherited properties; each refers to the entity that declares it.
         var inherited: [String: Int] = [:]
         if let parent = object.object("NSSuperentity") { inherited = try propertyNumbers(of: parent) }
         var own: [NSPropertyDescription] = []
@@ -121,7 +123,9 @@ struct CompiledModelReader {
         order.append((object, entity))
     }
 
-    /// The properties of an archived entity by name, as numbers; what stands for a property of another entity is followed.
+    /// The properties of an archived entity by name, as numbers.
+    ///
+    /// References to properties of other entities are resolved.
     private func propertyNumbers(of entity: KeyedArchive.Object) throws(ModelError) -> [String: Int] {
         let list = entity.object("NSProperties")
         try budget.spend(list?.references("NS.keys")?.count ?? 0)
@@ -155,7 +159,7 @@ struct CompiledModelReader {
         try InheritanceTree.connect(order.map(\.entity), parents: parents)
     }
 
-    // MARK: - What refers to other entities
+    // MARK: - References to other entities
 
     private func connect(_ entity: NSEntityDescription, from object: KeyedArchive.Object) throws(ModelError) {
         let numbers = try propertyNumbers(of: object)

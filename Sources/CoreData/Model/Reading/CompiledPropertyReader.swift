@@ -3,11 +3,11 @@ import StrataRows
 
 /// Turns archived properties, requests and indexes into descriptions.
 ///
-/// What leads to other entities comes later.
+/// References to other entities are set later.
 struct CompiledPropertyReader {
     private let archive: KeyedArchive
 
-    /// Whether a predicate or default value that cannot be read is an error, and not just left out.
+    /// Whether an unreadable predicate or default value is an error; otherwise it is omitted.
     private let isStrict: Bool
 
     private let budget: ReadingBudget
@@ -52,7 +52,7 @@ struct CompiledPropertyReader {
         property.userInfo = userInfo(of: object)
     }
 
-    /// The user info in an object; empty when there is none or it cannot be read.
+    /// The user info in an object; empty if there is none or it cannot be read.
     func userInfo(of object: KeyedArchive.Object) -> [AnyHashable: Any] {
         value(of: object, "NSUserInfo") as? [AnyHashable: Any] ?? [:]
     }
@@ -74,7 +74,7 @@ struct CompiledPropertyReader {
         for (index, number) in numbers.enumerated() {
             guard let predicate = try predicate(number, "validation predicate", place) else { continue }
             predicates.append(predicate)
-            // Apple's compiler gives codes as numbers or as texts.
+            // Apple's compiler writes codes as numbers or as texts.
             let warning = index < warnings.count ? warnings[index] : NSManagedObjectValidationError
             kept.append((warning as? NSNumber)?.intValue ?? (warning as? String).flatMap(Int.init) ?? warning)
         }
@@ -134,7 +134,7 @@ struct CompiledPropertyReader {
         guard let number = object.reference("NSDefaultValue"), number != 0 else { return nil }
         let value = value(of: object, "NSDefaultValue")
         if let value, type.isOfClass(value) { return (value as? NSMutableString).map { $0 as String } ?? value }
-        // The default of a transformable attribute may be of a class that only the app has.
+        // The default value of a transformable attribute may have a class that exists only in the app.
         guard isStrict, type != .transformableAttributeType else { return nil }
         throw place.failure("its default value cannot be read")
     }
@@ -154,7 +154,7 @@ struct CompiledPropertyReader {
         return attribute
     }
 
-    /// A composite attribute: its elements are the archived attributes in whichever of its fields is a list of them.
+    /// A composite attribute; its elements are the archived attributes in any of its fields that is a list of them.
     private func composite(
         from object: KeyedArchive.Object,
         _ place: Place,
@@ -198,7 +198,7 @@ struct CompiledPropertyReader {
         return relationship
     }
 
-    /// A request, or `nil` when it cannot be read and that is no error.
+    /// A request; `nil` if it cannot be read and that is no error.
     func request(
         from object: KeyedArchive.Object,
         target: NSEntityDescription?,
@@ -212,7 +212,7 @@ struct CompiledPropertyReader {
         let request = NSFetchRequest<NSFetchRequestResult>()
         request.entity = target
         if let number = object.reference("NSPredicate"), number != 0 {
-            // Without its predicate the request would mean something else.
+            // Without its predicate the request would have another meaning.
             guard let predicate = try predicate(number, "predicate", place) else { return nil }
             request.predicate = predicate
         }
@@ -229,7 +229,7 @@ struct CompiledPropertyReader {
         return request
     }
 
-    /// An index, or `nil` when it cannot be read and that is no error.
+    /// An index; `nil` if it cannot be read and that is no error.
     func index(
         from object: KeyedArchive.Object,
         of entity: NSEntityDescription

@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// Unpacks raw DEFLATE data (RFC 1951), the form in which stores keep a copy of their model.
+/// Unpacks raw DEFLATE data (RFC 1951), the form of a model's copy in a store.
 struct Inflate {
-    /// What unpacking damaged data throws.
+    /// The error for damaged data.
     struct Malformed: Error {}
 
     private let input: [UInt8]
@@ -15,10 +15,10 @@ struct Inflate {
     /// The unpacked data.
     ///
     /// - Parameters:
-    ///   - data: The packed data. What follows the last block is ignored.
-    ///   - limit: The most bytes to unpack. A small file can hold a thousand times its size.
+    ///   - data: The packed data. Bytes after the last block are ignored.
+    ///   - limit: The maximum number of bytes to unpack. A small file can contain a thousand times its size.
     /// - Returns: The unpacked data.
-    /// - Throws: ``Malformed`` when the data is damaged, ends early, or unpacks to more than `limit`.
+    /// - Throws: ``Malformed`` if the data is damaged, ends early, or unpacks to more than `limit`.
     static func inflate(_ data: Data, limit: Int) throws(Malformed) -> Data {
         var inflate = Inflate(input: [UInt8](data), limit: limit)
         while try !inflate.block() {}
@@ -32,7 +32,7 @@ struct Inflate {
 
     // MARK: - Blocks
 
-    /// Unpacks one block, and says whether it was the last.
+    /// Unpacks one block, and returns whether it was the last.
     private mutating func block() throws(Malformed) -> Bool {
         let isLast = try take(1) == 1
         switch try take(2) {
@@ -47,7 +47,7 @@ struct Inflate {
     }
 
     private mutating func stored() throws(Malformed) {
-        // A stored block starts at a whole byte; the bits that were read ahead are part of a byte before it.
+        // A stored block starts at a whole byte; the remaining bits belong to a byte before it.
         bits = 0
         bitCount = 0
         guard input.count - position >= 4 else { throw Malformed() }
@@ -76,14 +76,14 @@ struct Inflate {
             guard index < Self.distances.count else { throw Malformed() }
             let distance = Self.distances[index] + (try take(Self.distanceBits[index]))
             guard distance <= output.count, output.count + length <= limit else { throw Malformed() }
-            // Byte by byte: the source may reach into what is being written.
+            // This copies byte by byte, because the source may overlap the bytes that are being written.
             for _ in 0..<length {
                 output.append(output[output.count - distance])
             }
         }
     }
 
-    /// The codes of a block that brings its own.
+    /// The codes of a block that contains its codes.
     private mutating func codes() throws(Malformed) -> (literals: Code, distances: Code) {
         let literalCount = try take(5) + 257
         let distanceCount = try take(5) + 1
@@ -130,7 +130,7 @@ struct Inflate {
 
     /// The next symbol.
     ///
-    /// Codes of one length are consecutive numbers, so counting down finds the symbol's place.
+    /// Codes of the same length are consecutive numbers, so counting down finds the symbol's place.
     private mutating func decode(_ code: Code) throws(Malformed) -> Int {
         var value = 0
         var first = 0
@@ -148,14 +148,14 @@ struct Inflate {
 
     /// A canonical Huffman code.
     private struct Code: Sendable {
-        /// How many symbols have a code of each length.
+        /// The number of symbols with a code of each length.
         let counts: [Int]
         /// The symbols, in the order of their codes.
         let symbols: [UInt16]
 
         /// Makes the code from the length of each symbol's code, which is 0 for symbols that do not occur.
         ///
-        /// A code of one symbol leaves half of the codes unused; it is fine when `allowsIncomplete`.
+        /// A code of one symbol leaves half of the codes unused; it is valid if `allowsIncomplete` is true.
         init(lengths: [UInt8], allowsIncomplete: Bool) throws(Malformed) {
             var counts = [Int](repeating: 0, count: 16)
             for length in lengths {
@@ -174,7 +174,7 @@ struct Inflate {
             }
         }
 
-        /// For the fixed codes, whose lengths are known to be right.
+        /// Makes one of the fixed codes, whose lengths are known to be correct.
         init(fixed lengths: [UInt8]) {
             counts = (0...15).map { length in length == 0 ? 0 : lengths.count { Int($0) == length } }
             symbols = (1...15).flatMap { length in
@@ -192,12 +192,12 @@ struct Inflate {
     private static let fixedDistances = Code(fixed: Array(repeating: 5, count: 30))
     private static let order = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15]
 
-    /// How many bits follow the symbol of a length, and the shortest length that it stands for.
+    /// The number of bits after the symbol of a length, and the shortest length of the symbol.
     private static let lengthBits =
         Array(repeating: 0, count: 8) + (1...5).flatMap { Array(repeating: $0, count: 4) } + [0]
     private static let lengths: [Int] = {
         var next = 3
-        // The last symbol stands for 258 alone.
+        // The last symbol stands only for 258.
         return lengthBits.dropLast().map { bits in
             defer { next += 1 << bits }
             return next

@@ -1,7 +1,7 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// Makes the inheritance trees of a model that is being read.
+/// Builds the inheritance trees of a model that is being read.
 enum InheritanceTree {
     /// Sets the sub-entities of every entity.
     ///
@@ -20,7 +20,7 @@ enum InheritanceTree {
             children[parent, default: []].append(entity)
         }
         try InheritanceCheck.check(parents)
-        // Each parent's at once: adding them one by one would take time in the square of their number.
+        // All children of a parent are set at once: adding them one by one would take quadratic time.
         for (parent, subentities) in children {
             byName[parent]?.subentities = subentities
         }

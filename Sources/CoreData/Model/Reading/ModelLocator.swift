@@ -1,14 +1,14 @@
 import StrataModelFiles
 import StrataPredicates
 
-// Finding the models that a program brings along.
+// Finds the models in a program's resources.
 
 extension NSManagedObjectModel {
     /// Creates a model with all entities of the models found in some bundles.
     ///
-    /// Models are looked for in a bundle's resources, and in the resources of the package's other targets beside the main
-    /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders or compiled. An `.xcdatamodeld` and a `.momd` of one
-    /// name are one model, and so are an `.xcdatamodel` and a `.mom`.
+    /// Models are searched in a bundle's resources, and in the resources of the package's other targets beside the main
+    /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders or compiled. An `.xcdatamodeld` and a
+    /// `.momd` with the same name are one model, and so are an `.xcdatamodel` and a `.mom`.
     ///
     /// ```swift
     /// let model = NSManagedObjectModel.mergedModel(from: [Bundle.module])
@@ -16,22 +16,23 @@ extension NSManagedObjectModel {
     /// ```
     ///
     /// - Parameter bundles: The bundles, or `nil` for the main one.
-    /// - Returns: `nil` when there is no model, one cannot be read, or two entities have the same name but differ.
+    /// - Returns: The model; `nil` if there is no model, one cannot be read, or two entities have the same name but
+    ///   differ.
     public class func mergedModel(from bundles: [Bundle]?) -> NSManagedObjectModel? {
         guard let models = models(in: bundles), !models.isEmpty else { return nil }
         return NSManagedObjectModel(byMerging: models)
     }
 
-    /// Creates a model with those entities of the models found in some bundles that a store was written with.
+    /// Creates a model with the entities of models in some bundles with which a store was written.
     ///
-    /// All versions in an `.xcdatamodeld` or `.momd` folder are considered. If one version has all entities of the store,
-    /// then all are that version's; else each is taken from the first version that has it. If a list of versions
-    /// (`VersionInfo.plist`) leads to the version, the others that it lists are not read.
+    /// All versions in an `.xcdatamodeld` or `.momd` folder are considered. If one version has all entities of the
+    /// store, then all come from that version; otherwise each comes from the first version that has it. If a list of
+    /// versions (`VersionInfo.plist`) leads to the version, then the other versions in the list are not read.
     ///
     /// - Parameters:
     ///   - bundles: The bundles, or `nil` for the main one.
     ///   - metadata: The store's metadata.
-    /// - Returns: `nil` when the models do not have every entity of the store in the store's version.
+    /// - Returns: The model; `nil` if any entity of the store is missing in the store's version.
     public class func mergedModel(
         from bundles: [Bundle]?,
         forStoreMetadata metadata: [String: Any]
@@ -42,14 +43,14 @@ extension NSManagedObjectModel {
         return NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata)
     }
 
-    /// All versions of all models in some bundles; those that cannot be read are left out.
+    /// All versions of all models in some bundles, except those that cannot be read.
     static func allVersions(in bundles: [Bundle]?) -> [NSManagedObjectModel] {
         modelLocations(in: bundles).flatMap(ModelPackage.versions(at:)).compactMap {
             try? NSManagedObjectModel(reading: $0)
         }
     }
 
-    /// The current versions of the models in some bundles, or `nil` when one cannot be read.
+    /// The current versions of the models in some bundles; `nil` if one cannot be read.
     static func models(in bundles: [Bundle]?) -> [NSManagedObjectModel]? {
         var models: [NSManagedObjectModel] = []
         for location in modelLocations(in: bundles) {
@@ -59,8 +60,9 @@ extension NSManagedObjectModel {
         return models
     }
 
-    /// The model of that name in the resources of the package's targets beside the main program; `nil` if there is none, or if
-    /// several targets have one.
+    /// The model of that name in the resources of the package's targets beside the main program.
+    ///
+    /// `nil` if there is none, or if several targets have one.
     static func ofTargets(named name: String) -> NSManagedObjectModel? {
         let found = modelLocations(in: nil).filter { $0.deletingPathExtension().lastPathComponent == name }
         return found.count == 1 ? NSManagedObjectModel(contentsOf: found[0]) : nil
@@ -71,7 +73,9 @@ extension NSManagedObjectModel {
         resources(in: bundles, withExtensions: ["xcdatamodeld", "xcdatamodel", "momd", "mom"])
     }
 
-    /// The resources of some kinds in bundles, or with `nil` of the main one and of the package's other targets beside it.
+    /// The resources of some kinds in bundles.
+    ///
+    /// `nil` means the main bundle, and the bundles of the package's other targets beside it.
     static func resources(in bundles: [Bundle]?, withExtensions extensions: Set<String>) -> [URL] {
         var folders = (bundles ?? [.main]).map { $0.resourceURL ?? $0.bundleURL }
         if bundles == nil {
@@ -81,7 +85,7 @@ extension NSManagedObjectModel {
         let found = folders.flatMap { entries(of: $0, withExtensions: extensions) }.filter { entry in
             seen.insert(entry.resolvingSymlinksInPath().path).inserted
         }
-        // The plugin lays a model down as it is edited and as if it were compiled: that is one model.
+        // The plugin writes a model in its editable form and in its compiled form; these are one model.
         let kinds = ["momd": "xcdatamodeld", "mom": "xcdatamodel"]
         let edited = Set(found.filter { kinds.values.contains($0.pathExtension) }.map(\.path))
         return found.filter { entry in
@@ -90,8 +94,9 @@ extension NSManagedObjectModel {
         }
     }
 
-    /// The entries of a folder in the order of their names, which are judged before URLs are made: the folder of a program may have
-    /// hundreds of others.
+    /// The entries of a folder in the order of their names.
+    ///
+    /// The names are checked before URLs are made, because the folder of a program may have hundreds of other entries.
     private static func entries(of folder: URL, withExtensions extensions: Set<String>) -> [URL] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let wanted = names.filter { name in

@@ -2,9 +2,9 @@ import StrataModelFiles
 import StrataPredicates
 
 extension NSManagedObjectModel {
-    /// Reads a model, and says what is wrong with it when it cannot be read.
+    /// Reads a model, or throws an error with the problem.
     ///
-    /// An addition to Apple's API, whose ``init(contentsOf:)`` gives no reason.
+    /// An addition to Apple's API, whose ``init(contentsOf:)`` returns no reason.
     ///
     /// ```swift
     /// let model = try NSManagedObjectModel(reading: Bundle.module.url(forResource: "Library", withExtension: "momd")!)
@@ -13,17 +13,17 @@ extension NSManagedObjectModel {
     /// - Parameter url: An `.xcdatamodeld` folder (its current version is read), an `.xcdatamodel` folder, the XML file
     ///   `contents` of one, or a compiled model: a `.momd` folder or a `.mom` file.
     /// - Throws: A `CocoaError` whose description names the entity and the property: 260 (`fileReadNoSuchFile`), 259
-    ///   (`fileReadCorruptFile`) for what is no model, 263 (`fileReadTooLarge`), 3328 (`featureUnsupported`) for the formats
-    ///   of Xcode 3 and of optimized models, and 134060 (`coreData`) for a model that contradicts itself.
+    ///   (`fileReadCorruptFile`) for a file that is no model, 263 (`fileReadTooLarge`), 3328 (`featureUnsupported`) for
+    ///   the formats of Xcode 3 and of optimized models, and 134060 (`coreData`) for a model that contradicts itself.
     public convenience init(reading url: URL) throws {
         self.init()
         _ = try read(url)
     }
 
-    /// Reads a model, and keeps the text that it was read from.
+    /// Reads a model, and keeps the text from which it was read.
     ///
-    /// - Returns: The model, and the XML as its file has it; `nil` for a compiled model.
-    /// - Throws: As ``init(reading:)``.
+    /// - Returns: The model, and the XML in its file; `nil` for a compiled model.
+    /// - Throws: The errors of ``init(reading:)``.
     package static func reading(_ url: URL) throws -> (model: NSManagedObjectModel, xml: String?) {
         let model = NSManagedObjectModel()
         let xml = try model.read(url)
@@ -32,9 +32,9 @@ extension NSManagedObjectModel {
 
     /// Reads a model from an `.xcdatamodeld`, `.xcdatamodel` or `.momd` folder, or from a file in one.
     ///
-    /// `nil` comes back when the model cannot be read; ``init(reading:)`` says why.
+    /// The result is `nil` if the model cannot be read; ``init(reading:)`` throws the reason.
     ///
-    /// - Parameter url: The folder or file. Of several versions the current one is read.
+    /// - Parameter url: The folder or file. If there are several versions, then the current one is read.
     public convenience init?(contentsOf url: URL) {
         try? self.init(reading: url)
     }
@@ -77,9 +77,10 @@ extension ModelError {
     }
 }
 
-/// Makes descriptions of a model file without faults.
+/// Makes descriptions from a model file without errors.
 ///
-/// First every entity with its attributes, then all that refers to other entities, since the file may be in any order.
+/// It first makes every entity with its attributes, and then all parts that refer to other entities, because the file
+/// may have any order.
 struct ModelReader {
     private let source: ModelSource
     private let properties: PropertyReader
@@ -113,7 +114,7 @@ struct ModelReader {
             let template = try fetchRequest(from: request, entity: nil, property: nil)
             model.setFetchRequestTemplate(template, forName: request.name)
         }
-        // An unset identifier counts as the empty one.
+        // A missing identifier counts as the empty one.
         model.versionIdentifiers = [source.versionIdentifier]
     }
 
@@ -144,7 +145,7 @@ struct ModelReader {
         try InheritanceTree.connect(order.map(\.entity), parents: parents)
     }
 
-    // MARK: - What refers to other entities
+    // MARK: - References to other entities
 
     private func connect(_ entity: NSEntityDescription, from source: EntitySource) throws(ModelError) {
         let own = EntityFacts.byName(entity.ownProperties) { $0.name }
@@ -240,7 +241,7 @@ struct ModelReader {
 
     // MARK: - Requests
 
-    /// Makes a template, or the request of a fetched property, whose entity and name are given to be reported.
+    /// Makes a template, or the request of a fetched property; the entity and the name are for error messages.
     private func fetchRequest(
         from source: FetchRequestSource,
         entity: String?,

@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// The predicates and expressions that a model file has as text.
+/// Parses the predicates and expressions that are texts in a model file.
 enum ModelText {
-    /// The beginning of a text that cannot be understood, as messages may have it, without the contents of literals.
+    /// The beginning of a text that cannot be parsed, for messages, without the contents of literals.
     static func quotable(_ text: String) -> String {
         let beginning = QuotableText(text).beginning(41)
         return beginning.count > 40 ? String(beginning.prefix(40)) + "…" : beginning
@@ -10,14 +10,14 @@ enum ModelText {
 
     /// Parses a predicate.
     ///
-    /// - Throws: What is wrong with the text.
+    /// - Throws: The problem of the text.
     static func predicate(_ text: String) throws -> NSPredicate {
         try NSPredicate(validating: text)
     }
 
-    /// Parses an expression: a key path, or else the left side of a comparison, for that is what the predicate parser reads.
+    /// Parses an expression: a key path, or else the left side of a comparison, which the predicate parser can read.
     ///
-    /// - Throws: What is wrong with the text.
+    /// - Throws: The problem of the text.
     static func expression(_ text: String) throws -> NSExpression {
         if text.wholeMatch(of: #/[\p{L}_][\p{L}\p{N}_]*(\.@?[\p{L}_][\p{L}\p{N}_]*)*/#) != nil {
             return NSExpression(forKeyPath: text)

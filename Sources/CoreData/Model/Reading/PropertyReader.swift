@@ -2,9 +2,9 @@ import StrataModelFiles
 import StrataPredicates
 import StrataRows
 
-/// Makes descriptions of the properties of a model file.
+/// Makes descriptions of the properties in a model file.
 ///
-/// What leads to other entities comes later.
+/// References to other entities are set later.
 struct PropertyReader {
     /// The composite types that the model declares, by name.
     private let composites: [String: CompositeSource]
@@ -67,7 +67,7 @@ struct PropertyReader {
         return attribute
     }
 
-    /// The framework's type for the name in a file; both have the same names.
+    /// The framework's type for a type name in a file; both use the same names.
     static func attributeType(_ name: AttributeSource.TypeName) -> NSAttributeDescription.AttributeType {
         let type = AttributeType(described: name.rawValue) ?? .undefined
         return NSAttributeDescription.AttributeType(rawValue: NSAttributeType(type))
@@ -84,7 +84,7 @@ struct PropertyReader {
         return attribute
     }
 
-    /// A composite attribute: its elements are its own, or those of the composite type that it names.
+    /// A composite attribute; its elements are its own, or those of the composite type that it names.
     private func composite(
         from source: AttributeSource,
         _ place: Place,
@@ -134,7 +134,7 @@ struct PropertyReader {
 struct Place {
     let entity: String
     let property: String
-    /// Where it stands, if the file has lines.
+    /// The line in the file, if the file has lines.
     var line: Int?
 
     func failure(_ reason: String) -> ModelError {

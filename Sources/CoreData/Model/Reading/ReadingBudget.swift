@@ -6,23 +6,23 @@ final class ReadingBudget {
 
     /// Counts parts that are about to be read.
     ///
-    /// - Throws: An error when the file has used up what any real model needs many times over.
+    /// - Throws: An error if the file exceeds a limit, which is far beyond the needs of any real model.
     func spend(_ count: Int) throws(ModelError) {
         guard count <= left else { throw ModelError(.malformed, "it repeats its parts too often") }
         left -= count
     }
 }
 
-/// The plain values in an archive, each made once.
+/// The plain values in an archive, each read once.
 final class ArchivedValues {
     private var reader: PropertyArchiveReader
 
     init(_ archive: KeyedArchive) {
-        // No classes but the plain ones.
+        // Only plain classes are allowed.
         reader = PropertyArchiveReader(archive: archive, rule: .classes([]))
     }
 
-    /// The value with a number, or `nil` when it is no plain value or damaged.
+    /// The value with a number; `nil` if it is damaged or no plain value.
     func value(_ number: Int) -> Any? {
         reader.read(number, depth: 0)
     }

@@ -1,10 +1,12 @@
 import StrataPredicates
 
-/// Packs data as raw DEFLATE (RFC 1951), in one block with the fixed codes: simple, and small enough for what repeats its names.
+/// Packs data as raw DEFLATE (RFC 1951), in one block with the fixed codes.
+///
+/// This is simple, and small enough for data that repeats its names.
 enum Deflate {
     private static let windowSize = 32 * 1024
     private static let longestMatch = 258
-    /// How many earlier places with the same three bytes are tried.
+    /// The maximum number of earlier places with the same three bytes that are tried.
     private static let mostTries = 32
 
     /// Packs data; ``Inflate/inflate(_:limit:)`` undoes it.
@@ -13,7 +15,7 @@ enum Deflate {
     static func deflate(_ data: Data) -> Data {
         let bytes = [UInt8](data)
         var writer = BitWriter()
-        // The last block, with fixed codes.
+        // This is the last block, with fixed codes.
         writer.write(1, bits: 1)
         writer.write(1, bits: 2)
         var heads = [Int32](repeating: -1, count: 1 << 15)
@@ -46,7 +48,7 @@ enum Deflate {
         heads[slot] = Int32(position)
     }
 
-    /// The longest run of bytes that has come before; the place is entered for those to come.
+    /// The longest run of bytes that has occurred before; it also records the place for later searches.
     private static func longest(
         at position: Int,
         _ bytes: [UInt8],
@@ -70,14 +72,14 @@ enum Deflate {
         return best
     }
 
-    /// The smallest length of each length code from 257 on, and how many bits tell what is beyond it.
+    /// The smallest length of each length code from 257 on, and the number of extra bits.
     fileprivate static let lengths: [(base: Int, extra: Int)] = [
         (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (11, 1), (13, 1), (15, 1), (17, 1), (19, 2),
         (23, 2), (27, 2), (31, 2), (35, 3), (43, 3), (51, 3), (59, 3), (67, 4), (83, 4), (99, 4), (115, 4), (131, 5),
         (163, 5), (195, 5), (227, 5), (258, 0),
     ]
 
-    /// The same for distances.
+    /// The same values for distances.
     fileprivate static let distances: [(base: Int, extra: Int)] = (0..<30).map { code in
         guard code > 3 else { return (code + 1, 0) }
         let extra = code / 2 - 1
@@ -85,7 +87,7 @@ enum Deflate {
     }
 }
 
-/// Bits, the lowest of a byte first.
+/// Writes bits, starting with the lowest bit of each byte.
 private struct BitWriter {
     private var bytes = Data()
     private var pending: UInt64 = 0
@@ -101,7 +103,7 @@ private struct BitWriter {
         }
     }
 
-    /// Codes are written with their highest bit first.
+    /// Writes a code, whose highest bit comes first.
     private mutating func writeCode(_ code: Int, bits: Int) {
         for bit in stride(from: bits - 1, through: 0, by: -1) { write(code >> bit & 1, bits: 1) }
     }

@@ -2,13 +2,13 @@ import StrataPredicates
 import StrataRows
 
 extension NSManagedObjectModel {
-    /// The model as a store keeps a copy of it in `Z_MODELCACHE`: in the form of Apple's framework, packed.
+    /// The copy of the model for `Z_MODELCACHE` in a store: in the form of Apple's framework, packed.
     ///
-    /// All that migrations need is there: entities, attributes with types and default values, relationships, renaming identifiers,
-    /// constraints, indexes and configurations. Validation predicates, fetched properties, templates, and default values of
-    /// transformable and composite attributes are left out.
+    /// It contains all that migrations need: entities, attributes with types and default values, relationships,
+    /// renaming identifiers, constraints, indexes and configurations. Validation predicates, fetched properties,
+    /// templates, and default values of transformable and composite attributes are omitted.
     ///
-    /// - Returns: `nil` for a model with a derivation that cannot be written.
+    /// - Returns: The copy; `nil` for a model with a derivation that cannot be written.
     package func cachedModelData() -> Data? {
         var archiver = ModelArchiver()
         return archiver.archive(self).map { Deflate.deflate($0) }
@@ -19,11 +19,11 @@ extension NSManagedObjectModel {
 struct ModelArchiver {
     private typealias Node = BinaryPropertyList.Node
 
-    // Nothing but plain values may come along.
+    // Only plain values may be written.
     private var writer = PropertyArchiveWriter(rule: .classes([]))
     private var modelNumber = 0
     private var numbers: [ObjectIdentifier: Int] = [:]
-    /// The numbers of properties, by the entity that has them.
+    /// The numbers of properties, by the entity that contains them.
     private var properties: [ObjectIdentifier: [String: Int]] = [:]
     private var isComplete = true
 
@@ -32,7 +32,7 @@ struct ModelArchiver {
         let entities = model.entities.filter { $0.name != nil }.sorted { ($0.name ?? "") < ($1.name ?? "") }
         for entity in entities { numbers[ObjectIdentifier(entity)] = writer.reserve() }
         for entity in entities {
-            // Each entity has a description of its own for what it inherits.
+            // Each entity has separate descriptions of its inherited properties.
             let names = stored(entity).map(\.name)
             properties[ObjectIdentifier(entity)] = Dictionary(
                 names.map { ($0, writer.reserve()) },
@@ -54,7 +54,7 @@ struct ModelArchiver {
 
     // MARK: - Collections
 
-    /// A dictionary in the form that Apple's framework gives a model in a store.
+    /// A dictionary in the form of Apple's framework for a model in a store.
     private mutating func knownKeys(_ entries: [(String, Int)]) -> Int {
         let keys = writer.add(
             "NSArray",
@@ -88,7 +88,7 @@ struct ModelArchiver {
 
     private mutating func text(_ text: String?) -> Node { .uid(text.map { writer.add($0) } ?? 0) }
 
-    /// A plain value, or nothing.
+    /// A plain value, or nil.
     private mutating func value(_ value: Any?) -> Node { .uid(value.flatMap { writer.write($0, depth: 0) } ?? 0) }
 
     private mutating func configurations(of model: NSManagedObjectModel) -> Int {
@@ -103,7 +103,7 @@ struct ModelArchiver {
 
     // MARK: - Entities
 
-    /// What is kept of an entity's properties, inherited ones included, by name.
+    /// The properties of an entity that are kept, including the inherited ones, by name.
     private func stored(_ entity: NSEntityDescription) -> [NSPropertyDescription] {
         entity.properties.filter { $0 is NSAttributeDescription || $0 is NSRelationshipDescription }
             .sorted { $0.name < $1.name }
@@ -147,7 +147,7 @@ struct ModelArchiver {
     }
 
     private mutating func indexes(of entity: NSEntityDescription, _ number: Int) -> Int {
-        // An index on an expression, or of some rows only, would mean something else without it.
+        // Without its expression or predicate, such an index would have another meaning.
         let indexes = entity.indexes.filter { index in
             index.partialIndexPredicate == nil && index.elements.allSatisfy { $0.propertyName != nil }
         }
@@ -187,7 +187,7 @@ struct ModelArchiver {
             "NSRenamingIdentifier": text(property.renamingIdentifier),
             "NSEntity": .uid(entity),
         ]
-        // Which of the optional fields are there.
+        // The mask marks the optional fields that are present.
         var mask: Int64 = 241
         if property.isOptional {
             fields["NSIsOptional"] = .bool(true)
@@ -230,7 +230,7 @@ struct ModelArchiver {
         if relationship.isOrdered { fields["NSIsOrdered"] = .bool(true) }
     }
 
-    /// Adds what an attribute has, and returns the name of its class.
+    /// Adds the fields of an attribute, and returns the name of its class.
     private mutating func add(
         _ attribute: NSAttributeDescription,
         of entity: Int,
@@ -265,7 +265,7 @@ struct ModelArchiver {
     // MARK: - Derivations
 
     private mutating func derivation(_ attribute: NSDerivedAttributeDescription) -> Int {
-        // The text is part of the version hash, so one that does not come back as it is spoils the copy.
+        // The text is part of the version hash, so if it does not read back unchanged, then the copy is unusable.
         guard let text = attribute.derivationText, let expression = expression(text) else {
             isComplete = false
             return 0

@@ -1,14 +1,15 @@
 import StrataPredicates
 import StrataRows
 
-/// Resolves batch requests against a context's model: names become entities and slots, and what cannot be done is refused
-/// before anything runs.
+/// Resolves batch requests against a context's model.
+///
+/// Names become entities and slots. Requests that cannot be carried out are refused before anything runs.
 struct BatchPlanner {
     let planner: FetchPlanner
 
     // MARK: - Deleting
 
-    /// The rows that a batch delete means; `nil` for none.
+    /// The rows that a batch delete selects; `nil` for none.
     func plan(_ request: NSBatchDeleteRequest) throws -> BatchDeletion? {
         if let misuse = request.misuse { throw FetchPlanner.refused("A batch delete is refused. \(misuse)") }
         guard !request.isOfNothing else { return nil }
@@ -21,7 +22,7 @@ struct BatchPlanner {
 
     // MARK: - Updating
 
-    /// The rows that a batch update means, and their values; and the store that the values lead to, if they do.
+    /// The rows that a batch update selects, their values, and the store to which the values refer, if any.
     func plan(_ request: NSBatchUpdateRequest) throws -> (update: BatchUpdate, store: OpenStore?) {
         var rows = try planner.plan(request.specification)
         let layout = rows.layout
@@ -61,7 +62,7 @@ struct BatchPlanner {
         return (update, values.store)
     }
 
-    /// Refuses to clear a relationship whose other side may not be without it.
+    /// Refuses to clear a relationship whose inverse must not be nil.
     private func requireReleasable(_ slot: Slot, _ constants: Row, _ values: BatchValues) throws {
         guard slot.kind == .reference, constants.isNull(slot.index) else { return }
         guard let inverse = slot.inverse, !inverse.isToMany, !inverse.isOptional else {
@@ -84,7 +85,7 @@ struct BatchPlanner {
         do {
             let resolved = try PredicateResolver.resolve(expression, schema: values.layout)
             let type = resolved.expression.type
-            // What is archived or kept in a file is no value that could be worked out.
+            // Values that are archived or kept in a file cannot be computed.
             let isOpaque = slot.kind == .data && type != .null
             guard !isOpaque, slot.type.canHold(type), !(slot.type == .string && type.isNumeric) else {
                 throw values.refused(
@@ -99,7 +100,7 @@ struct BatchPlanner {
 
     // MARK: - Inserting
 
-    /// The entity that a batch insert means.
+    /// The entity of a batch insert.
     func layout(of request: NSBatchInsertRequest) throws -> EntityLayout {
         let entity = try planner.entity(of: request.specification)
         guard !entity.isAbstract else {

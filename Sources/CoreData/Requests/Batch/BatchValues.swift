@@ -2,12 +2,12 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// Puts values from outside into a row, by property, for batches.
+/// Puts values from the program into a row, by property, for batches.
 struct BatchValues {
     let layout: EntityLayout
-    /// What is being done, for errors: "A batch insert of Venue".
+    /// The operation, for errors: "A batch insert of Venue".
     let action: String
-    /// The store that the rows are of, once a relationship or the caller has told.
+    /// The store of the rows, once a relationship or the caller has determined it.
     var store: OpenStore?
 
     init(_ layout: EntityLayout, action: String, store: OpenStore? = nil) {
@@ -19,11 +19,11 @@ struct BatchValues {
     /// Sets a property.
     ///
     /// - Parameters:
-    ///   - value: The value; `nil` and `NSNull` for none.
+    ///   - value: The value; `nil` or `NSNull` for none.
     ///   - key: The name of the property.
     ///   - row: The row that receives the value.
     ///   - given: The slots that were set so far; that of the property is added.
-    /// - Throws: `persistentStoreOperation` (134070) for what cannot be set, or not to that value.
+    /// - Throws: `persistentStoreOperation` (134070) for a property that cannot be set, or not to that value.
     mutating func set(_ value: Any?, forKey key: String, in row: Row, _ given: inout SlotSet) throws {
         let value = value is NSNull ? nil : value
         switch layout.places[key] {
@@ -81,7 +81,7 @@ struct BatchValues {
             try setAttribute(nullToNil(leaves.removeValue(forKey: slot.name)), slot, in: row)
             given.insert(index)
         }
-        // An element that is composite itself may be given as nil.
+        // An element that is a composite attribute itself may be nil.
         let strays = leaves.filter { !($0.value is NSNull && layout.hasElements(of: $0.key)) }
         if let stray = strays.keys.min() { throw refused("cannot set \"\(stray)\": there is no such element.") }
     }
@@ -120,7 +120,7 @@ struct BatchValues {
         return ObjectReference(key: key, entity: id.layout.number)
     }
 
-    /// Refuses a one-to-one relationship, of which each side has a column of its own that others would have to keep in step.
+    /// Refuses a one-to-one relationship: both sides have a column, and the other side's would have to be changed too.
     func requireNoSecondColumn(_ slot: Slot) throws {
         guard let inverse = slot.inverse, !inverse.isToMany else { return }
         throw refused(
@@ -136,7 +136,7 @@ struct BatchValues {
         throw refused("cannot set \"\(slot.name)\": it is derived, the store computes it.")
     }
 
-    /// Why a property that is no attribute or to-one relationship in a row cannot be set.
+    /// The reason why a property that is neither an attribute nor a to-one relationship cannot be set.
     func refusal(of key: String) -> CocoaError {
         switch layout.places[key] {
         case .toMany: refused("cannot set the to-many relationship \"\(key)\": set its inverse, or use objects.")

@@ -1,7 +1,7 @@
 import StrataPredicates
 import StrataRows
 
-/// Rows of dictionaries, which are there or are made by a handler.
+/// Rows from dictionaries, which exist already or are made by a handler.
 final class DictionaryRowSource: BatchRowSource {
     private var values: BatchValues
     private let layout: EntityLayout

@@ -10,18 +10,18 @@ import StrataPredicates
 /// try context.execute(NSBatchDeleteRequest(fetchRequest: free))
 /// ```
 ///
-/// Delete rules are applied in the store, in the same transaction: nullify, cascade to any depth, and deny, which refuses the
-/// whole request. Nothing else is validated, and no hook is called. Objects that contexts have loaded stay until the result is
-/// merged, which contexts that follow (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) do by
-/// themselves.
+/// Delete rules are applied in the store, in the same transaction: nullify, cascade to any depth, and deny, which
+/// refuses the whole request. There is no other validation, and no hook is called. Objects that contexts have loaded
+/// stay until the result is merged. Contexts that follow changes
+/// (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) merge it automatically.
 ///
-/// A request belongs to whoever made it; nothing in it is tied to a queue.
+/// A request is not thread-safe, but is not tied to a queue.
 open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     private var request: NSFetchRequest<NSFetchRequestResult>
-    /// Why the IDs that the request was made with cannot be deleted together; `nil` if they can.
+    /// The reason why the IDs of the request cannot be deleted together; `nil` if they can.
     private(set) var misuse: String?
 
-    /// Creates a request that deletes what a fetch would find in the store.
+    /// Creates a request that deletes the objects that a fetch would find in the store.
     ///
     /// ```swift
     /// let old = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
@@ -29,14 +29,14 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// try context.execute(NSBatchDeleteRequest(fetchRequest: old))
     /// ```
     ///
-    /// - Parameter fetch: Its predicate, sort descriptors, limit, offset and sub-entities count, limit and offset over all
-    ///   affected stores together. It is copied.
+    /// - Parameter fetch: The fetch request, which is copied. Its predicate, sort descriptors, limit, offset and
+    ///   sub-entities are used; limit and offset count over all affected stores together.
     public init(fetchRequest fetch: NSFetchRequest<NSFetchRequestResult>) {
         request = fetch.duplicate()
         super.init()
     }
 
-    /// As ``init(fetchRequest:)``, for a request of any result type.
+    /// Creates a request like ``init(fetchRequest:)``, from a request of any result type.
     ///
     /// - Parameter fetch: The request, which is copied.
     public convenience init<ResultType>(fetchRequest fetch: NSFetchRequest<ResultType>) {
@@ -51,7 +51,7 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// try context.execute(NSBatchDeleteRequest(objectIDs: [venue.objectID]))
     /// ```
     ///
-    /// - Parameter objects: IDs of saved objects of one hierarchy of entities. Rows that are gone already are no error.
+    /// - Parameter objects: IDs of saved objects of one entity hierarchy. Rows that no longer exist are no error.
     public convenience init(objectIDs objects: [NSManagedObjectID]) {
         let fetch = NSFetchRequest<NSFetchRequestResult>()
         fetch.predicate = NSPredicate(format: "SELF IN %@", objects)
@@ -67,7 +67,7 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
         isOfNothing = objects.isEmpty
     }
 
-    /// Creates a request for nothing, which no store takes.
+    /// Creates a request without an entity, which every store refuses.
     @available(*, deprecated, message: "Use init(fetchRequest:) or init(objectIDs:)")
     public required init() {
         request = NSFetchRequest<NSFetchRequestResult>()
@@ -80,10 +80,10 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// Always ``NSPersistentStoreRequestType/batchDeleteRequestType``.
     open override var requestType: NSPersistentStoreRequestType { .batchDeleteRequestType }
 
-    /// What is deleted, as a copy.
+    /// A copy of the fetch request for the objects to delete.
     open var fetchRequest: NSFetchRequest<NSFetchRequestResult> { request.duplicate() }
 
-    /// What the result has.
+    /// The contents of the result.
     ///
     /// Default ``NSBatchDeleteRequestResultType/resultTypeStatusOnly``.
     ///
@@ -94,7 +94,7 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// ```
     open var resultType: NSBatchDeleteRequestResultType = .resultTypeStatusOnly
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSBatchDeleteRequest else { return }
@@ -107,10 +107,10 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// The stores that the fetch request names.
     var fetchStores: [NSPersistentStore]? { request.affectedStores }
 
-    /// Which rows are meant.
+    /// The specification of the rows to delete.
     var specification: FetchSpecification { request.specification }
 
-    /// The request for some of its rows in one store, as far as they still match.
+    /// The request for some of its rows in one store, if they still match.
     func part(_ objects: [NSManagedObjectID], of store: NSPersistentStore) -> NSBatchDeleteRequest {
         var specification = request.specification
         let these = NSPredicate(format: "SELF IN %@", objects)
@@ -128,11 +128,11 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
         return part
     }
 
-    /// What is deleted.
+    /// The fetch request for the objects to delete.
     open override var description: String { "NSBatchDeleteRequest (\(request))" }
 }
 
-/// What the result of a batch delete has.
+/// The contents of the result of a batch delete.
 ///
 /// ```swift
 /// let delete = NSBatchDeleteRequest(objectIDs: [id])
@@ -142,8 +142,8 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
 public enum NSBatchDeleteRequestResultType: UInt, Sendable {
     /// Whether it succeeded.
     case resultTypeStatusOnly = 0
-    /// The IDs of all rows that were deleted, those that delete rules have added included.
+    /// The IDs of all deleted rows, including those that delete rules have added.
     case resultTypeObjectIDs = 1
-    /// How many rows were deleted, as for the IDs.
+    /// The number of deleted rows, including those that delete rules have added.
     case resultTypeCount = 2
 }

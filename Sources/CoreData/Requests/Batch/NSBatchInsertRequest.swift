@@ -15,20 +15,21 @@ import StrataPredicates
 /// try context.execute(insert)
 /// ```
 ///
-/// All rows are made first, and then written in one transaction; memory does not grow with their number, as more than a
-/// megabyte of them waits in a temporary file. A handler runs on the thread that executes the request, with no lock held,
-/// and may take its time.
+/// All rows are made first, and then written in one transaction. Memory does not grow with their number, because rows
+/// beyond a megabyte are kept in a temporary file. A handler runs on the thread that executes the request, with no lock
+/// held, and may run for long.
 ///
-/// Attributes that are not given have the model's defaults. A to-one relationship takes an `NSManagedObjectID`, or an object,
-/// unless its inverse is to-one as well; to-many relationships cannot be set. Nothing is validated, and no hook is
-/// called. Where values break a uniqueness constraint the context's merge policy decides: the request fails under the error
-/// policy; object-trump changes the stored row, overwrite replaces its values, store-trump and rollback leave it.
+/// Attributes without a given value have the model's defaults. A to-one relationship takes an `NSManagedObjectID`, or
+/// an object, unless its inverse is to-one as well; to-many relationships cannot be set. Nothing is validated, and no
+/// hook is called. If values break a uniqueness constraint, then the context's merge policy decides: under the error
+/// policy the request fails; object-trump changes the stored row, overwrite replaces its values, and store-trump and
+/// rollback leave it.
 ///
-/// A request belongs to whoever made it; nothing in it is tied to a queue.
+/// A request is not thread-safe, but is not tied to a queue.
 open class NSBatchInsertRequest: NSPersistentStoreRequest {
     private var target = NamedEntity("")
 
-    /// Creates a request for rows that are there already.
+    /// Creates a request for rows that exist already.
     ///
     /// ```swift
     /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
@@ -44,7 +45,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
         super.init()
     }
 
-    /// Creates a request for rows that are there already.
+    /// Creates a request for rows that exist already.
     ///
     /// - Parameters:
     ///   - entity: The entity.
@@ -69,8 +70,8 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///
     /// - Parameters:
     ///   - entityName: The entity, looked up when the request is executed.
-    ///   - handler: Puts the values of one row into an empty dictionary, by property, and returns `false`; or returns
-    ///     `true` when there are no more rows, and what it has put in then does not count.
+    ///   - handler: A closure that puts the values of one row into an empty dictionary, by property, and returns
+    ///     `false`. If there are no more rows, then it returns `true`, and the dictionary is ignored.
     public init(entityName: String, dictionaryHandler handler: @escaping (NSMutableDictionary) -> Bool) {
         target = NamedEntity(entityName)
         dictionaryHandler = handler
@@ -81,7 +82,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///
     /// - Parameters:
     ///   - entity: The entity.
-    ///   - handler: As in ``init(entityName:dictionaryHandler:)``.
+    ///   - handler: See ``init(entityName:dictionaryHandler:)``.
     public init(entity: NSEntityDescription, dictionaryHandler handler: @escaping (NSMutableDictionary) -> Bool) {
         target = NamedEntity(entity)
         dictionaryHandler = handler
@@ -90,13 +91,13 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
 
     /// Creates a request for rows that a handler makes, one at a time.
     ///
-    /// The fastest of the three forms.
+    /// This is the fastest of the three forms.
     ///
     /// - Parameters:
     ///   - entityName: The entity, looked up when the request is executed.
-    ///   - handler: Sets the properties of an object that has the model's defaults and returns `false`; or returns `true` when
-    ///     there are no more rows, and that object does not count. The object belongs to no context, and to the handler for
-    ///     the time of the call only.
+    ///   - handler: A closure that sets the properties of an object that has the model's defaults, and returns `false`.
+    ///     If there are no more rows, then it returns `true`, and the object is ignored. The object belongs to no
+    ///     context, and may be used only during the call.
     public init(entityName: String, managedObjectHandler handler: @escaping (NSManagedObject) -> Bool) {
         target = NamedEntity(entityName)
         managedObjectHandler = handler
@@ -107,21 +108,21 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///
     /// - Parameters:
     ///   - entity: The entity.
-    ///   - handler: As in ``init(entityName:managedObjectHandler:)``.
+    ///   - handler: See ``init(entityName:managedObjectHandler:)``.
     public init(entity: NSEntityDescription, managedObjectHandler handler: @escaping (NSManagedObject) -> Bool) {
         target = NamedEntity(entity)
         managedObjectHandler = handler
         super.init()
     }
 
-    /// Creates a request without an entity, which no store takes.
+    /// Creates a request without an entity, which every store refuses.
     @available(*, deprecated, message: "Use an initialiser with an entity")
     public required init() { super.init() }
 
     /// Always ``NSPersistentStoreRequestType/batchInsertRequestType``.
     open override var requestType: NSPersistentStoreRequestType { .batchInsertRequestType }
 
-    /// The entity of the rows; `nil` while a request that was made with a name has not been executed.
+    /// The entity of the rows; `nil` if the request was made with a name and has not been executed.
     open var entity: NSEntityDescription? { target.entity }
 
     /// The name of the entity.
@@ -129,16 +130,16 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
 
     /// The values of each row, by property.
     ///
-    /// Counts only if there is no handler.
+    /// They are used only if there is no handler.
     open var objectsToInsert: [[String: Any]]?
 
-    /// Makes the rows, one at a time, in a dictionary.
+    /// The closure that makes the rows, one at a time, in a dictionary.
     open var dictionaryHandler: ((NSMutableDictionary) -> Bool)?
 
-    /// Makes the rows, one at a time, in an object that belongs to no context.
+    /// The closure that makes the rows, one at a time, in an object that belongs to no context.
     open var managedObjectHandler: ((NSManagedObject) -> Bool)?
 
-    /// What the result has.
+    /// The contents of the result.
     ///
     /// Default ``NSBatchInsertRequestResultType/statusOnly``.
     ///
@@ -149,7 +150,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     /// ```
     open var resultType: NSBatchInsertRequestResultType = .statusOnly
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSBatchInsertRequest else { return }
@@ -160,20 +161,20 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
         resultType = other.resultType
     }
 
-    /// Notes the entity that the name has turned out to mean.
+    /// Notes the entity that was found for the name.
     func note(_ entity: NSEntityDescription) { target.note(entity) }
 
-    /// Which entity is meant, as a fetch says it.
+    /// The entity, in the form of a fetch specification.
     var specification: FetchSpecification { target.specification }
 
-    /// The entity and the number of rows, where it is known.
+    /// The entity and the number of rows, if it is known.
     open override var description: String {
         let isOpen = dictionaryHandler != nil || managedObjectHandler != nil
         return "NSBatchInsertRequest (\(entityName): \(isOpen ? "a handler's" : "\(objectsToInsert?.count ?? 0)") rows)"
     }
 }
 
-/// What the result of a batch insert has.
+/// The contents of the result of a batch insert.
 ///
 /// ```swift
 /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"]])
@@ -185,6 +186,6 @@ public enum NSBatchInsertRequestResultType: UInt, Sendable {
     case statusOnly = 0
     /// The IDs of the rows, in the order in which they were inserted; then those of rows that were changed instead.
     case objectIDs = 1
-    /// How many rows were inserted, or changed instead.
+    /// The number of rows that were inserted, or changed instead.
     case count = 2
 }

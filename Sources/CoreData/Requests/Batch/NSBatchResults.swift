@@ -1,8 +1,8 @@
 import Foundation
 
-/// What a batch insert gives.
+/// The result of a batch insert.
 ///
-/// Belongs to whoever executed the request.
+/// It is not thread-safe.
 ///
 /// ```swift
 /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"]])
@@ -10,9 +10,9 @@ import Foundation
 /// let ids = (try context.execute(insert) as? NSBatchInsertResult)?.result as? [NSManagedObjectID]
 /// ```
 public final class NSBatchInsertResult: NSPersistentStoreResult {
-    /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
+    /// A Boolean, a number, or `[NSManagedObjectID]`, according to ``resultType``.
     public let result: Any?
-    /// What the request asked for.
+    /// The kind of result that the request asked for.
     public let resultType: NSBatchInsertRequestResultType
 
     init(_ resultType: NSBatchInsertRequestResultType, _ changes: [StoreBatch]) {
@@ -25,9 +25,9 @@ public final class NSBatchInsertResult: NSPersistentStoreResult {
     }
 }
 
-/// What a batch update gives.
+/// The result of a batch update.
 ///
-/// Belongs to whoever executed the request.
+/// It is not thread-safe.
 ///
 /// ```swift
 /// let update = NSBatchUpdateRequest(entityName: "Venue")
@@ -36,9 +36,9 @@ public final class NSBatchInsertResult: NSPersistentStoreResult {
 /// print((try context.execute(update) as? NSBatchUpdateResult)?.result as? Int ?? 0)
 /// ```
 public final class NSBatchUpdateResult: NSPersistentStoreResult {
-    /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
+    /// A Boolean, a number, or `[NSManagedObjectID]`, according to ``resultType``.
     public let result: Any?
-    /// What the request asked for.
+    /// The kind of result that the request asked for.
     public let resultType: NSBatchUpdateRequestResultType
 
     init(_ resultType: NSBatchUpdateRequestResultType, _ changes: [StoreBatch]) {
@@ -51,9 +51,9 @@ public final class NSBatchUpdateResult: NSPersistentStoreResult {
     }
 }
 
-/// What a batch delete gives.
+/// The result of a batch delete.
 ///
-/// Belongs to whoever executed the request.
+/// It is not thread-safe.
 ///
 /// ```swift
 /// let delete = NSBatchDeleteRequest(objectIDs: [id])
@@ -61,9 +61,9 @@ public final class NSBatchUpdateResult: NSPersistentStoreResult {
 /// print((try context.execute(delete) as? NSBatchDeleteResult)?.result as? Int ?? 0)
 /// ```
 public final class NSBatchDeleteResult: NSPersistentStoreResult {
-    /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
+    /// A Boolean, a number, or `[NSManagedObjectID]`, according to ``resultType``.
     public let result: Any?
-    /// What the request asked for.
+    /// The kind of result that the request asked for.
     public let resultType: NSBatchDeleteRequestResultType
 
     init(_ resultType: NSBatchDeleteRequestResultType, _ changes: [StoreBatch]) {

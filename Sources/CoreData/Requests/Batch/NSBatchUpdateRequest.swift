@@ -11,11 +11,12 @@ import StrataPredicates
 /// try context.execute(update)
 /// ```
 ///
-/// Objects that contexts have loaded keep their values until they are refreshed, or the result is merged, which contexts that
-/// follow (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) do by themselves. The versions of the rows
-/// advance, so a save upon an older one finds a conflict. Nothing is validated, and no hook is called.
+/// Objects that contexts have loaded keep their values until they are refreshed or the result is merged. Contexts that
+/// follow changes (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) merge it automatically. The
+/// versions of the rows advance, so a save based on an older version finds a conflict. Nothing is validated, and no
+/// hook is called.
 ///
-/// A request belongs to whoever made it; nothing in it is tied to a queue.
+/// A request is not thread-safe, but is not tied to a queue.
 open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     private var target = NamedEntity("")
 
@@ -41,7 +42,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
         super.init()
     }
 
-    /// Creates a request without an entity, which no store takes.
+    /// Creates a request without an entity, which every store refuses.
     @available(*, deprecated, message: "Use init(entityName:) or init(entity:)")
     public required init() { super.init() }
 
@@ -50,7 +51,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
 
     /// The entity whose rows are changed.
     ///
-    /// Stops the program for a request that was made with a name and has not been executed.
+    /// If the request was made with a name and has not been executed, then the program stops.
     open var entity: NSEntityDescription {
         guard let entity = target.entity else {
             fatalError(
@@ -63,9 +64,9 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// The name of the entity.
     open var entityName: String { target.name }
 
-    /// Which rows are changed.
+    /// The predicate for the rows to change.
     ///
-    /// Default `nil`, for all rows of the entity. Unsaved changes do not count.
+    /// Default `nil`, for all rows of the entity. Unsaved changes are ignored.
     ///
     /// ```swift
     /// let update = NSBatchUpdateRequest(entityName: "Venue")
@@ -80,11 +81,11 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// Default `true`.
     open var includesSubentities = true
 
-    /// What is changed: by a property's name or description, its new value.
+    /// The new values, by the names or descriptions of properties.
     ///
-    /// Default `nil`, which makes the request fail. A value is a constant of the attribute's type; an `NSExpression` over the
-    /// row, worked out for each row before it changes; or `NSNull` for nil. A to-one relationship takes an object or an
-    /// `NSManagedObjectID`. To-many relationships, derived and transient attributes are refused.
+    /// Default `nil`, which makes the request fail. A value is a constant of the attribute's type; an `NSExpression` on
+    /// the row, evaluated for each row before it changes; or `NSNull` for nil. A to-one relationship takes an object or
+    /// an `NSManagedObjectID`. To-many relationships, derived attributes and transient attributes are refused.
     ///
     /// ```swift
     /// let update = NSBatchUpdateRequest(entityName: "Venue")
@@ -95,11 +96,12 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
 
     /// The processor time, in seconds, that each store may take.
     ///
-    /// Ours, as ``NSFetchRequest/evaluationTimeLimit``: default `nil`, which is 10 seconds for a predicate or a new value that can
-    /// run without end, and no limit for others. A batch that would take longer throws 134070 and changes nothing.
+    /// An addition to Apple's API, like ``NSFetchRequest/evaluationTimeLimit``. Default `nil`: the limit is 10 seconds
+    /// for a predicate or a new value that can run without end, and there is no limit for others. A batch that would
+    /// take longer throws 134070 and changes nothing.
     open var evaluationTimeLimit: TimeInterval?
 
-    /// What the result has.
+    /// The contents of the result.
     ///
     /// Default ``NSBatchUpdateRequestResultType/statusOnlyResultType``.
     ///
@@ -112,7 +114,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// ```
     open var resultType: NSBatchUpdateRequestResultType = .statusOnlyResultType
 
-    /// Takes over all that describes `other`.
+    /// Copies all properties of `other`.
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSBatchUpdateRequest else { return }
@@ -124,10 +126,10 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
         resultType = other.resultType
     }
 
-    /// Notes the entity that the name has turned out to mean.
+    /// Notes the entity that was found for the name.
     func note(_ entity: NSEntityDescription) { target.note(entity) }
 
-    /// Which rows are meant, as a fetch says it.
+    /// The rows to change, in the form of a fetch specification.
     var specification: FetchSpecification {
         var specification = target.specification
         specification.predicate = predicate
@@ -142,7 +144,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
         return "NSBatchUpdateRequest (\(entityName): \(names)\(predicate.map { " where \($0)" } ?? ""))"
     }
 
-    /// The name that a key of ``propertiesToUpdate`` stands for.
+    /// The property name of a key of ``propertiesToUpdate``.
     static func name(_ key: AnyHashable) -> String {
         switch key.base {
         case let name as String: name
@@ -152,7 +154,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     }
 }
 
-/// What the result of a batch update has.
+/// The contents of the result of a batch update.
 ///
 /// ```swift
 /// let update = NSBatchUpdateRequest(entityName: "Venue")
@@ -165,6 +167,6 @@ public enum NSBatchUpdateRequestResultType: UInt, Sendable {
     case statusOnlyResultType = 0
     /// The IDs of the rows that were changed.
     case updatedObjectIDsResultType = 1
-    /// How many rows were changed.
+    /// The number of rows that were changed.
     case updatedObjectsCountResultType = 2
 }

@@ -1,4 +1,4 @@
-/// The entity of a batch request: known from the start, or by its name until the request is executed.
+/// The entity of a batch request, which is known from the start, or known only by name until the request is executed.
 struct NamedEntity {
     private(set) var entity: NSEntityDescription?
     private let givenName: String
@@ -12,10 +12,10 @@ struct NamedEntity {
 
     var name: String { entity?.name ?? givenName }
 
-    /// Notes the entity that the name has turned out to mean.
+    /// Notes the entity that was found for the name.
     mutating func note(_ entity: NSEntityDescription) { self.entity = self.entity ?? entity }
 
-    /// Which entity is meant, as a fetch says it.
+    /// The entity, in the form of a fetch specification.
     var specification: FetchSpecification {
         var specification = FetchSpecification()
         specification.entity = entity

@@ -1,19 +1,19 @@
 import Foundation
 import StrataRows
 
-/// A store in one file that is read as a whole when the store is added, and written as a whole by each save.
+/// A store in one file, which is read completely when the store is added, and written completely by each save.
 ///
-/// Between the two its objects are in memory. One process at a time can write such a file: a save replaces it, with whatever others
-/// have saved since it was read.
+/// Between these times its objects are in memory. Only one process at a time may write such a file: a save replaces the
+/// file, including changes that other processes have saved since it was read.
 final class BinaryStore: NSAtomicStore, @unchecked Sendable {
-    // @unchecked Sendable: `found` and `lastKey` are used in calls that the coordinator makes one at a time.
+    // @unchecked Sendable: the coordinator makes one call at a time, and only such calls use `found` and `lastKey`.
 
-    /// The file as `loadMetadata()` has found it, for `load()`.
+    /// The file that `loadMetadata()` has found, for `load()`.
     private var found: BinaryStoreFile?
-    /// The highest key that an object of the store has ever had, so that none is used again.
+    /// The highest key that any object of the store has ever had, so that no key is used again.
     private var lastKey: Int64 = 0
 
-    /// The keys of the metadata that are the framework's.
+    /// The keys of the metadata that belong to the framework.
     private static let ownKeys = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
     ]
@@ -55,7 +55,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         if found == nil { try makeFile(url, model) }
         guard let file = found else { return }
         found = nil
-        // Before what is in the file is compared with the model.
+        // This comes before the contents of the file are compared with the model.
         try checkMetadata(model)
         lastKey = file.lastKey
         var nodes: [Int64: NSAtomicStoreCacheNode] = [:]
@@ -99,9 +99,9 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         addCacheNodes(Set(nodes.values))
     }
 
-    /// Refuses values that the model has no attribute for: the next save would leave them out.
+    /// Refuses values that have no attribute in the model, because the next save would omit them.
     ///
-    /// The name of a composite attribute takes no part in version hashes, so it may be another in the model.
+    /// The names of composite attributes are not part of version hashes, so they may differ in the model.
     private func requireKnown(_ object: BinaryStoreFile.Object, _ layout: EntityLayout, _ url: URL) throws {
         guard !StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption]),
             let path = object.values.keys.filter({ layout.slot(named: $0) == nil }).min()
@@ -113,9 +113,9 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         )
     }
 
-    /// Makes the file of a new store, so that it is there before its first save; one that is read-only makes none.
+    /// Makes the file of a new store, so that it exists before its first save; a read-only store makes none.
     ///
-    /// If another process makes it first, that file counts.
+    /// If another process makes the file first, then that file is used.
     private func makeFile(_ url: URL, _ model: NSManagedObjectModel) throws {
         guard !isReadOnly, url.path != "/dev/null" else { return }
         metadata = ownMetadata
@@ -127,7 +127,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         }
     }
 
-    /// The metadata as the file has them.
+    /// The metadata in the form for the file.
     private var ownMetadata: [String: Any] {
         var own: [String: Any] = metadata ?? [:]
         own[NSStoreTypeKey] = NSBinaryStoreType
@@ -135,7 +135,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
         return own
     }
 
-    /// The value that a node has for what the file has; `nil` if it does not fit the attribute.
+    /// The value of a node for a value in the file; `nil` if it does not fit the attribute.
     private static func value(_ stored: BinaryPropertyList.Node, _ slot: Slot) -> Any? {
         switch (slot.kind, stored) {
         case (.int, .integer(let value)): slot.type == .boolean ? value != 0 : value
@@ -166,7 +166,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
 
     private func object(of node: NSAtomicStoreCacheNode) throws -> BinaryStoreFile.Object {
         let layout = node.objectID.layout
-        // Values of any kind become those of their attributes' types.
+        // Values of any kind are converted to the types of their attributes.
         let row = try row(of: node, layout, key: 0, version: 0)
         var values: [String: BinaryPropertyList.Node] = [:]
         for slot in layout.slots where slot.kind != .reference && !row.isNull(slot.index) {
@@ -213,7 +213,7 @@ final class BinaryStore: NSAtomicStore, @unchecked Sendable {
 }
 
 extension NSAtomicStoreCacheNode {
-    /// Sets an attribute, or an element of a composite one.
+    /// Sets an attribute, or an element of a composite attribute.
     fileprivate func set(_ value: Any, at path: ArraySlice<String>) {
         guard let first = path.first else { return }
         guard path.count > 1 else { return setValue(value, forKey: first) }
@@ -236,7 +236,8 @@ extension NSAtomicStoreCacheNode {
 extension BinaryStore: WholeStore {
     /// Removes the file of a store that is not open.
     ///
-    /// - Throws: As opening it, unless the option forces it; and errors of removing. That there is no file is no error.
+    /// - Throws: The errors of opening it, unless the option forces it; and errors of removing. A missing file is no
+    ///   error.
     static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
         guard url.path != "/dev/null", FileManager.default.fileExists(atPath: url.path) else { return }
         if !StoreOption.flag(options?[NSPersistentStoreForceDestroyOption]) {
@@ -247,10 +248,10 @@ extension BinaryStore: WholeStore {
 
     static func discardStore(at url: URL) { try? FileManager.default.removeItem(at: url) }
 
-    /// Copies the file of one store over that of another, or to where none is.
+    /// Copies the file of one store to the place of another, which need not exist.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) if the destination is read-only; as opening the source; and errors of
-    ///   writing.
+    /// - Throws: `persistentStoreOperation` (134070) if the destination is read-only; the errors of opening the source;
+    ///   and errors of writing.
     static func replaceStore(
         at destination: URL,
         _ destinationOptions: [AnyHashable: Any]?,
@@ -267,9 +268,10 @@ extension BinaryStore: WholeStore {
         try WholeFile.write(try Data(contentsOf: source), to: destination)
     }
 
-    /// Copies the file of a store, which is always whole: each save replaces it at once.
+    /// Copies the file of a store, which is always complete, because each save replaces it at once.
     ///
-    /// - Throws: `fileWriteFileExists` (516) if there is something; as opening the source; and errors of writing.
+    /// - Throws: `fileWriteFileExists` (516) if a file exists there; the errors of opening the source; and errors of
+    ///   writing.
     static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
         guard !FileManager.default.fileExists(atPath: destination.path) else {
             throw CocoaError.described(

@@ -3,11 +3,11 @@ import StrataRows
 
 /// The file of a binary store: a binary property list, which Docs/BinaryStore.md describes.
 ///
-/// Reading takes time and memory in proportion to the length of the file, whatever is in it.
+/// The time and memory for reading are proportional to the length of the file, whatever its contents.
 struct BinaryStoreFile {
-    /// What the file says of the store.
+    /// The metadata in the file.
     let metadata: [String: Any]
-    /// The highest key that an object of the store has ever had.
+    /// The highest key that any object of the store has ever had.
     let lastKey: Int64
     let objects: [Object]
 
@@ -15,7 +15,7 @@ struct BinaryStoreFile {
     struct Object {
         let entity: String
         let key: Int64
-        /// The attributes that are not nil, by name; those of composite attributes by their path.
+        /// The attributes that are not nil, by name; elements of composite attributes by their path.
         let values: [String: BinaryPropertyList.Node]
         /// The keys of the related objects, by the relationship's name.
         let links: [String: [Int64]]
@@ -34,8 +34,9 @@ struct BinaryStoreFile {
 
     /// Reads the file of a store; `nil` if there is none.
     ///
-    /// - Throws: `persistentStoreTypeMismatch` (134010) for a SQLite file, `fileReadCorruptFile` (259) for any other that is no
-    ///   binary store, `featureUnsupported` (3328) for one of a later version, and errors of reading.
+    /// - Throws: `persistentStoreTypeMismatch` (134010) for a SQLite file, `fileReadCorruptFile` (259) for any other
+    ///   file that is no binary store, `featureUnsupported` (3328) for a file of a later version, and errors of
+    ///   reading.
     init?(contentsOf url: URL) throws {
         guard url.path != "/dev/null", FileManager.default.fileExists(atPath: url.path) else { return nil }
         let data = try Data(contentsOf: url)
@@ -78,7 +79,7 @@ struct BinaryStoreFile {
         else { throw BinaryPropertyList.Malformed() }
         self.metadata = metadata
         lastKey = try integer(root["lastKey"])
-        // What many objects share in the file is read once for each, so the sum has a limit.
+        // Parts that many objects share in the file are read once for each object, so the total has a limit.
         var left = list.nodes.count
         func spend(_ count: Int) throws {
             left -= count + 1
@@ -121,13 +122,14 @@ struct BinaryStoreFile {
 
     // MARK: - Writing
 
-    /// Writes the file, wholly or not at all, also if the power goes.
+    /// Writes the file completely or not at all, even if the power fails.
     ///
     /// - Parameters:
-    ///   - url: Where the file is, or shall be.
-    ///   - replaces: Whether there may be a file already.
-    /// - Throws: `persistentStoreSave` (134030) if the metadata have values that no property list can have, and errors of writing,
-    ///   such as 640 (`fileWriteOutOfSpace`); the old file is still there then. `fileWriteFileExists` (516) for a file that may not be replaced.
+    ///   - url: The place of the file.
+    ///   - replaces: Whether a file may exist there already.
+    /// - Throws: `persistentStoreSave` (134030) if the metadata have values that a property list cannot contain, and
+    ///   errors of writing, such as 640 (`fileWriteOutOfSpace`); the old file still exists in these cases.
+    ///   `fileWriteFileExists` (516) for a file that may not be replaced.
     func write(to url: URL, replaces: Bool = true) throws {
         guard url.path != "/dev/null" else { return }
         let plist = try PropertyListSerialization.data(ofMetadata: metadata)
@@ -157,7 +159,7 @@ struct BinaryStoreFile {
 }
 
 extension BinaryPropertyList {
-    /// Adds a dictionary whose values `appendValue` adds, in the order of the keys.
+    /// Adds a dictionary; `appendValue` adds its values, in the order of the keys.
     fileprivate mutating func appendDictionary<Value>(
         _ values: [String: Value],
         _ appendValue: (inout BinaryPropertyList, Value) -> Int

@@ -1,19 +1,19 @@
 import Foundation
 
-/// Writing files wholly or not at all.
+/// Writes files completely or not at all.
 enum WholeFile {
-    /// Puts a file with `data` in the place of the one at `url`, if there is one.
+    /// Replaces the file at `url`, if there is one, by a file with `data`.
     ///
-    /// At each moment one of the two is there, also after a loss of power; when this returns it is the new one. Who has the file
-    /// open keeps the old one.
+    /// At each moment one of the two files exists, even after a loss of power; when this returns it is the new one.
+    /// Processes that have the file open keep the old one.
     ///
     /// - Parameters:
     ///   - data: The contents of the file.
-    ///   - url: Where it shall be.
-    ///   - replaces: Whether it may take the place of another one.
-    /// - Throws: A `CocoaError` of writing; `fileWriteFileExists` (516) if there is a file that may not be replaced.
+    ///   - url: The place of the file.
+    ///   - replaces: Whether it may replace another file.
+    /// - Throws: A `CocoaError` of writing; `fileWriteFileExists` (516) if a file exists that may not be replaced.
     static func write(_ data: Data, to url: URL, replaces: Bool = true) throws {
-        // A link stays one.
+        // A symbolic link is kept, because its target is replaced.
         let url = url.resolvingSymlinksInPath()
         let new = URL(fileURLWithPath: "\(url.path)-\(UUID().uuidString)")
         do {
@@ -28,7 +28,7 @@ enum WholeFile {
             if replaces {
                 guard rename(new.path, url.path) == 0 else { throw failure(errno, url) }
             } else {
-                // Unlike `rename`, it fails if there is a file.
+                // Unlike `rename`, this fails if a file exists.
                 guard link(new.path, url.path) == 0 else { throw failure(errno, url) }
                 try? FileManager.default.removeItem(at: new)
             }
@@ -39,12 +39,12 @@ enum WholeFile {
         try synchronize(folder: url.deletingLastPathComponent())
     }
 
-    /// Sees to it that a folder names its files as it does now after a loss of power.
+    /// Ensures that the present names of files in a folder survive a loss of power.
     private static func synchronize(folder: URL) throws {
         let descriptor = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure(errno, folder) }
         defer { close(descriptor) }
-        // Not every file system can; those that cannot say so.
+        // Some file systems do not support this; they return an error that says so.
         guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure(errno, folder) }
     }
 

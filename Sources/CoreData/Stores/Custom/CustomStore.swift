@@ -3,26 +3,26 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// A custom store: one whose class is not ours.
+/// A custom store, whose class is not part of the framework.
 ///
-/// It names objects by references of its own, is called by one thread at a time, and receives objects, not rows.
+/// It identifies objects by custom references, is called by one thread at a time, and receives objects instead of rows.
 protocol CustomStore: NSPersistentStore, RowStore {
-    /// Whether a fetch brings rows; otherwise each is asked for when its object's fault fires.
+    /// Whether a fetch brings rows; otherwise each row is requested when its object's fault fires.
     var fetchesRows: Bool { get }
 
-    /// Gets ready for requests, after the metadata was loaded and before anybody else knows the store.
+    /// Prepares for requests, after the metadata was loaded and before other code knows the store.
     func open(as entry: OpenStore) throws
 
     /// Reserves keys for new objects, in their order.
     func keys(for objects: [NSManagedObject]) throws -> [Int64]
 
-    /// As ``RowStore/save(_:didCommit:)``, on behalf of a context.
+    /// The form of ``RowStore/save(_:didCommit:)`` for the save of a context.
     func save(_ changes: StoreChanges, of context: NSManagedObjectContext, didCommit: (StoreSaveResult) -> Void) throws
         -> [StoreConflict]
 
     var names: StoreNames { get }
     var turn: StoreTurn { get }
-    /// Whether no object that was read or saved has a key.
+    /// Whether no object with the key was ever read or saved.
     func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool
 }
 
@@ -35,12 +35,12 @@ extension CustomStore {
         throw refused("takes no batches.", .persistentStoreUnsupportedRequestType)
     }
 
-    /// Calls methods of the store's class, on behalf of the context whose scope the caller is in.
+    /// Calls methods of the store's class, for the context in whose scope the caller is.
     ///
-    /// If there is no such context, as when a store is migrated, one is made for the call.
+    /// If there is no such context, for example when a store is migrated, then one is made for the call.
     ///
     /// - Throws: `persistentStoreTimeout` (134090), `persistentStoreOperation` (134070) for a store that was removed,
-    ///   and what the store throws.
+    ///   and errors of the store.
     func ask<T>(_ body: (NSManagedObjectContext) throws -> T) throws -> T {
         guard let coordinator = persistentStoreCoordinator else { throw closed }
         return try turn.take {
@@ -71,12 +71,12 @@ extension CustomStore {
         Dictionary(uniqueKeysWithValues: roots.map { ($0, names.table.lastKey($0)) })
     }
 
-    /// The error of a store that did not do what its class has to do.
+    /// The error if a store did not do what its class has to do.
     ///
     /// - Parameters:
-    ///   - what: What is wrong: the rest of a sentence that begins with the name of the class.
+    ///   - what: The problem: the rest of a sentence that begins with the name of the class.
     ///   - code: The code of the error.
-    ///   - underlying: The error behind it.
+    ///   - underlying: The cause.
     /// - Returns: The error.
     func refused(
         _ what: String,
@@ -92,9 +92,9 @@ extension CustomStore {
         return code == .persistentStoreOperation ? error.marked(.environment) : error
     }
 
-    /// The ID of a key that contexts know an object by, and the layout of the object's own entity.
+    /// The ID under which contexts know the object of a key, and the layout of the object's own entity.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a key that the store never gave a reference for.
+    /// - Throws: `persistentStoreOperation` (134070) for a key without a reference by the store.
     func id(ofKey key: Int64, in layout: EntityLayout) throws -> (id: NSManagedObjectID, layout: EntityLayout) {
         guard let entry = names.entry, let entity = names.table.entity(of: key, root: layout.rootNumber) else {
             throw refused("knows no object with the key \(key) of entity \(layout.entity.name ?? "").")
@@ -109,15 +109,15 @@ extension CustomStore {
         return known == key && store != nil && store === names.entry && id.layout.rootNumber == layout.rootNumber
     }
 
-    /// What an ID that the store gave refers to.
+    /// The reference of an ID that the store returned.
     ///
     /// - Parameters:
-    ///   - value: What the store gave.
-    ///   - entity: The entity that the object has to be of.
-    ///   - what: Where the store gave it, for the error.
+    ///   - value: The value that the store returned.
+    ///   - entity: The required entity of the object.
+    ///   - what: The place where the store returned it, for the error.
     /// - Returns: The reference.
-    /// - Throws: `persistentStoreOperation` (134070) for anything but an ID of this store and of `entity` or one below
-    ///   it.
+    /// - Throws: `persistentStoreOperation` (134070) for any value except an ID of this store and of `entity` or its
+    ///   sub-entities.
     func reference(
         givenAs value: Any,
         of entity: EntityLayout,
@@ -138,7 +138,8 @@ extension CustomStore {
             )
         }
         let number = names.table.entity(of: key, root: id.layout.rootNumber) ?? id.layout.number
-        // A relationship may name an object by an entity above its own, whose number then comes first.
+        // A relationship may refer to an object by a super-entity of its own entity, and then that number was recorded
+        // first.
         guard entity.entity.frozen.subtree.contains(number) else {
             throw refused(
                 "gave \(id) for \(what()), which is not of entity \(entity.entity.name ?? "") or one below it."
@@ -147,7 +148,7 @@ extension CustomStore {
         return ObjectReference(key: key, entity: number)
     }
 
-    // MARK: - What only contexts do
+    // MARK: - Methods that only contexts use
 
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         throw refused("names its objects itself, and cannot set keys aside.")
@@ -169,17 +170,17 @@ extension CustomStore {
         StoreReference(uriText: text).map { names.table.key(of: $0, nil, in: layout) }
     }
 
-    /// As ``key(fromURIText:of:)``, but `nil` for an object that was never asked for.
+    /// The result of ``key(fromURIText:of:)``, but `nil` for an object that was never requested.
     func knownKey(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
         StoreReference(uriText: text).flatMap { names.table.knownKey(of: $0, in: layout) }
     }
 
     // MARK: - Metadata
 
-    /// Checks what the store says of itself, and completes it with the model's version hashes.
+    /// Checks the store's metadata, and adds the model's version hashes.
     ///
-    /// - Throws: `persistentStoreOpen` (134080) without a type or a UUID that can stand in a URI; for hashes that do
-    ///   not fit the model `persistentStoreIncompatibleVersionHash` (134100).
+    /// - Throws: `persistentStoreOpen` (134080) without a type or a UUID that is allowed in a URI;
+    ///   `persistentStoreIncompatibleVersionHash` (134100) for hashes that do not fit the model.
     func checkMetadata(_ model: NSManagedObjectModel) throws {
         var known: [String: Any] = metadata ?? [:]
         guard let uuid = known[NSStoreUUIDKey] as? String, Self.isHost(uuid) else {
@@ -198,7 +199,7 @@ extension CustomStore {
         metadata = known
     }
 
-    /// Checks that the store was made with this version of the model, if its metadata say which one that was.
+    /// Checks that the store was made with this version of the model, if its metadata contain a version.
     ///
     /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) for hashes that do not fit, with the metadata.
     func checkVersion(_ model: NSManagedObjectModel, _ found: [String: Any]) throws {
@@ -231,7 +232,7 @@ extension CustomStore {
     }
 }
 
-/// The IDs of one custom store, and the references behind them.
+/// The IDs of one custom store, and their references.
 ///
 /// Any thread may call any member.
 final class StoreNames: Sendable {
@@ -243,20 +244,20 @@ final class StoreNames: Sendable {
 
     private let place = Mutex(Entry())
 
-    /// What the coordinator keeps of the store; `nil` before it is added and after it is removed.
+    /// The coordinator's entry for the store; `nil` before it is added and after it is removed.
     var entry: OpenStore? {
         get { place.withLock { $0.entry } }
         set { place.withLock { $0.entry = newValue } }
     }
 
-    /// The ID of the object that a store calls by `object`.
+    /// The ID of the object with the store's reference `object`.
     ///
-    /// Leads nowhere, so that it is refused wherever it is used, if the object is neither text nor a whole number, or
-    /// as long as the store has not been added.
+    /// If the reference is neither a text nor an integer, or the store has not been added, then the ID refers to no
+    /// object and is refused wherever it is used.
     func id(_ entity: NSEntityDescription, _ object: Any, _ coordinator: NSPersistentStoreCoordinator?)
         -> NSManagedObjectID
     {
-        // An entity of another copy of the model stands for the one of its name.
+        // An entity of another copy of the model stands for the entity with the same name.
         guard let known = coordinator?.frozenModel.entitiesByName[entity.name ?? ""] else {
             fatalError(
                 "CoreData: an ID was asked for entity \"\(entity.name ?? "")\", which the model of the store's coordinator does not have. Make IDs once the store is added (in load() at the earliest), for entities of that model."

@@ -2,7 +2,7 @@ import Foundation
 import StrataMemoryStore
 import StrataRows
 
-// What an atomic store tells contexts: its nodes, made into rows once, and fetched from as an in-memory store is.
+// The rows of an atomic store: its nodes are converted to rows once, and fetched like the rows of an in-memory store.
 
 extension NSAtomicStore: CustomStore, InMemoryRows {
     var fetchesRows: Bool { true }
@@ -29,7 +29,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
 
     // MARK: - Nodes as rows
 
-    /// Makes the contents of the nodes that were loaded.
+    /// Makes the contents from the nodes that were loaded.
     ///
     /// - Throws: `persistentStoreOperation` (134070) for a node of another store, a value that does not fit its
     ///   property, or a relationship to a node that was not added.
@@ -63,7 +63,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
         return (node.objectID.layout.schema.entities[reference.entity - 1], reference.key)
     }
 
-    /// What a node says of its object.
+    /// The row of a node's object.
     func row(of node: NSAtomicStoreCacheNode, _ layout: EntityLayout, key: Int64, version: Int64) throws -> Row {
         try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
     }
@@ -89,13 +89,14 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
 }
 
 extension StoreChanges {
-    /// Enters the members of a loaded to-many relationship, in the way that the contents keep them.
+    /// Adds the members of a loaded to-many relationship, in the form of the contents.
     ///
     /// - Parameters:
     ///   - members: The members.
     ///   - slot: The relationship.
     ///   - owner: The object that has the relationship.
-    ///   - rows: The loaded rows by root and key. If the inverse is a to-one relationship, it is set in the rows of the members.
+    ///   - rows: The loaded rows by root and key. If the inverse is a to-one relationship, then it is set in the rows
+    ///     of the members.
     fileprivate mutating func take(
         _ members: [ObjectReference],
         of slot: ToManySlot,

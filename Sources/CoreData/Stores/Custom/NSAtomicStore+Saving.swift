@@ -2,8 +2,8 @@ import Foundation
 import StrataMemoryStore
 import StrataRows
 
-// How a save reaches an atomic store: conflicts are found among the rows, the nodes are brought up to date, the
-// subclass writes them, and only then the rows change. When anything fails the nodes take their old values back.
+// The save of an atomic store: first conflicts are found among the rows, then the nodes are updated, then the subclass
+// writes them, and only then the rows change. If a step fails, then the nodes get their old values back.
 
 extension NSAtomicStore {
     func keys(for objects: [NSManagedObject]) throws -> [Int64] {
@@ -23,7 +23,7 @@ extension NSAtomicStore {
         didCommit: (StoreSaveResult) -> Void
     ) throws -> [StoreConflict] {
         try ask { _ in
-            // Only who has the turn changes the contents.
+            // Only the thread that has the turn changes the contents.
             var next = contents.withLock { $0 }
             let conflicts = next.findVersionConflicts(changes)
             var result = next.apply(changes)
@@ -53,7 +53,7 @@ extension NSAtomicStore {
 
     func writeMetadata() throws { try ask { _ in try save() } }
 
-    /// The rows of nodes whose values differ from the saved object, as a store may round or fill in values.
+    /// The rows of nodes whose values differ from the saved object, because a store may round or add values.
     private func reread(_ changes: StoreChanges) throws -> [Row] {
         var result: [Row] = []
         func compare(_ row: Row, _ version: Int64) throws {
@@ -91,9 +91,9 @@ extension NSAtomicStore {
     }
 }
 
-/// The changes that one save makes to an atomic store's nodes, and how to take them back.
+/// The changes that one save makes to an atomic store's nodes; they can be undone.
 ///
-/// Used only by who has the store's turn.
+/// Only the thread that has the store's turn uses it.
 private final class NodeEdit {
     private let store: NSAtomicStore
     private var former: [(node: NSAtomicStoreCacheNode, values: [(name: String, value: Any?)])] = []
@@ -134,9 +134,9 @@ private final class NodeEdit {
 
     /// Removes deleted nodes from the relationships of another node.
     ///
-    /// Also where no object did so, because the relationship has no inverse or nobody has read it.
+    /// This is also needed if no object did so, because the relationship has no inverse or was never read.
     ///
-    /// Costs no more than the writing of all nodes that follows.
+    /// The cost is not higher than that of writing all nodes, which follows.
     private func release(_ node: NSAtomicStoreCacheNode) {
         for (name, relationship) in node.objectID.entity.relationshipsByName where !relationship.isTransient {
             switch node.value(forKey: name) {
@@ -155,7 +155,7 @@ private final class NodeEdit {
         node.setValue(value, forKey: name)
     }
 
-    /// Enters derived attributes, which the nodes' objects do not know yet.
+    /// Sets derived attributes, which the nodes' objects do not have yet.
     func setDerived(_ rows: [Row]) throws {
         for row in rows where row.layout.hasDerivedSlots {
             guard let node = store.nodes.node(try store.id(ofKey: row.key, in: row.layout).id) else { continue }
@@ -180,7 +180,7 @@ private final class NodeEdit {
     func undo() {
         store.nodes.remove(added)
         store.nodes.add(removed)
-        // The oldest values of a node were noted first.
+        // The oldest values of a node were recorded first.
         for (node, values) in former.reversed() {
             for (name, value) in values { node.setValue(value, forKey: name) }
         }

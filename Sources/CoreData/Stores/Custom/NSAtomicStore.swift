@@ -3,18 +3,18 @@ import StrataMemoryStore
 import StrataRows
 import Synchronization
 
-/// The base class for stores of your own that read a whole file at once and write it at once.
+/// The base class of custom stores that read a whole file at once and write it at once.
 ///
 /// A subclass overrides ``load()``, which makes a node for each object in the file (``NSAtomicStoreCacheNode``),
-/// ``save()``, which writes all of ``cacheNodes()``, and ``newReferenceObject(for:)``. The other members have defaults
-/// that do. Fetches, conflicts, uniqueness constraints and relationships are taken care of: they work as in an
-/// in-memory store.
+/// ``save()``, which writes all of ``cacheNodes()``, and ``newReferenceObject(for:)``. The other members have
+/// sufficient defaults. Fetches, conflicts, uniqueness constraints and relationships work as in an in-memory store,
+/// without code in the subclass.
 ///
-/// A store's **metadata** are read by ``NSPersistentStore/loadMetadata()`` or set in ``load()``; without either a new
-/// UUID is made, and the type that a subclass overrides is taken.
+/// ``NSPersistentStore/loadMetadata()`` reads a store's **metadata**, or ``load()`` sets them. Otherwise a new UUID is
+/// made, and the subclass's type is used.
 ///
-/// **Threads.** Contexts read without asking the subclass; its methods are called one at a time, on whatever thread a
-/// context saves.
+/// **Threads.** Contexts read without calling the subclass; its methods are called one at a time, on the thread on
+/// which a context saves.
 ///
 /// ```swift
 /// final class MemoryStore: NSAtomicStore {
@@ -27,22 +27,22 @@ import Synchronization
 /// NSPersistentStoreCoordinator.registerStoreClass(MemoryStore.self, type: MemoryStore.storeType)
 /// ```
 open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
-    // @unchecked Sendable: what is here is Sendable, behind a mutex, or guarded by `turn`. A subclass answers for its
-    // own state.
+    // @unchecked Sendable: the properties are Sendable, protected by a mutex, or guarded by `turn`. A subclass is
+    // responsible for its own state.
 
     let names = StoreNames()
     let turn: StoreTurn
-    /// What contexts read: the nodes as rows.
+    /// The rows of the nodes, which contexts read.
     let contents = Mutex(InMemoryContents(nil))
     let nodes = NodeTable()
 
-    /// Makes a store, which the coordinator does.
+    /// Makes a store; the coordinator calls this.
     ///
     /// - Parameters:
-    ///   - root: The coordinator that the store is for.
+    ///   - root: The coordinator of the store.
     ///   - name: A configuration of the coordinator's model, or `nil` for all its entities.
     ///   - url: The file.
-    ///   - options: Options, by the keys of the coordinator and your own.
+    ///   - options: Options, with keys of the coordinator and keys of the subclass.
     public required init(
         persistentStoreCoordinator root: NSPersistentStoreCoordinator?,
         configurationName name: String?,
@@ -53,9 +53,9 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
         super.init(persistentStoreCoordinator: root, configurationName: name, at: url, options: options)
     }
 
-    /// Does nothing; an override may set ``NSPersistentStore/metadata``, unless ``load()`` does.
+    /// Does nothing; an override may set ``NSPersistentStore/metadata``, unless ``load()`` sets it.
     ///
-    /// - Throws: Any error, which keeps the store from being added.
+    /// - Throws: Any error; the store is then not added.
     open override func loadMetadata() throws {}
 
     override func saveMetadata() throws {
@@ -64,25 +64,25 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
         hasNewMetadata = false
     }
 
-    // MARK: - To be overridden
+    // MARK: - Methods to override
 
     /// Reads the file and adds a node for each object, with ``addCacheNodes(_:)``.
     ///
     /// Called once, when the store is added. A file that does not exist yet is an empty store.
     ///
-    /// - Throws: Any error, which keeps the store from being added.
+    /// - Throws: Any error; the store is then not added.
     open func load() throws { throw notOverridden("load()") }
 
-    /// Writes ``cacheNodes()`` and the metadata to the file, wholly or not at all.
+    /// Writes ``cacheNodes()`` and the metadata to the file, completely or not at all.
     ///
-    /// Called by each save of a context, once the nodes are up to date.
+    /// Called by each save of a context, after the nodes were updated.
     ///
-    /// - Throws: Any error; nodes and context are as they were before then.
+    /// - Throws: Any error; nodes and context are then as they were before.
     open func save() throws { throw notOverridden("save()") }
 
-    /// Makes a reference for a new object: a text or a whole number that no object of the entity has, had or will have.
+    /// Makes a reference for a new object: a text or an integer that no other object of the entity ever has.
     ///
-    /// Stops the program unless it is overridden.
+    /// Unless it is overridden, the program stops.
     ///
     /// - Parameter managedObject: The new object, whose ID is still temporary.
     /// - Returns: A `String` or a number.
@@ -90,25 +90,25 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
         fatalError("CoreData: \(Swift.type(of: self)) has to override newReferenceObject(for:).")
     }
 
-    /// Makes the node of a new object, whose ID is permanent by now.
+    /// Makes the node of a new object, which already has a permanent ID.
     ///
-    /// Default: an empty ``NSAtomicStoreCacheNode``. Its values come by ``updateCacheNode(_:from:)``, which is called
-    /// once all new objects have a node.
+    /// Default: an empty ``NSAtomicStoreCacheNode``. Its values are set by ``updateCacheNode(_:from:)``, which is
+    /// called after all new objects have a node.
     ///
     /// - Parameter managedObject: The new object.
-    /// - Returns: A node with the object's values, which ``addCacheNodes(_:)`` is then called with.
+    /// - Returns: A node with the object's values, which is then passed to ``addCacheNodes(_:)``.
     open func newCacheNode(for managedObject: NSManagedObject) -> NSAtomicStoreCacheNode {
         NSAtomicStoreCacheNode(objectID: managedObject.objectID)
     }
 
-    /// Brings a node up to date with an object that is being saved.
+    /// Updates a node from an object that is being saved.
     ///
-    /// Called for new and for changed objects, also where only a relationship has changed. Default: sets all persistent
-    /// properties, relationships as nodes.
+    /// Called for new and for changed objects, even if only a relationship has changed. Default: sets all persistent
+    /// properties; the values of relationships are nodes.
     ///
     /// - Parameters:
     ///   - node: The node, of a class that ``newCacheNode(for:)`` or ``load()`` has chosen.
-    ///   - managedObject: The object as it is being saved.
+    ///   - managedObject: The object that is being saved.
     open func updateCacheNode(_ node: NSAtomicStoreCacheNode, from managedObject: NSManagedObject) {
         copyValues(of: managedObject, to: node)
     }
@@ -117,7 +117,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// Does nothing.
     ///
-    /// - Parameter cacheNodes: The nodes, which the store still has.
+    /// - Parameter cacheNodes: The nodes, which are still in the store.
     open func willRemoveCacheNodes(_ cacheNodes: Set<NSAtomicStoreCacheNode>) {}
 
     private func notOverridden(_ member: String) -> CocoaError {
@@ -128,8 +128,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
 
     /// Adds nodes, in ``load()``.
     ///
-    /// The values of a node, relationships above all, may still be set until ``load()`` returns. Nodes that are added
-    /// later show only once they are saved.
+    /// The values of a node, especially relationships, may still be set until ``load()`` returns. Nodes that are added
+    /// later become visible only after a save.
     ///
     /// - Parameter cacheNodes: The nodes, each with an ID that ``objectID(for:withReferenceObject:)`` has made.
     open func addCacheNodes(_ cacheNodes: Set<NSAtomicStoreCacheNode>) { nodes.add(cacheNodes) }
@@ -142,17 +142,17 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     /// The node of an object.
     ///
     /// - Parameter objectID: The ID of an object of this store.
-    /// - Returns: `nil` if the store has none.
+    /// - Returns: The node; `nil` if the store has none.
     open func cacheNode(for objectID: NSManagedObjectID) -> NSAtomicStoreCacheNode? {
         names.object(of: objectID) == nil ? nil : nodes.node(objectID)
     }
 
     // MARK: - IDs and references
 
-    /// The ID of the object that the file calls by a reference.
+    /// The ID of the object with a reference in the file.
     ///
-    /// May be called in ``load()`` and later, on any thread. An ID made of anything but text or a whole number leads
-    /// nowhere: it is refused wherever it is used.
+    /// May be called in ``load()`` and later, on any thread. If the reference is neither a text nor an integer, then
+    /// the ID refers to no object: it is refused wherever it is used.
     ///
     /// - Parameters:
     ///   - entity: The object's own entity.
@@ -162,12 +162,12 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
         names.id(entity, data, persistentStoreCoordinator)
     }
 
-    /// The reference that an ID was made of.
+    /// The reference from which an ID was made.
     ///
-    /// May be called on any thread. For an ID of another store, or a temporary one, `NSNull`.
+    /// May be called on any thread. For an ID of another store, or a temporary one, it is `NSNull`.
     ///
     /// - Parameter objectID: The ID of an object of this store.
-    /// - Returns: What ``objectID(for:withReferenceObject:)`` was called with.
+    /// - Returns: The reference that was passed to ``objectID(for:withReferenceObject:)``.
     public func referenceObject(for objectID: NSManagedObjectID) -> Any {
         names.object(of: objectID) ?? NSNull()
     }

@@ -3,10 +3,10 @@ import StrataMemoryStore
 
 /// One object of an atomic store, in memory: its attributes by name, and its relationships as other nodes.
 ///
-/// A to-one relationship holds a node, a to-many relationship a `Set` or, if it is ordered, an array of nodes. Of a
-/// relationship and its inverse one side is enough.
+/// A to-one relationship has a node, a to-many relationship a `Set` or, if it is ordered, an array of nodes. For a
+/// relationship and its inverse, one side is sufficient.
 ///
-/// Not thread-safe: used while the store loads and while it saves.
+/// Not thread-safe: it is used while the store loads and while it saves.
 ///
 /// ```swift
 /// let node = NSAtomicStoreCacheNode(objectID: id)
@@ -16,12 +16,12 @@ import StrataMemoryStore
 open class NSAtomicStoreCacheNode: NSObject {
     /// The object.
     public let objectID: NSManagedObjectID
-    /// The values by property name; `nil` as long as there is none.
+    /// The values by property name; `nil` as long as there are none.
     open var propertyCache: NSMutableDictionary?
 
     /// Makes an empty node for an object.
     ///
-    /// - Parameter moid: The ID of the object, as ``NSAtomicStore/objectID(for:withReferenceObject:)`` makes it.
+    /// - Parameter moid: The ID of the object, made by ``NSAtomicStore/objectID(for:withReferenceObject:)``.
     public init(objectID moid: NSManagedObjectID) {
         objectID = moid
         super.init()
@@ -29,10 +29,10 @@ open class NSAtomicStoreCacheNode: NSObject {
 
     /// The value of a property.
     ///
-    /// Reads ``propertyCache``. An override may keep values elsewhere.
+    /// It reads ``propertyCache``. An override may keep values elsewhere.
     ///
     /// - Parameter key: The name of the property.
-    /// - Returns: `nil` if there is no value.
+    /// - Returns: The value; `nil` if there is none.
     open func value(forKey key: String) -> Any? {
         let value = propertyCache?.object(forKey: NSString(string: key))
         return value is NSNull ? nil : value

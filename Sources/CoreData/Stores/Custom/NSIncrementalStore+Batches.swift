@@ -4,11 +4,12 @@ import StrataRows
 extension NSIncrementalStore {
     package var takesBatches: Bool { true }
 
-    /// Passes a batch request to the subclass, and reads what has changed from its answer.
+    /// Passes a batch request to the subclass, and reads the changes from its answer.
     ///
-    /// Without IDs in the answer nobody can be told which rows they are: the cached rows of the whole hierarchy are forgotten.
+    /// If the answer has no IDs, then the changed rows are unknown, and the cached rows of the whole hierarchy are
+    /// forgotten.
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
-        // Batches are made of requests alone.
+        // Batches are always made from requests.
         guard let request = batch.request as? NSPersistentStoreRequest else { return }
         let answer = try ask { try execute(request, with: $0) }
         var changes = BatchChanges()
@@ -34,7 +35,7 @@ extension NSIncrementalStore {
         didCommit(changes)
     }
 
-    /// The answer itself, where it comes in a result object.
+    /// The answer itself, if it is in a result object.
     private static func content(of answer: Any) -> Any? {
         switch answer {
         case let result as NSBatchInsertResult: result.result
@@ -46,7 +47,7 @@ extension NSIncrementalStore {
 }
 
 extension Batch {
-    /// Where the rows of the request are listed.
+    /// The list for the rows of the request.
     fileprivate var listing: WritableKeyPath<BatchChanges, [BatchRows]> {
         switch work {
         case .insert: \.inserted

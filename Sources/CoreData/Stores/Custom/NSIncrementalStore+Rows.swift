@@ -2,7 +2,7 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-// How an incremental store answers a context's questions about rows: by asking its subclass about objects.
+// The rows of an incremental store, which it makes by requesting objects from its subclass.
 
 extension NSIncrementalStore: CustomStore {
     var fetchesRows: Bool { false }
@@ -27,7 +27,7 @@ extension NSIncrementalStore: CustomStore {
     }
 
     package func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        // Objects are what every store answers with; IDs are asked for only where the caller does.
+        // Every store can return objects; IDs are requested only if the caller wants them.
         let wantsIDs = (plan.origin as? FetchSpecification)?.resultType == .managedObjectIDResultType
         let answer = try fetch(plan, wantsIDs ? .managedObjectIDResultType : .managedObjectResultType)
         let numbers = Set(plan.entityNumbers)
@@ -50,7 +50,7 @@ extension NSIncrementalStore: CustomStore {
         return Int(count)
     }
 
-    /// Hands a fetch to the subclass, as a request.
+    /// Passes a fetch to the subclass, as a request.
     private func fetch(_ plan: FetchPlan, _ resultType: NSFetchRequestResultType) throws -> [Any] {
         var specification = plan.origin as? FetchSpecification ?? FetchSpecification()
         specification.entity = plan.layout.entity
@@ -59,7 +59,7 @@ extension NSIncrementalStore: CustomStore {
         specification.fetchLimit = plan.limit
         specification.fetchOffset = plan.offset
         specification.resultType = resultType
-        // What dictionaries are made of is the framework's affair.
+        // The framework makes dictionaries itself.
         specification.propertiesToFetch = nil
         specification.propertiesToGroupBy = nil
         specification.havingPredicate = nil
@@ -120,7 +120,7 @@ extension NSIncrementalStore: CustomStore {
 }
 
 extension NSError {
-    /// Whether a store says by this error that an object does not exist.
+    /// Whether a store reports with this error that an object does not exist.
     fileprivate var isMissingObject: Bool {
         domain == NSCocoaErrorDomain && code == CocoaError.Code.managedObjectReferentialIntegrity.rawValue
     }

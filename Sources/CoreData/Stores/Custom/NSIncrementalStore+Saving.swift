@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-// How a save reaches an incremental store: as a request of objects, after the versions were compared.
+// The save of an incremental store: first the versions are compared, then the subclass gets a request with objects.
 
 extension NSIncrementalStore {
     func keys(for objects: [NSManagedObject]) throws -> [Int64] {
@@ -43,7 +43,7 @@ extension NSIncrementalStore {
 
     // MARK: - Conflicts
 
-    /// The objects whose newest row is not the one that the context's changes are made upon.
+    /// The objects whose newest row is not the one on which the context's changes are based.
     private func findConflicts(_ changes: StoreChanges) throws -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
         func check(_ layout: EntityLayout, _ key: Int64, _ base: Int64) throws {
@@ -89,7 +89,7 @@ extension NSIncrementalStore {
         }
     }
 
-    /// Takes the new versions down.
+    /// Records the new versions.
     private func note(_ changes: StoreChanges, _ told: ToldChanges) {
         for row in changes.inserted {
             versions.saved(row.key, root: row.layout.rootNumber, as: row.version + 1)
@@ -106,9 +106,9 @@ extension NSIncrementalStore {
     }
 }
 
-/// What a save changes in one store, in objects.
+/// The objects that a save changes in one store.
 ///
-/// Confined to the context's queue.
+/// It is used only on the context's queue.
 struct ToldChanges {
     private(set) var inserted: Set<NSManagedObject> = []
     private(set) var updated: Set<NSManagedObject> = []
@@ -145,7 +145,7 @@ struct ToldChanges {
 }
 
 extension CustomStore {
-    /// The keys of the IDs that a store gave new objects.
+    /// The keys of the IDs that a store returned for new objects.
     ///
     /// - Throws: `persistentStoreOperation` (134070) for an ID that is not of the object's entity, or not new.
     func checkedKeys(_ ids: [NSManagedObjectID], of objects: [NSManagedObject]) throws -> [Int64] {

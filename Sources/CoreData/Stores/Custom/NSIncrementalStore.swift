@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// The base class for stores of your own that answer request by request: a web service, another database, memory.
+/// The base class of custom stores that answer requests one by one: a web service, another database, memory.
 ///
 /// A subclass overrides ``loadMetadata()``, ``execute(_:with:)``, ``newValuesForObject(with:with:)``,
 /// ``newValue(forRelationship:forObjectWith:with:)`` and ``obtainPermanentIDs(for:)``. Register it with
@@ -14,38 +14,38 @@ import StrataRows
 ///     override func loadMetadata() throws { metadata = [NSStoreTypeKey: type, NSStoreUUIDKey: UUID().uuidString] }
 ///
 ///     override func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext?) throws -> Any {
-///         []  // asks the server
+///         []  // calls the server
 ///     }
 /// }
 /// NSPersistentStoreCoordinator.registerStoreClass(ServerStore.self, type: ServerStore.storeType)
 /// ```
 ///
-/// A store names each object by a *reference*, a text or a whole number that it knows the object by for ever. IDs are
-/// made of them by ``newObjectID(for:referenceObject:)``.
+/// A store identifies each object by a *reference*, a text or an integer that never changes.
+/// ``newObjectID(for:referenceObject:)`` makes IDs from references.
 ///
-/// **Values** are read when a fault fires, once, and kept by the coordinator; a fetch reads none. **Conflicts** are
-/// found by the version of the nodes; a store that finds one itself throws 133020 with `NSMergeConflict`s under
-/// `NSPersistentStoreSaveConflictsErrorKey`, and the context's merge policy decides. Uniqueness constraints are the
-/// store's affair.
+/// **Values** are read once, when a fault fires, and the coordinator keeps them; a fetch reads none. **Conflicts** are
+/// found by the version of the nodes. If a store finds a conflict itself, then it throws 133020 with `NSMergeConflict`s
+/// under `NSPersistentStoreSaveConflictsErrorKey`, and the context's merge policy decides. The store itself has to
+/// check uniqueness constraints.
 ///
-/// **Threads.** The coordinator's contexts use a store one at a time, on whatever thread the context runs; a store may
-/// use the context it is given, but may not wait for another one. Errors that a store throws reach the caller as they
-/// are.
+/// **Threads.** The coordinator's contexts use a store one at a time, on the thread of the context; a store may use the
+/// context that is passed to it, but must not wait for another one. Callers get the errors of a store unchanged.
 open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
-    // @unchecked Sendable: what is here is Sendable or guarded by `turn`. A subclass answers for its own state.
+    // @unchecked Sendable: the properties are Sendable or guarded by `turn`. A subclass is responsible for its own
+    // state.
 
     let names = StoreNames()
     let turn: StoreTurn
     let versions = NodeVersions()
     let mailbox = RegistrationMailbox()
 
-    /// Makes a store, which the coordinator does.
+    /// Makes a store; the coordinator calls this.
     ///
     /// - Parameters:
-    ///   - root: The coordinator that the store is for.
+    ///   - root: The coordinator of the store.
     ///   - name: A configuration of the coordinator's model, or `nil` for all its entities.
-    ///   - url: Where the store lies; `/dev/null` if it was added without a URL.
-    ///   - options: Options, by the keys of the coordinator and your own.
+    ///   - url: The place of the store; `/dev/null` if it was added without a URL.
+    ///   - options: Options, with keys of the coordinator and keys of the subclass.
     public required init(
         persistentStoreCoordinator root: NSPersistentStoreCoordinator?,
         configurationName name: String?,
@@ -63,40 +63,40 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
         hasNewMetadata = false
     }
 
-    // MARK: - To be overridden
+    // MARK: - Methods to override
 
-    /// The identifier of a store that is made anew, which ``NSPersistentStore/identifier`` is at first.
+    /// The identifier of a new store, which is the initial value of ``NSPersistentStore/identifier``.
     ///
     /// Default: a new UUID's text.
     ///
-    /// - Parameter storeURL: Where the store lies; `/dev/null` if it was added without a URL.
-    /// - Returns: A text, a UUID unless a subclass says otherwise.
+    /// - Parameter storeURL: The place of the store; `/dev/null` if it was added without a URL.
+    /// - Returns: A text; a UUID unless a subclass overrides it.
     open class func identifierForNewStore(at storeURL: URL) -> Any { UUID().uuidString }
 
     /// Sets ``NSPersistentStore/metadata``, with `NSStoreUUIDKey` and `NSStoreTypeKey` at least.
     ///
     /// Called once, when the store is added, before it knows any object.
     ///
-    /// - Throws: Any error, which keeps the store from being added.
+    /// - Throws: Any error; the store is then not added.
     open override func loadMetadata() throws { try super.loadMetadata() }
 
     /// Answers a fetch, or writes a save.
     ///
-    /// A **fetch** (``NSFetchRequest``) has its predicate, sort descriptors, limit and offset for the store to apply;
-    /// the context then adds unsaved changes. A store answers with what the request's result type says: objects made by
-    /// `context.object(with:)`, or their IDs; an array with one number for a count. What it does not support it throws
-    /// for. Dictionaries are not asked for: the coordinator makes them of the objects' values. The limit may be wider
-    /// than the caller's, to make up for unsaved changes.
+    /// A **fetch** (``NSFetchRequest``) has its predicate, sort descriptors, limit and offset, which the store applies;
+    /// the context then adds unsaved changes. The request's result type determines the answer: objects made by
+    /// `context.object(with:)`, or their IDs; an array with one number for a count. If the store does not support a
+    /// request, then it throws an error. Dictionaries are never requested, because the coordinator makes them from the
+    /// objects' values. The limit may be higher than the caller's, to allow for unsaved changes.
     ///
-    /// A **save** (``NSSaveChangesRequest``) is written wholly or not at all, and answered with an empty array. New
-    /// objects have the IDs of ``obtainPermanentIDs(for:)`` by then. A request whose sets are all nil asks for the
-    /// metadata to be written.
+    /// A **save** (``NSSaveChangesRequest``) is written completely or not at all, and the answer is an empty array. New
+    /// objects already have the IDs of ``obtainPermanentIDs(for:)``. If all sets of the request are nil, then only the
+    /// metadata are to be written.
     ///
     /// - Parameters:
-    ///   - request: What to do.
-    ///   - context: The context that asks.
-    /// - Returns: An array, as above.
-    /// - Throws: Any error; the context is as it was before then.
+    ///   - request: The request.
+    ///   - context: The context that makes the request.
+    /// - Returns: An array, as described above.
+    /// - Throws: Any error; the context is then as it was before.
     open func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext?) throws -> Any {
         throw notOverridden("execute(_:with:)")
     }
@@ -105,10 +105,10 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - objectID: The object.
-    ///   - context: The context that asks.
+    ///   - context: The context that makes the request.
     /// - Returns: A node of that object.
-    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such object any more; any other error if
-    ///   it cannot be read just now.
+    /// - Throws: `managedObjectReferentialIntegrity` (133000) if the object no longer exists; any other error if it
+    ///   cannot be read now.
     open func newValuesForObject(
         with objectID: NSManagedObjectID,
         with context: NSManagedObjectContext
@@ -121,9 +121,9 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     /// - Parameters:
     ///   - relationship: A to-many relationship, or a to-one relationship that the object's node did not have.
     ///   - objectID: The object.
-    ///   - context: The context that asks.
-    /// - Returns: For a to-many relationship an array of IDs, in order if it is ordered; else an ID, or `NSNull`.
-    /// - Throws: Any error, if it cannot be read just now.
+    ///   - context: The context that makes the request.
+    /// - Returns: For a to-many relationship an array of IDs, in order if it is ordered; otherwise an ID, or `NSNull`.
+    /// - Throws: Any error, if it cannot be read now.
     open func newValue(
         forRelationship relationship: NSRelationshipDescription,
         forObjectWith objectID: NSManagedObjectID,
@@ -132,25 +132,25 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
         throw notOverridden("newValue(forRelationship:forObjectWith:with:)")
     }
 
-    /// Gives new objects the IDs that they will be stored under.
+    /// Gives new objects their permanent IDs.
     ///
     /// - Parameter array: Objects that were never saved.
-    /// - Returns: An ID for each, in the same order, made by ``newObjectID(for:referenceObject:)`` of the object's
-    ///   entity and a reference that no other object has or had.
-    /// - Throws: Any error; no object has a new ID then.
+    /// - Returns: An ID for each object, in the same order. ``newObjectID(for:referenceObject:)`` makes it from the
+    ///   object's entity and a reference that no other object has or had.
+    /// - Throws: Any error; no object has a new ID in that case.
     open func obtainPermanentIDs(for array: [NSManagedObject]) throws -> [NSManagedObjectID] {
         throw notOverridden("obtainPermanentIDs(for:)")
     }
 
-    /// Called when contexts have come to hold objects of the store.
+    /// Called after contexts have registered objects of the store.
     ///
-    /// Does nothing. Called once for each object and context, soon after: with the end of the fetch or the event, or,
-    /// while others use the store, when it is next asked.
+    /// Does nothing. Called once for each object and context, soon after the registration: at the end of the fetch or
+    /// the event, or, if other threads are using the store, during its next call.
     ///
     /// - Parameter objectIDs: The IDs of the objects.
     open func managedObjectContextDidRegisterObjects(with objectIDs: [NSManagedObjectID]) {}
 
-    /// Called when contexts have let go of objects of the store, as often for each as the other.
+    /// Called after contexts have unregistered objects of the store, as often as the call for the registration.
     ///
     /// Does nothing.
     ///
@@ -163,26 +163,26 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
 
     // MARK: - IDs and references
 
-    /// The ID of an object that the store calls by a reference.
+    /// The ID of an object with a reference of the store.
     ///
-    /// May be called on any thread once the store is added. There is one ID for each entity and reference. An ID made
-    /// of anything but text or a whole number leads nowhere: it is refused wherever it is used.
+    /// May be called on any thread once the store is added. There is one ID for each entity and reference. If the
+    /// reference is neither a text nor an integer, then the ID refers to no object: it is refused wherever it is used.
     ///
     /// - Parameters:
     ///   - entity: The object's own entity.
-    ///   - data: A `String`, an integer or a whole `NSNumber`, by which the store knows the object for ever: it is part
-    ///     of the ID's URI.
+    ///   - data: A `String`, an integer or a whole `NSNumber`, by which the store always identifies the object: it is
+    ///     part of the ID's URI.
     /// - Returns: The ID.
     public func newObjectID(for entity: NSEntityDescription, referenceObject data: Any) -> NSManagedObjectID {
         names.id(entity, data, persistentStoreCoordinator)
     }
 
-    /// The reference that an ID was made of.
+    /// The reference from which an ID was made.
     ///
-    /// May be called on any thread. For an ID of another store, or a temporary one, `NSNull`.
+    /// May be called on any thread. For an ID of another store, or a temporary one, it is `NSNull`.
     ///
     /// - Parameter objectID: The ID of an object of this store.
-    /// - Returns: What ``newObjectID(for:referenceObject:)`` was called with.
+    /// - Returns: The reference that was passed to ``newObjectID(for:referenceObject:)``.
     public func referenceObject(for objectID: NSManagedObjectID) -> Any {
         names.object(of: objectID) ?? NSNull()
     }

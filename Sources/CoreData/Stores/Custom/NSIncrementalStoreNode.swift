@@ -1,22 +1,22 @@
 import Foundation
 
-/// The values of one object as an incremental store knows them, with the version that conflicts are found by.
+/// The values of one object in an incremental store, with the version by which conflicts are found.
 ///
-/// A store makes one in ``NSIncrementalStore/newValuesForObject(with:with:)``. It may keep the node and give it again;
-/// then ``update(withValues:version:)`` tells what a save or the outside has changed.
+/// A store makes a node in ``NSIncrementalStore/newValuesForObject(with:with:)``. It may keep the node and return it
+/// again; then it updates the node with ``update(withValues:version:)`` after a save or an external change.
 ///
-/// Not thread-safe: used only while the store is being asked something.
+/// Not thread-safe: it is used only during calls of the store.
 ///
 /// ```swift
 /// let node = NSIncrementalStoreNode(objectID: id, withValues: ["name": "Hot Five"], version: 1)
 /// node.update(withValues: ["name": "Hot Six"], version: 2)
 /// ```
 open class NSIncrementalStoreNode: NSObject {
-    /// The object that the values are of.
+    /// The object of the values.
     public let objectID: NSManagedObjectID
     /// The version of the values.
     ///
-    /// Two nodes of one object with the same version hold the same values. A higher one is newer.
+    /// Two nodes of the same object with the same version have the same values. A higher version is newer.
     public private(set) var version: UInt64
     private var values: [String: Any]
 
@@ -24,9 +24,9 @@ open class NSIncrementalStoreNode: NSObject {
     ///
     /// - Parameters:
     ///   - objectID: The ID of the object.
-    ///   - values: By property name: the values of attributes, and the IDs of to-one destinations (`NSNull` for none).
-    ///     A to-one relationship that is missing is asked for by `newValue(forRelationship:forObjectWith:with:)`, an
-    ///     attribute that is missing is nil. To-many relationships are always asked for.
+    ///   - values: The values of attributes, and the IDs of to-one destinations (`NSNull` for none), by property name.
+    ///     A missing to-one relationship is requested by `newValue(forRelationship:forObjectWith:with:)`; a missing
+    ///     attribute is nil. To-many relationships are always requested.
     ///   - version: The version of the values.
     public init(objectID: NSManagedObjectID, withValues values: [String: Any], version: UInt64) {
         self.objectID = objectID
@@ -35,10 +35,10 @@ open class NSIncrementalStoreNode: NSObject {
         super.init()
     }
 
-    /// Replaces the values, after a save or a change from outside.
+    /// Replaces the values, after a save or an external change.
     ///
     /// - Parameters:
-    ///   - values: The values by the properties' names, as ``init(objectID:withValues:version:)`` takes them.
+    ///   - values: The values by property name, as in ``init(objectID:withValues:version:)``.
     ///   - version: The version of the values.
     open func update(withValues values: [String: Any], version: UInt64) {
         self.values = values
@@ -48,6 +48,6 @@ open class NSIncrementalStoreNode: NSObject {
     /// The value of a property: an ID for a to-one relationship, `NSNull` for an empty one.
     ///
     /// - Parameter prop: A property of the object's entity.
-    /// - Returns: `nil` if the node does not have the property.
+    /// - Returns: The value; `nil` if the node does not have the property.
     open func value(for prop: NSPropertyDescription) -> Any? { values[prop.name] }
 }

@@ -2,10 +2,10 @@ import Synchronization
 
 /// The nodes of an atomic store, by the root and the key of their objects.
 ///
-/// Any thread may call any member; the nodes themselves are used only by who has the store's turn.
+/// Any thread may call any member; only the thread that has the store's turn uses the nodes themselves.
 final class NodeTable: @unchecked Sendable {
-    // @unchecked Sendable: the nodes, which are not Sendable, are handed out only to who has the store's turn, or to
-    // the store's own methods; the table is behind its mutex.
+    // @unchecked Sendable: the nodes, which are not Sendable, are returned only to the thread that has the store's
+    // turn, or to the store's own methods; a mutex protects the table.
 
     private struct Key: Hashable {
         let root: Int

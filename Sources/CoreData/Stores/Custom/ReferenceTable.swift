@@ -1,43 +1,43 @@
 import StrataRows
 import Synchronization
 
-/// The reference objects of one custom store, each with the integer key by which contexts know the object.
+/// The reference objects of one custom store, each with the integer key by which contexts identify the object.
 ///
-/// Keys are counted up and never given to another reference. What was ever named is kept as long as the store is open,
-/// since rows name one another by key.
+/// Keys increase and are never given to another reference. References are kept as long as the store is open, because
+/// rows refer to one another by key.
 ///
-/// Any thread may call any member. The mutex is a leaf in the lock order: nothing is called with it held.
+/// Any thread may call any member. The mutex is a leaf in the lock order: no other code is called while it is held.
 final class ReferenceTable: Sendable {
     private struct Name {
         let reference: StoreReference
-        /// The reference object as the store gave it.
+        /// The reference object that the store passed.
         var object: UncheckedBox<Any>
         /// The number of the object's entity.
         var entity: Int
     }
 
     private struct Hierarchy {
-        /// Usually one key for a reference; more where sibling entities use the same one.
+        /// Usually one key for a reference; several if sibling entities use the same reference.
         var keys: [StoreReference: [Int64]] = [:]
         /// The name with key k is at index k - 1.
         var names: [Name] = []
     }
 
-    /// By the number of the root entity.
+    /// The hierarchies by the number of the root entity.
     private let hierarchies = Mutex<[Int: Hierarchy]>([:])
 
-    /// The key of a reference, which is given one if it is new.
+    /// The key of a reference; a new reference gets a new key.
     ///
     /// - Parameters:
     ///   - reference: The reference.
     ///   - object: The reference object; `nil` if it comes from a URI.
-    ///   - layout: The entity that the reference is given for.
+    ///   - layout: The entity with which the reference is used.
     /// - Returns: The key.
     func key(of reference: StoreReference, _ object: Any?, in layout: EntityLayout) -> Int64 {
         let box = UncheckedBox(object ?? reference.object)
         let isGiven = object != nil
         return hierarchies.withLock { hierarchies in
-            // Taken out while it is changed, so that nothing is copied.
+            // The hierarchy is removed while it is changed, so that it is not copied.
             var hierarchy = hierarchies.removeValue(forKey: layout.rootNumber) ?? Hierarchy()
             defer { hierarchies[layout.rootNumber] = hierarchy }
             for key in hierarchy.keys[reference] ?? [] {
@@ -46,7 +46,8 @@ final class ReferenceTable: Sendable {
                 let isNarrower = known.entity.frozen.subtree.contains(layout.number)
                 guard isNarrower || layout.entity.frozen.subtree.contains(known.number) else { continue }
                 if isGiven { hierarchy.names[index].object = box }
-                // A relationship names an object by its declared entity; the narrowest that was seen is its own.
+                // A relationship refers to an object by the declared entity; the most specific entity so far counts as
+                // the object's own.
                 if isNarrower { hierarchy.names[index].entity = layout.number }
                 return key
             }
@@ -57,7 +58,7 @@ final class ReferenceTable: Sendable {
         }
     }
 
-    /// The key that a reference has been given for an entity, or for one above or below it; `nil` if it has none.
+    /// The known key of a reference for an entity, or for its super-entities or sub-entities; `nil` if it has none.
     func knownKey(of reference: StoreReference, in layout: EntityLayout) -> Int64? {
         hierarchies.withLock { hierarchies in
             guard let hierarchy = hierarchies[layout.rootNumber] else { return nil }
@@ -77,7 +78,7 @@ final class ReferenceTable: Sendable {
         name(key, root)?.reference
     }
 
-    /// The reference object of a key, as the store gave it.
+    /// The reference object of a key, as the store passed it.
     func object(of key: Int64, root: Int) -> Any? {
         name(key, root)?.object.value
     }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Notices for an incremental store about the objects that contexts hold, until the store receives them.
+/// Notices for an incremental store about the objects in contexts, kept until the store receives them.
 ///
-/// Contexts only post here: their own bookkeeping is never interrupted by a store's code. Any thread may call any
-/// member; the mutex is a leaf in the lock order.
+/// Contexts only add notices: a store's code never interrupts their internal work. Any thread may call any member; the
+/// mutex is a leaf in the lock order.
 final class RegistrationMailbox: Sendable {
     struct Notice: Sendable {
         let isRegistered: Bool
@@ -34,9 +34,9 @@ final class RegistrationMailbox: Sendable {
 }
 
 extension NSIncrementalStore {
-    /// Tells the subclass what contexts have posted.
+    /// Notifies the subclass of the posted notices.
     ///
-    /// If somebody else uses the store just now, the next call does that.
+    /// If another thread uses the store now, then the next call delivers them.
     func deliverRegistrations() {
         guard !mailbox.isEmpty else { return }
         turn.takeIfFree {

@@ -2,16 +2,16 @@ import Foundation
 import StrataRows
 
 extension CustomStore {
-    /// Makes a row of what a store's node says of an object.
+    /// Makes a row from the values of a store's node.
     ///
     /// - Parameters:
     ///   - layout: The object's entity.
     ///   - key: The object's key.
     ///   - version: The version of the row.
-    ///   - value: A property's value; `nil` and `NSNull` for none. That of a relationship is an ID, an object or a
-    ///     node.
+    ///   - value: A closure that returns a property's value; `nil` or `NSNull` for none. The value of a relationship is
+    ///     an ID, an object or a node.
     /// - Returns: The row.
-    /// - Throws: `persistentStoreOperation` (134070) for a value that does not fit its property; what `value` throws.
+    /// - Throws: `persistentStoreOperation` (134070) for a value that does not fit its property; the errors of `value`.
     func row(
         _ layout: EntityLayout,
         key: Int64,
@@ -71,9 +71,9 @@ extension CustomStore {
 }
 
 extension CustomStore {
-    /// The references in what a store gave as the members of a to-many relationship.
+    /// The references in a store's answer for a to-many relationship.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for anything but a collection of IDs of this store.
+    /// - Throws: `persistentStoreOperation` (134070) for any value except a collection of IDs of this store.
     func members(givenAs value: Any?, of slot: ToManySlot, in layout: EntityLayout) throws -> [ObjectReference] {
         guard let value, !(value is NSNull) else { return [] }
         let elements: [Any]

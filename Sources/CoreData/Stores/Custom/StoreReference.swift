@@ -1,13 +1,13 @@
 import Foundation
 
-/// How a custom store names an object: the reference object, as it is compared and written into URIs.
+/// A custom store's name for an object: the reference object, in a form that can be compared and written into URIs.
 enum StoreReference: Hashable, Sendable {
     case number(Int64)
     case text(String)
 
-    /// Reads a reference object.
+    /// Converts a reference object.
     ///
-    /// - Returns: `nil` for anything but a text or a whole number, which no URI could bring back.
+    /// Returns `nil` for any value except a text or an integer, because a URI could not restore other values.
     init?(_ object: Any) {
         switch object {
         case let text as String: self = .text(text)
@@ -24,7 +24,7 @@ enum StoreReference: Hashable, Sendable {
 
     /// The last component of the URI, without its leading `p`.
     ///
-    /// A text that reads as a number, or begins with an apostrophe, is marked by an apostrophe.
+    /// A text that looks like a number, or begins with an apostrophe, is marked with an apostrophe.
     var uriText: String {
         switch self {
         case .number(let number): return "\(number)"
@@ -44,7 +44,7 @@ enum StoreReference: Hashable, Sendable {
         }
     }
 
-    /// The reference object for users, when they have not shown the one they use.
+    /// The reference object for custom code, if that code has not passed its own object yet.
     var object: Any {
         switch self {
         case .number(let number): NSNumber(value: number)

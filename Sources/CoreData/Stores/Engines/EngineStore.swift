@@ -3,19 +3,19 @@ import StrataRows
 
 /// A store whose rows an engine keeps.
 ///
-/// The store is what the public API shows, the engine what contexts ask: they know each other only here.
+/// The public API shows the store, and contexts call the engine; the two are connected only here.
 package protocol EngineStore: NSPersistentStore {
-    /// The engine, once the metadata was loaded.
+    /// The engine, after the metadata was loaded.
     ///
     /// - Throws: `persistentStoreOpen` (134080) before that.
     var engine: any RowStore { get throws }
 
-    /// Gets ready for requests, after the metadata was loaded and before anybody else knows the store.
+    /// Prepares for requests, after the metadata was loaded and before other code knows the store.
     func open() throws
 
-    /// Uses another URL from now on, at which the same store must be.
+    /// Changes the URL; the same store must be at the new URL.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: Whether the store uses the new URL now.
     func move(to url: URL) -> Bool
 
     /// Writes the metadata if it has changed since it was read, without a save.
@@ -34,7 +34,7 @@ extension EngineStore {
 }
 
 extension NSPersistentStore {
-    /// What answers for the store: its engine, or a custom store itself.
+    /// The object that answers requests to the store: its engine, or a custom store itself.
     ///
     /// - Throws: `persistentStoreInvalidType` (134000) for a class that is neither.
     package var rows: any RowStore {

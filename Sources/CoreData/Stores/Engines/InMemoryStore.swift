@@ -2,12 +2,12 @@ import Foundation
 import StrataMemoryStore
 import StrataRows
 
-/// A store that keeps its rows in memory, with the same behaviour as a SQLite store towards contexts: versions, unique
-/// constraints, all-or-nothing saves.
+/// A store that keeps its rows in memory.
 ///
-/// Gone when it is removed from its coordinator.
+/// For contexts it behaves like a SQLite store: it has versions, unique constraints, and all-or-nothing saves. Its
+/// contents are lost when it is removed from its coordinator.
 final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
-    // @unchecked Sendable: `opened` is behind its mutex; the rest is the superclass's.
+    // @unchecked Sendable: `opened` is protected by its mutex; the superclass is responsible for the rest.
 
     private let opened = Mutex<MemoryEngine?>(nil)
 
@@ -34,7 +34,7 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         ]
     }
 
-    /// Does nothing: a store in memory is gone once it is closed.
+    /// Does nothing: the contents of a store in memory are lost once it is closed.
     package static func destroyStore(at url: URL, options: [AnyHashable: Any]?) {}
 
     package static func replaceStore(

@@ -2,10 +2,10 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// Posts that a store was written to, by this or another process.
+/// Posts notifications of writes to a store, by this or another process.
 ///
-/// Observers run on a queue of their own, so that a slow one holds up neither the watch nor a writer; what is written
-/// meanwhile is posted once, after it.
+/// Observers run on a private queue, so that a slow observer delays neither the watch nor a writer. Writes during that
+/// time are posted as one notification after it.
 package final class RemoteChangePoster: @unchecked Sendable {
     // @unchecked Sendable: the references are constants, and the objects behind them are thread-safe.
     private let isStopped = Atomic(false)
@@ -19,7 +19,7 @@ package final class RemoteChangePoster: @unchecked Sendable {
         self.coordinator = coordinator
     }
 
-    /// Posts soon, unless a notification waits to be posted already.
+    /// Posts soon, unless a notification is already waiting.
     package func enqueue() {
         guard !isEnqueued.exchange(true, ordering: .sequentiallyConsistent) else { return }
         queue.async { [self] in
@@ -29,9 +29,9 @@ package final class RemoteChangePoster: @unchecked Sendable {
         }
     }
 
-    /// Ends the posting.
+    /// Stops posting.
     ///
-    /// A notification that is being posted is finished.
+    /// A notification that is being posted is completed.
     package func stop() { isStopped.store(true, ordering: .sequentiallyConsistent) }
 }
 

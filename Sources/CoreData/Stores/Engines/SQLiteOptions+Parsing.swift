@@ -5,7 +5,8 @@ import StrataSQLiteStore
 extension SQLiteOptions {
     /// Reads the options of a store.
     ///
-    /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's, and for pragmas that are no texts or numbers.
+    /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file URL, and for pragmas that are neither texts
+    ///   nor numbers.
     init(url: URL, _ options: [AnyHashable: Any]?) throws {
         let options = options ?? [:]
         func flag(_ key: String) -> Bool { StoreOption.flag(options[key]) }

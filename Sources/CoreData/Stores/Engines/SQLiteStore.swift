@@ -4,10 +4,11 @@ import StrataSQLiteStore
 
 /// A store in a SQLite file, in the layout of Apple's framework.
 class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
-    // @unchecked Sendable: `opened` and `remoteChanges` are behind their mutexes; the rest is the superclass's.
+    // @unchecked Sendable: `opened` and `remoteChanges` are protected by their mutexes; the superclass is responsible
+    // for the rest.
 
     private let opened = Mutex<SQLiteEngine?>(nil)
-    /// Posts that the store was written to, if its options say so.
+    /// The object that posts notifications of writes, if the options turn that on.
     private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
 
     /// The engine; `nil` before the metadata was loaded.
@@ -61,14 +62,14 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
     }
 
     override func willRemove(from coordinator: NSPersistentStoreCoordinator?) {
-        // No notification is posted after this that is not under way.
+        // After this, only a notification that is already being posted is completed.
         remoteChanges.withLock { $0 }?.stop()
         super.willRemove(from: coordinator)
     }
 
-    /// Uses another file from now on, which must be the same store.
+    /// Changes the file; the new file must be the same store.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: Whether the store uses the new file now.
     package func move(to url: URL) -> Bool {
         guard let sqlite, let options = try? SQLiteOptions(url: url, options) else { return false }
         let (isMoved, failure) = sqlite.move(to: url, options: options)
@@ -100,9 +101,9 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
         }
     }
 
-    /// The metadata; written with the next save.
+    /// The metadata; the next save writes a new value.
     ///
-    /// The framework's own keys stay as they are.
+    /// The framework's own keys keep their values.
     override var metadata: [String: Any]! {
         get { super.metadata }
         set {
@@ -111,7 +112,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
         }
     }
 
-    /// Shows the metadata as the engine has it.
+    /// Copies the metadata from the engine.
     func adoptMetadata() {
         guard let sqlite else { return }
         super.metadata = sqlite.metadata.values
@@ -159,7 +160,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
 
     package static func discardStore(at url: URL) { SQLiteEngine.removeAll(of: url) }
 
-    /// The model that a store keeps a copy of, as it lies in the file; `nil` if it keeps none.
+    /// The copy of the model that a store keeps, in the form of the file; `nil` if it keeps none.
     static func cachedModel(at url: URL) throws -> Data? { try SQLiteEngine.cachedModel(at: url) }
 }
 

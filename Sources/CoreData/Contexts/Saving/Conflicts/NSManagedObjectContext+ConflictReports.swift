@@ -1,20 +1,21 @@
 import Foundation
 import StrataRows
 
-// From what a store has refused to what a merge policy is asked, and back.
+// Turns conflicts that a store has found into conflicts for a merge policy, and applies the outcome.
 
 extension NSManagedObjectContext {
-    /// Lets the merge policy resolve what a store has refused.
+    /// Lets the merge policy resolve the conflicts that a store has found.
     ///
-    /// It is given a hundred attempts for uniqueness constraints, which do not go away by themselves, and a thousand
-    /// for versions. Each of these was overtaken by somebody who was faster, as happens for long if several others do
-    /// nothing but save the same row.
+    /// The number of attempts is limited. Conflicts of uniqueness constraints do not go away by themselves, so they get
+    /// 100 attempts. Conflicts of versions get 1,000: in each attempt another writer was faster, and that can go on for
+    /// long if several writers keep saving the same row.
     ///
     /// - Parameters:
-    ///   - conflicts: What the store has refused.
-    ///   - before: Keeps everything that it takes to put the context back.
-    ///   - attempt: How often the save has been tried.
-    /// - Throws: What the policy throws, and what it has left unresolved in the end.
+    ///   - conflicts: The conflicts that the store has found.
+    ///   - before: Keeps the state of all objects that change, so that it can be restored.
+    ///   - attempt: The number of attempts of the save so far.
+    /// - Throws: The error that the policy throws, and an error for conflicts that are still unresolved after the last
+    ///   attempt.
     final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, _ attempt: Int) throws {
         var versions: [NSMergeConflict] = []
         var constraints: [NSConstraintConflict] = []
@@ -44,7 +45,7 @@ extension NSManagedObjectContext {
         }
         let policy = settings.mergePolicy
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
-            // What hangs on the objects in question may change with them.
+            // A policy may also change objects that are related to the conflicting ones.
             changeTracker.objects.forEach { before.keep($0) }
         }
         undoManager?.disableUndoRegistration()
@@ -63,8 +64,9 @@ extension NSManagedObjectContext {
         changeTracker.compact()
     }
 
-    /// The conflict over a row that a changed relationship leads to and that somebody else has deleted: one of the
-    /// deleted object itself, as if it had been named to `detectConflicts(for:)`.
+    /// The conflict over the deleted destination of a changed relationship.
+    ///
+    /// It is a conflict of the deleted object itself, as if that had been passed to `detectConflicts(for:)`.
     private func missingTarget(
         _ target: ObjectReference,
         _ conflict: SavePlan.Conflict,
@@ -76,7 +78,7 @@ extension NSManagedObjectContext {
             registered(key: target.key, layout: layout, storeIndex: storeIndex)
             ?? makeFault(key: target.key, layout: layout, storeIndex: storeIndex)
         before.keep(object)
-        // What was read of it before is all there is.
+        // The row is deleted, so only the data that was read before is available.
         if object.isFault, let row = object.current ?? conflict.cached, row.version > 0 { object.realise(row) }
         return NSMergeConflict(
             source: object,
@@ -111,9 +113,9 @@ extension NSManagedObjectContext {
         )
     }
 
-    /// Makes sure that an object which a policy has dealt with is saved upon the newer version.
+    /// Bases an object that a policy has dealt with on the newer version, so that the next attempt can save it.
     ///
-    /// A policy of the user's may have left the object as it was, or changed it: what is in memory then counts.
+    /// A policy of the user may have changed the object or left it as it was: in both cases the values in memory count.
     private func acceptResolution(of conflict: NSMergeConflict) {
         let object = conflict.sourceObject
         guard object.context === self else { return }
@@ -136,7 +138,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets changes forget objects that stay deleted.
+    /// Removes objects that stay deleted from the changed relationships of other objects.
     ///
     /// - Throws: `managedObjectMerge` (133020) if a relationship that is not optional leads to one.
     private func dropReferences(to lost: [RowName: NSMergeConflict]) throws {

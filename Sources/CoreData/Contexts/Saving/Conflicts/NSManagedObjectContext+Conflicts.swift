@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-// How the five policies resolve conflicts, on the rows themselves.
+// The five policies resolve conflicts here, by changing rows directly.
 
 extension NSManagedObjectContext {
     // MARK: - Versions
@@ -21,13 +21,13 @@ extension NSManagedObjectContext {
             return
         }
         switch type {
-        // What is only checked, by `detectConflicts(for:)`, has nothing to win with.
+        // An object that is only checked, by `detectConflicts(for:)`, has no changes that could win.
         case _ where !object.flags.contains(.updated): object.rebase(onto: newer)
         case .mergeByPropertyObjectTrumpMergePolicyType: object.rebase(onto: newer)
         case .mergeByPropertyStoreTrumpMergePolicyType:
             object.rebase(onto: newer, storeWins: true)
             yieldOrders(of: object)
-            // An object that has given way altogether is not saved, and is not reported as saved.
+            // An object without any changes left is not saved, and is not reported as saved.
             if !object.hasPersistentChangedValues { object.discardChanges() }
         case .overwriteMergePolicyType:
             object.overwrite(newer)
@@ -40,10 +40,10 @@ extension NSManagedObjectContext {
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
-    /// Others have deleted the row of an object that is changed, deleted or related to here.
+    /// Resolves a conflict over a deleted row whose object is changed, deleted or referred to in this context.
     final func resolveDeletedInStore(_ object: NSManagedObject, _ type: NSMergePolicyType) {
         let storeWins = type == .mergeByPropertyStoreTrumpMergePolicyType || type == .rollbackMergePolicyType
-        // An object that was never read cannot be brought back.
+        // An object that was never read cannot be restored.
         let isUnknown = object.isFault || object.flags.contains(.inaccessible)
         if storeWins || isUnknown || object.flags.contains(.deleted) {
             object.discardChanges()
@@ -51,8 +51,8 @@ extension NSManagedObjectContext {
             identityMap.noteLoss()
             noteEvent(object, .eventDeleted)
         } else {
-            // As in memory: the row comes back under the same key, which no other row can have been given. Others may
-            // bring it back as well.
+            // The values in memory win: the row is inserted again under the same key, which no other row can have got.
+            // Another context or process may do the same.
             if saving.isSaving, let base = object.baseRow { saving.revivedBases[RowName(object)] = base }
             if !object.flags.contains(.ownsRow), let row = object.current {
                 object.current = row.copy()
@@ -69,7 +69,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Others have brought back the row that an object was to bring back: it is there, so the object changes it.
+    /// Turns an insertion into an update if the object's deleted row has been inserted again elsewhere.
     ///
     /// - Parameters:
     ///   - object: The object, inserted under the key of the row.
@@ -77,24 +77,24 @@ extension NSManagedObjectContext {
     final func takeForChange(_ object: NSManagedObject, of stored: Row) {
         object.flags.remove(.inserted)
         object.flags.insert(.updated)
-        // If the object came back in an earlier save or in a child, its changes are not known any more: then it has
-        // changed all that differs.
+        // If the object was restored in an earlier save or in a child, its changes are not known any more. Then all
+        // values that differ from the stored row count as changed.
         object.writableExtras.base = saving.revivedBases[RowName(object)] ?? stored
         changeTracker.noteChange(of: object)
     }
 
-    /// The version from which a row that comes back goes on.
+    /// The version with which a row that is inserted again continues.
     ///
-    /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came
-    /// again would pass for theirs. As it is not known any more how many there were, they go on from the clock, in
-    /// microseconds.
+    /// It is higher than all versions that the row has had. Otherwise another context that holds the row in a version
+    /// after `known` could take an equal new version for its own. The number of versions after `known` is lost with the
+    /// row, so the clock is used, in microseconds.
     private static func revivedVersion(after known: Int64) -> Int64 {
         max(known, Int64(Date().timeIntervalSince1970 * 1_000_000))
     }
 
     // MARK: - Relationships
 
-    /// Lets the other ends of to-one relationships follow what a resolution has set them to.
+    /// Updates the other ends of to-one relationships that a resolution has changed.
     private func settleInverses(of object: NSManagedObject, from old: Row?) {
         guard let old, let new = object.current else { return }
         for slot in object.layout.referenceSlots {
@@ -106,7 +106,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets stored orders win where others have changed the order as well; members that were added here stay, at the
+    /// Replaces orders that were changed on both sides by the stored ones; members that were added here stay, at the
     /// end.
     private func yieldOrders(of object: NSManagedObject) {
         guard let extras = object.extras else { return }
@@ -118,14 +118,15 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets loaded relationships be stored as they are in memory, whatever was added or removed elsewhere.
+    /// Makes loaded relationships be stored as they are in memory, whatever was added or removed elsewhere.
     private func overwriteMembers(of object: NSManagedObject) {
         guard let extras = object.extras else { return }
         for slot in object.layout.toMany where !slot.isTransient {
             guard let content = extras.toMany[slot.index]?.content else { continue }
             let members = objects(for: content, near: object)
             if let inverse = slot.inverse, inverse.isToMany {
-                // The other ends may have been loaded before somebody else has changed them: nothing would be left to be stored.
+                // The other ends may have been loaded before they were changed elsewhere; then no difference would be
+                // left to store.
                 let stored = storedMembers(of: slot, ownedBy: object) ?? []
                 for reference in Set(content).symmetricDifference(stored) {
                     registered(reference, near: object)?.reloadMembers(of: inverse)
@@ -136,9 +137,10 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets an object be as it is stored.
+    /// Resets an object to the stored values.
     ///
-    /// Members that were added to a one-to-many relationship or removed from it say so themselves, and go on doing so.
+    /// Changed members of one-to-many relationships are kept: those changes belong to the members' rows, which are not
+    /// reset.
     private func rollBack(_ object: NSManagedObject, to newer: Row) {
         var kept: [(index: Int, state: ToManyState)] = []
         for slot in object.layout.toMany {
@@ -164,11 +166,12 @@ extension NSManagedObjectContext {
 
     /// Resolves one conflict of a uniqueness constraint.
     ///
-    /// New objects merge into the one that survives: the stored object if there is one, else the first. What pointed at
-    /// them points at the survivor afterwards. A *stored* object that was changed into a duplicate takes its old values
-    /// back where the store wins; where memory wins the other stored object would have to be deleted, which is refused.
+    /// New objects are merged into the object that survives: the stored object if there is one, else the first.
+    /// Relationships to the merged objects lead to the survivor afterwards. A *stored* object that was changed into a
+    /// duplicate gets its old values back if the store wins. If memory wins, the other stored object would have to be
+    /// deleted, so the conflict is left unresolved.
     ///
-    /// - Returns: Whether it could be resolved.
+    /// - Returns: Whether the conflict was resolved.
     final func resolve(_ conflict: NSConstraintConflict, _ type: NSMergePolicyType) -> Bool {
         let storeWins = type == .mergeByPropertyStoreTrumpMergePolicyType || type == .rollbackMergePolicyType
         var losers = conflict.conflictingObjects.filter { $0.context === self && !$0.flags.contains(.deleted) }
@@ -177,7 +180,8 @@ extension NSManagedObjectContext {
             survivor = database
             if let row = conflict.databaseRow { bringUpToDate(database, row) }
         } else {
-            // Stored objects cannot merge away, so one of them survives; else the object that was inserted first.
+            // Stored objects cannot be merged into others, so one of them survives, else the object that was inserted
+            // first.
             guard let first = losers.first(where: { !$0.isInserted }) ?? losers.first else { return true }
             survivor = first
         }
@@ -214,7 +218,7 @@ extension NSManagedObjectContext {
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
-    /// Merges a new object into the survivor and drops it.
+    /// Merges a new object into the survivor and removes it.
     private func merge(_ loser: NSManagedObject, into survivor: NSManagedObject, storeWins: Bool, wholly: Bool) {
         if !storeWins, let values = loser.current {
             let defaults = loser.layout.defaults
@@ -223,7 +227,7 @@ extension NSManagedObjectContext {
                 guard own.name == slot.name, !survivor.readableRow().hasSameValue(as: values, in: slot) else {
                     continue
                 }
-                // Property by property only what the new object says counts, not what it leaves at the default.
+                // If properties are merged one by one, a default value of the new object does not count.
                 if !wholly, values.hasSameValue(as: defaults, in: slot) { continue }
                 if slot.kind == .reference {
                     survivor.setToOne(loser.toOne(slot), own)
@@ -236,7 +240,7 @@ extension NSManagedObjectContext {
         drop(loser)
     }
 
-    /// Lets everything that is related to `loser` be related to `survivor` instead.
+    /// Moves all relationships of `loser` to `survivor`.
     private func moveRelationships(of loser: NSManagedObject, to survivor: NSManagedObject) {
         for slot in loser.layout.toMany {
             guard let own = survivor.layout.toMany(named: slot.name) else { continue }
@@ -249,9 +253,9 @@ extension NSManagedObjectContext {
         if model.hasOneWayRelationships { saving.survivors[loser.reference] = survivor }
     }
 
-    /// Lets relationships without an inverse lead to the objects that others were merged into.
+    /// Replaces merged objects by their survivors in relationships without an inverse.
     ///
-    /// They can only be in objects that changed, since those that are gone were never saved. One pass for all of them.
+    /// The merged objects were never saved, so only changed objects can refer to them. One pass handles all of them.
     final func followSurvivors() {
         guard !saving.survivors.isEmpty else { return }
         func survivor(of reference: ObjectReference) -> NSManagedObject? {
@@ -279,7 +283,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Takes an unsaved object out of the context for good.
+    /// Removes an unsaved object from the context for good.
     private func drop(_ object: NSManagedObject) {
         object.flags.remove([.inserted, .updated])
         object.flags.insert([.deleted, .deletePropagated, .gone])
@@ -289,7 +293,7 @@ extension NSManagedObjectContext {
 }
 
 extension NSManagedObject {
-    /// Puts a newer row under the changes; where both sides changed a property, the newer row's value stays.
+    /// Bases the changes on a newer row; if both sides changed a property, the newer row's value wins.
     final func rebase(onto row: Row, storeWins: Bool) {
         guard storeWins, flags.contains(.ownsRow), let base = extras?.base, let old = current else {
             return rebase(onto: row)
@@ -305,7 +309,7 @@ extension NSManagedObject {
         extras?.reloadRelationships()
     }
 
-    /// Puts a newer row under the object and keeps all values in memory, changed or not.
+    /// Bases the object on a newer row and keeps all values in memory, changed or not.
     final func overwrite(_ row: Row) {
         guard let old = current else { return }
         if !flags.contains(.ownsRow) {

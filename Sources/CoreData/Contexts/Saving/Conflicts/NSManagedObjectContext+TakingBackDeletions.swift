@@ -1,8 +1,10 @@
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// Takes a deletion back that lost a conflict, with what the delete rules have done because of it: the object and
-    /// those that went with it are as stored again, and so are relationships to them that nobody has changed since.
+    /// Undoes a deletion that lost a conflict, together with its effects through delete rules.
+    ///
+    /// The object and those that were deleted with it get their stored values again. The same holds for relationships
+    /// to them, unless they were changed since.
     final func takeBackDeletion(of object: NSManagedObject, _ row: Row) {
         undelete(object)
         object.discardChanges()
@@ -26,7 +28,7 @@ extension NSManagedObjectContext {
         of object: NSManagedObject,
         to reference: ObjectReference
     ) {
-        // Who is not registered cannot have been changed by a delete rule.
+        // A delete rule cannot have changed an object that is not registered.
         guard let destination = registered(reference, near: object), destination.flags.isDisjoint(with: .gone) else {
             return
         }
@@ -38,7 +40,7 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets `destination` refer to `object` again, if that was stored and the relationship is empty now.
+    /// Restores the reference from `destination` to `object` if it is stored and the relationship is empty now.
     private func takeBackNullification(
         of inverse: Relationship,
         of destination: NSManagedObject,

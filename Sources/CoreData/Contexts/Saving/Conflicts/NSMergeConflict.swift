@@ -1,7 +1,7 @@
 import Foundation
 import StrataRows
 
-/// One object that a context wants to save although somebody else has saved or deleted it since the context read it.
+/// An object that a context wants to save, but that was saved or deleted elsewhere after the context read it.
 ///
 /// Snapshots hold attributes and the IDs of to-one relationships, not to-many contents. Confined to the queue of the
 /// source object's context.
@@ -21,20 +21,21 @@ import StrataRows
 public final class NSMergeConflict: NSObject {
     /// The object in the context that saves.
     public let sourceObject: NSManagedObject
-    /// The version that the context's changes are made upon.
+    /// The version that the context's changes are based on.
     public let oldVersionNumber: Int
     /// The version that is stored now; 0 if the object was deleted.
     public let newVersionNumber: Int
-    /// What the context last read.
+    /// The values that the context last read.
     public let objectSnapshot: [String: Any]?
-    /// What the coordinator's row cache holds: the newer values, if the conflict is between the context and the cache.
+    /// The values in the coordinator's row cache; the newer ones if the conflict is between the context and the cache.
     public let cachedSnapshot: [String: Any]?
-    /// What the store holds, if the conflict is between the cache and the store.
+    /// The values in the store, if the conflict is between the cache and the store.
     public let persistedSnapshot: [String: Any]?
 
-    /// The stored row that the changes collide with; `nil` if it was deleted, or the conflict was made by hand.
+    /// The stored row that conflicts with the changes; `nil` if it was deleted, or if a program made the conflict
+    /// itself.
     let newerRow: Row?
-    /// What the context's changes are made upon; `nil` if the conflict was made by hand.
+    /// The row that the context's changes are based on; `nil` if a program made the conflict itself.
     let baseRow: Row?
 
     /// Describes a conflict.
@@ -42,9 +43,9 @@ public final class NSMergeConflict: NSObject {
     /// - Parameters:
     ///   - srcObject: The object that is being saved.
     ///   - newvers: The version stored now; 0 for a deleted object.
-    ///   - oldvers: The version that the context's changes are made upon.
-    ///   - cachesnap: What the row cache holds.
-    ///   - persnap: What the store holds.
+    ///   - oldvers: The version that the context's changes are based on.
+    ///   - cachesnap: The values in the row cache.
+    ///   - persnap: The values in the store.
     public init(
         source srcObject: NSManagedObject,
         newVersion newvers: Int,
@@ -62,9 +63,9 @@ public final class NSMergeConflict: NSObject {
         baseRow = nil
     }
 
-    /// Describes a conflict of a child with its parent, whose row is newer, or gone.
+    /// Describes a conflict of a child with its parent, where the parent's row is newer, or was deleted.
     ///
-    /// Versions count saves to a store; what the parent has not saved counts as one version more.
+    /// Version numbers count saves to a store. Changes that the parent has not saved count as one more version.
     init(inTree source: NSManagedObject, base: Row, newer: Row?) {
         sourceObject = source
         oldVersionNumber = NSMergeConflict.number(base.version, source)
@@ -76,13 +77,13 @@ public final class NSMergeConflict: NSObject {
         persistedSnapshot = nil
     }
 
-    /// Describes what a store has refused.
+    /// Describes a conflict that a store has found.
     ///
     /// - Parameters:
     ///   - source: The object that could not be saved.
-    ///   - base: What the context last read; `nil` for a row that it only has relationships to.
-    ///   - newer: What the store has; `nil` if it was deleted.
-    ///   - cached: What the row cache had before.
+    ///   - base: The row that the context last read; `nil` for a row that it only has relationships to.
+    ///   - newer: The row in the store; `nil` if it was deleted.
+    ///   - cached: The row that the row cache had before.
     init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
         sourceObject = source
         oldVersionNumber = NSMergeConflict.number(base?.version ?? cached?.version ?? 0, source)
@@ -99,7 +100,7 @@ public final class NSMergeConflict: NSObject {
         }
     }
 
-    /// The number that is shown of a version.
+    /// The number by which a version is shown to users.
     private static func number(_ version: Int64, _ object: NSManagedObject) -> Int {
         let store = object.context?.openStore(at: max(0, object.storeIndex))
         return Int(RowVersion.shown(version, store?.rows.versionForm ?? .counted))
@@ -137,18 +138,20 @@ public final class NSConstraintConflict: NSObject {
     public let constraintValues: [String: Any]
     /// The stored object that has the values already; `nil` if the collision is among unsaved objects.
     public let databaseObject: NSManagedObject?
-    /// What the store holds of ``databaseObject``.
+    /// The values in the store of ``databaseObject``.
     public let databaseSnapshot: [String: Any]?
-    /// The objects of the context that have the values: one if there is a ``databaseObject``, else two or more; none
-    /// for a batch insert, which makes no objects.
+    /// The objects of the context that have the values.
+    ///
+    /// There is one if there is a ``databaseObject``, else there are two or more. The array is empty for a batch
+    /// insert, which makes no objects.
     public let conflictingObjects: [NSManagedObject]
-    /// What the context last read of each of ``conflictingObjects``; empty dictionaries for new objects.
+    /// The values that the context last read of each of ``conflictingObjects``; empty dictionaries for new objects.
     public let conflictingSnapshots: [[AnyHashable: Any]]
 
     /// The stored row of `databaseObject`.
     let databaseRow: Row?
 
-    /// A conflict of nothing, as a placeholder.
+    /// Makes an empty conflict, as a placeholder.
     public override convenience init() {
         self.init([], nil, nil, [], [], nil)
     }
@@ -158,9 +161,9 @@ public final class NSConstraintConflict: NSObject {
     /// - Parameters:
     ///   - constraint: The names of the attributes.
     ///   - databaseObject: The stored object with the values, if there is one.
-    ///   - databaseSnapshot: What the store holds of it.
+    ///   - databaseSnapshot: The values of that object in the store.
     ///   - conflictingObjects: The context's objects with the values.
-    ///   - conflictingSnapshots: What the context last read of them.
+    ///   - conflictingSnapshots: The values of those objects that the context last read.
     public convenience init(
         constraint: [String],
         database databaseObject: NSManagedObject?,
@@ -195,7 +198,7 @@ public final class NSConstraintConflict: NSObject {
         constraintValues = objects.first?.dictionaryWithValues(forKeys: constraint) ?? [:]
     }
 
-    /// Describes a row of a batch insert, of which there is no object.
+    /// Describes a conflict of a row of a batch insert, for which there is no object.
     init(
         _ constraint: [String],
         _ values: [String: Any],

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Decides what a save does about conflicts with what others have saved.
+/// Decides how a save resolves conflicts with changes that were saved elsewhere.
 ///
-/// Subclass it for a policy of your own: override ``resolve(optimisticLockingConflicts:)`` or
-/// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the
-/// policy's type does. When the call returns without an error the save tries again, upon the newer versions.
+/// To write your own policy, make a subclass. Override ``resolve(optimisticLockingConflicts:)`` or
+/// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` to apply the
+/// policy's type. When the call returns without an error, the save tries again, based on the newer versions.
 ///
-/// A context calls its policy inside its own scope; contexts that share one may call it at the same time.
+/// A context calls its policy inside its own scope. Contexts that share a policy may call it at the same time.
 ///
 /// See <doc:Saving>.
 ///
@@ -16,23 +16,23 @@ import Foundation
 /// try context.save()
 /// ```
 open class NSMergePolicy: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: the only state is constant; a subclass answers for its own.
+    // @unchecked Sendable: the only state is constant; a subclass has to see to its own state.
 
-    /// What the policy does by itself.
+    /// The way in which the policy itself resolves conflicts.
     public let mergeType: NSMergePolicyType
 
     /// Makes a policy of one of the five types.
     ///
-    /// - Parameter ty: How the policy resolves conflicts.
+    /// - Parameter ty: The way in which the policy resolves conflicts.
     public init(merge ty: NSMergePolicyType) { mergeType = ty }
 
     /// A save with conflicts throws `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021).
     ///
     /// The default.
     open class var error: NSMergePolicy { errorPolicy }
-    /// For properties changed on both sides the stored value wins; other changes are kept.
+    /// Stored values win for properties that were changed on both sides; other changes are kept.
     open class var mergeByPropertyStoreTrump: NSMergePolicy { storeTrumpPolicy }
-    /// For properties changed on both sides the value in memory wins; other stored changes are kept.
+    /// Values in memory win for properties that were changed on both sides; other stored changes are kept.
     open class var mergeByPropertyObjectTrump: NSMergePolicy { objectTrumpPolicy }
     /// The object in memory is stored as a whole.
     open class var overwrite: NSMergePolicy { overwritePolicy }
@@ -48,8 +48,8 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     /// Resolves conflicts of both kinds: those of versions first, then those of constraints.
     ///
     /// - Parameter list: ``NSMergeConflict`` and ``NSConstraintConflict`` objects; others are ignored.
-    /// - Throws: `managedObjectMerge` (133020), or `managedObjectConstraintMerge` (133021) if there are only conflicts of constraints. The
-    ///   error policy's error lists the conflicts of both kinds.
+    /// - Throws: `managedObjectMerge` (133020), or `managedObjectConstraintMerge` (133021) if there are only conflicts
+    ///   of constraints. The error of the error policy lists the conflicts of both kinds.
     open func resolve(mergeConflicts list: [Any]) throws {
         let versions = list.compactMap { $0 as? NSMergeConflict }
         let constraints = list.compactMap { $0 as? NSConstraintConflict }
@@ -57,7 +57,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
             do {
                 try resolve(optimisticLockingConflicts: versions)
             } catch let error as CocoaError where mergeType == .errorMergePolicyType && error.lists(versions) {
-                // Nothing is resolved, so those of constraints are left as well.
+                // Nothing is resolved, so the conflicts of constraints are unresolved as well.
                 throw Self.error(.managedObjectMerge, versions + constraints)
             }
         }
@@ -88,7 +88,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     }
 
     static func error(_ code: CocoaError.Code, _ conflicts: [NSObject]) -> CocoaError {
-        // Without values: they are a user's, and are in the conflicts for whoever may see them.
+        // The text has no values: they are data of a user, and code that may see them finds them in the conflicts.
         let what = conflicts.prefix(3).map { ($0 as? NSConstraintConflict)?.summary ?? $0.description }
             .joined(separator: "; ")
         let more = conflicts.count > 3 ? "; and \(conflicts.count - 3) more" : ""
@@ -107,7 +107,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
         )
     }
 
-    /// Why nothing was saved, and what to do.
+    /// The reason why nothing was saved, and advice on what to do.
     private static func reason(_ constraints: [NSConstraintConflict]) -> (String, String) {
         guard !constraints.isEmpty else {
             return (
@@ -131,7 +131,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 }
 
 extension CocoaError {
-    /// Whether this is the error policy's error for just these conflicts.
+    /// Whether this is the error policy's error for exactly these conflicts.
     fileprivate func lists(_ conflicts: [NSMergeConflict]) -> Bool {
         code == .managedObjectMerge
             && (userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])?.elementsEqual(conflicts, by: ===)
@@ -139,13 +139,13 @@ extension CocoaError {
     }
 }
 
-/// What a merge policy does by itself.
+/// The ways in which a merge policy resolves conflicts.
 ///
 /// ```swift
 /// context.mergePolicy = NSMergePolicy(merge: .mergeByPropertyStoreTrumpMergePolicyType)
 /// ```
 public enum NSMergePolicyType: UInt, Sendable {
-    /// Throws.
+    /// The save throws an error.
     case errorMergePolicyType = 0
     /// The store wins, property by property.
     case mergeByPropertyStoreTrumpMergePolicyType = 1

@@ -1,10 +1,10 @@
 import StrataRows
 
-/// The unsaved state of a context before a merge policy changes it, to put back if the save fails after all.
+/// The unsaved state of a context before a merge policy changes it; it is restored if the save fails in the end.
 ///
 /// Nothing is copied before there is a conflict. Confined to the context's queue.
 final class StateBeforeResolution {
-    /// One object as it was.
+    /// The saved state of one object.
     private struct Kept {
         let object: NSManagedObject
         let flags: ObjectFlags
@@ -16,7 +16,7 @@ final class StateBeforeResolution {
         init(_ object: NSManagedObject) {
             self.object = object
             flags = object.flags
-            // Changes are made in place only to a row that the object owns.
+            // Only a row that the object owns is changed in place.
             row = flags.contains(.ownsRow) ? object.current?.copy() : object.current
             base = object.extras?.base
             eventBase = object.extras?.eventBase
@@ -25,7 +25,7 @@ final class StateBeforeResolution {
 
         func putBack() {
             object.current = row
-            // Which lists the object is in is settled afterwards.
+            // The flags of lists stay as they are here; `restore()` sets them afterwards.
             let lists: ObjectFlags = [.listed, .eventListed]
             object.flags = flags.subtracting(lists.union(.writable)).union(object.flags.intersection(lists))
             guard toMany != nil || object.extras != nil else { return }
@@ -45,35 +45,35 @@ final class StateBeforeResolution {
         changedList = context.changeTracker.objects
     }
 
-    /// Remembers an object before it is changed.
+    /// Remembers the state of an object before it is changed.
     func keep(_ object: NSManagedObject) {
         let name = ObjectIdentifier(object)
-        // What an earlier resolution was the first to change has no changes to be put back.
+        // An object that an earlier resolution has changed first had no changes before, so there is nothing to restore.
         guard kept[name] == nil, !object.hasChanges || wasChanged(object) else { return }
         kept[name] = Kept(object)
     }
 
-    /// Forgets an object that was saved, though the save as a whole may fail.
+    /// Forgets an object that was saved, though the save as a whole may still fail.
     func forget(_ object: NSManagedObject) {
-        // A failure after that is rare: several stores, or none of this matters.
+        // This matters only if the save fails afterwards, which is rare: it takes several stores.
         isPartlySaved = true
         if !kept.isEmpty { kept[ObjectIdentifier(object)] = nil }
     }
 
     private var isPartlySaved = false
 
-    /// Puts everything back.
+    /// Restores the state of all objects.
     func restore() {
         guard !kept.isEmpty || isPartlySaved else { return }
         for object in context.changeTracker.objects where kept[ObjectIdentifier(object)] == nil && !wasChanged(object) {
-            // It was changed by the resolution, or by a hook after it, only.
+            // Only the resolution, or a hook after it, has changed this object.
             object.flags.remove(.listed)
             let wasInserted = object.isInserted && object.key < 0
             object.discardChanges()
             if wasInserted, object.context === context { context.unregister(object) }
         }
         for state in kept.values { state.putBack() }
-        // Those that leave the list, too: an object that keeps the flag would never be entered again.
+        // This includes objects that leave the list: an object that keeps the flag would never be listed again.
         for object in context.changeTracker.objects { object.flags.remove(.listed) }
         context.changeTracker.keepChanges(changedList.filter { $0.hasChanges && $0.context === context })
         for object in context.changeTracker.objects { object.flags.insert(.listed) }

@@ -1,8 +1,9 @@
 import StrataPredicates
 
-/// Turns archived expressions, as mapping models have them, into expressions.
+/// Turns the archived expressions of mapping models into expressions.
 ///
-/// The classes are a closed list; an archive can make no others, and its depth and its length are bounded.
+/// Only a fixed list of classes is allowed; an archive can make no other objects, and its depth and its length are
+/// limited.
 struct ArchivedExpression {
     private let archive: KeyedArchive
     private let values: ArchivedValues
@@ -16,9 +17,9 @@ struct ArchivedExpression {
         self.budget = budget
     }
 
-    /// The expression in an archive of its own.
+    /// The expression in a separate archive.
     ///
-    /// - Throws: What is wrong with it.
+    /// - Throws: The problem of the archive.
     static func expression(archivedIn data: Data) throws(ModelError) -> NSExpression {
         let archive: KeyedArchive
         do {
@@ -31,7 +32,7 @@ struct ArchivedExpression {
 
     /// The expression with a number.
     ///
-    /// - Throws: What is wrong with it.
+    /// - Throws: The problem of the expression.
     func expression(_ number: Int, depth: Int = 0) throws(ModelError) -> NSExpression {
         guard depth < Self.maximumDepth else { throw ModelError(.malformed, "it is nested too deeply") }
         try budget.spend(1)

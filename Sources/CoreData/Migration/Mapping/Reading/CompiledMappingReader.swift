@@ -2,13 +2,14 @@ import StrataPredicates
 
 /// Turns a compiled mapping model, an archive, into mappings.
 ///
-/// Objects are looked up by number, in the places where Apple's framework writes them, and never followed in circles.
+/// Objects are looked up by number, in the places where Apple's framework writes them; circular references are never
+/// followed.
 struct CompiledMappingReader {
     private let archive: KeyedArchive
     private let values: ArchivedValues
     private let budget = ReadingBudget()
 
-    /// - Throws: What is wrong with the archive.
+    /// - Throws: The problem of the archive.
     static func mappings(in data: Data) throws(ModelError) -> [NSEntityMapping] {
         let archive: KeyedArchive
         do {

@@ -1,7 +1,7 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// A mapping model as Xcode edits it: the objects of an XML store, before anything is made of them.
+/// A mapping model in Xcode's editable form: the objects of an XML store, before mappings are made from them.
 struct EditedMappingModel {
     struct Entity {
         var name: String?
@@ -30,7 +30,7 @@ struct EditedMappingModel {
 
     /// Reads the XML.
     ///
-    /// Only what the one mapping model lists counts: files keep what former edits have left behind.
+    /// Only the objects that the one mapping model lists are used: files keep leftovers of former edits.
     init(_ data: Data) throws(ModelError) {
         let root = try ModelXMLParser.parse(data, .text)
         guard root.name == "database" else {
@@ -54,7 +54,7 @@ struct EditedMappingModel {
             guard let object = objects[id], object.type == "XDDEVENTITYMAPPING" else { continue }
             entities.append(Self.entity(object, objects))
         }
-        // On ties the list decides.
+        // If numbers are equal, then the order of the list decides.
         entities = entities.enumerated()
             .sorted { ($0.element.number, $0.offset) < ($1.element.number, $1.offset) }.map(\.element)
     }
@@ -109,7 +109,7 @@ struct EditedMappingModel {
             }
         }
 
-        /// A text; `nil` also for an empty one.
+        /// A text; an empty text gives `nil` too.
         func text(_ name: String) -> String? { attributes[name].flatMap { $0.isEmpty ? nil : $0 } }
 
         /// Bytes, which are written in Base64 with line breaks.
@@ -124,7 +124,7 @@ struct EditedMappingModel {
 
     /// The models that the file names, by paths in a project that may have been moved since.
     ///
-    /// - Throws: What is missing.
+    /// - Throws: An error that names the missing model.
     func models(beside file: URL) throws(ModelError) -> MappingModelFile.Models {
         MappingModelFile.Models(
             source: try model(sourcePath, beside: file),
@@ -132,7 +132,7 @@ struct EditedMappingModel {
         )
     }
 
-    /// Looks for the path as it is, and for its last two parts, in the folders around the file.
+    /// Searches for the whole path, and for its last two parts, in the folders around the file.
     private func model(_ path: String, beside file: URL) throws(ModelError) -> NSManagedObjectModel {
         let parts = path.split(separator: "/").map(String.init)
         guard let last = parts.last, last.hasSuffix(".xcdatamodel"), !parts.contains("..") else {

@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// Makes of a mapping model that Xcode edits what Xcode's compiler makes of it.
+/// Compiles a mapping model in Xcode's editable form, with the same result as Xcode's compiler.
 struct MappingModelCompiler {
     private let edited: EditedMappingModel
     private let models: MappingModelFile.Models
@@ -161,7 +161,7 @@ enum MappingExpressions {
 
     private static var manager: NSExpression { NSExpression(forVariable: NSMigrationManagerKey) }
 
-    /// What has become of source objects through a mapping.
+    /// The destination objects of source objects through a mapping.
     static func destinations(mapping: String, _ sources: NSExpression) -> NSExpression {
         NSExpression(
             forFunction: manager,
@@ -170,7 +170,7 @@ enum MappingExpressions {
         )
     }
 
-    /// What has become of the members of a relationship, through whichever mappings.
+    /// The destination objects of a relationship's members, through any mappings.
     static func destinations(relationship: String, _ sources: NSExpression) -> NSExpression {
         NSExpression(
             forFunction: manager,
@@ -179,7 +179,7 @@ enum MappingExpressions {
         )
     }
 
-    /// The source objects of an entity for which a predicate holds.
+    /// The source objects of an entity that fulfil a predicate.
     static func objects(of entity: String, predicate: String) -> NSExpression {
         let request = NSExpression(
             forFunction: manager,

@@ -1,7 +1,7 @@
 import StrataModelFiles
 import StrataPredicates
 
-/// The files that a mapping model can come in.
+/// Reads mapping models from files.
 enum MappingModelFile {
     /// The two models of a mapping model.
     struct Models {
@@ -13,9 +13,9 @@ enum MappingModelFile {
     ///
     /// - Parameters:
     ///   - url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
-    ///   - models: The models of the edited form; `nil` to find them where it says. The compiled form needs none.
+    ///   - models: The models of the editable form; `nil` to find them at its paths. The compiled form needs none.
     /// - Returns: The mappings, in order.
-    /// - Throws: A `CocoaError` with what is wrong: 260, 263 or 259.
+    /// - Throws: A `CocoaError` with the problem: 260, 263 or 259.
     static func mappings(at url: URL, models: Models? = nil) throws -> [NSEntityMapping] {
         do {
             let (data, file) = try contents(at: url)
@@ -46,17 +46,17 @@ enum MappingModelFile {
     }
 }
 
-/// The mapping models among the resources of bundles, and how they fit two models.
+/// The mapping models among the resources of bundles, checked against two models.
 struct MappingModelSearch {
-    /// One that fits.
+    /// A mapping model that fits.
     struct Found {
         let url: URL
         let mappings: [NSEntityMapping]
     }
 
-    /// Those that fit, in the order of their paths.
+    /// The mapping models that fit, in the order of their paths.
     private(set) var fitting: [Found] = []
-    /// Those that do not, with the reasons: those first that lack least.
+    /// The mapping models that do not fit, with the reasons; those with the fewest problems come first.
     private(set) var others: [(url: URL, problems: [String])] = []
 
     private static let extensions: Set<String> = ["cdm", "xcmappingmodel"]
@@ -69,7 +69,7 @@ struct MappingModelSearch {
         )
     }
 
-    /// Looks into a folder alone.
+    /// Searches only one folder.
     init(in folder: URL, from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
         let files = try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         let found = (files ?? []).filter { Self.extensions.contains($0.pathExtension) }.sorted { $0.path < $1.path }
@@ -95,7 +95,7 @@ struct MappingModelSearch {
         others.sort { $0.problems.count < $1.problems.count }
     }
 
-    /// Both searches together.
+    /// The results of both searches.
     func merging(_ other: MappingModelSearch) -> MappingModelSearch {
         var merged = self
         merged.fitting += other.fitting
