@@ -161,10 +161,14 @@ check-without-postgresql: system-packages
 	done
 	$(WITHOUT_POSTGRESQL)/debug/stress bank --seconds 1 --floor 1
 
-# What only builds with fault points have: the points themselves, in a build of the lowest target alone.
+# The handler of the fault points, as the compiler names it: only builds that have them have it.
+FAULT_POINT_SYMBOL = 11StrataLocks10FaultPointV7handler33_
+# The points themselves, in a build of the lowest target alone.
 test-fault-points: system-packages
 	@mkdir -p .build
 	STRATA_TESTS=StrataLocksTests $(SWIFT) build --product StrataPackageTests --traits FaultPoints --scratch-path .build/fault-points
+	@grep -rq --include='*.o' $(FAULT_POINT_SYMBOL) .build/fault-points/debug/StrataLocks.build/ \
+		|| { echo "The handler of the fault points has another name than \`make stress-quick\` looks for." >&2; exit 1; }
 	STRATA_TESTS=StrataLocksTests $(TESTED) $(SWIFT) test --skip-build --traits FaultPoints --scratch-path .build/fault-points
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
@@ -197,7 +201,7 @@ stress: system-packages
 # The scenarios that get something done in two seconds on any machine, of a debug build, whose checks are all on: a minute.
 stress-quick: system-packages
 	$(SWIFT) build --product stress
-	@! grep -q 11StrataLocks10FaultPoint .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
+	@! grep -q $(FAULT_POINT_SYMBOL) .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
 	.build/debug/stress bank ring append anomalies interleave nested deadlock cancel batch processes hostile --wide 0 \
 		--seed random --seconds 2 --floor 1 $(STRESS_ARGS)
 

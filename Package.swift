@@ -122,7 +122,7 @@ let package = Package(
         // Each a library, which the tests import, and a few lines that run it.
         .target(
             name: "StrataInspector",
-            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore"]
+            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore", "StrataLocks"]
         ),
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
         .target(
@@ -197,10 +197,10 @@ let package = Package(
         // These run in parallel.
         .testTarget(name: "StrataKeysTests", dependencies: ["StrataKeys"]),
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
-        .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
+        .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates"]),
         .testTarget(
             name: "StrataMemoryStoreTests",
-            dependencies: ["StrataMemoryStore", "StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
+            dependencies: ["StrataMemoryStore", "StrataRows", "StrataPredicates", "StrataKeys"]
         ),
         .testTarget(name: "StrataModelFilesTests", dependencies: ["StrataModelFiles", "StrataKeys"]),
         .testTarget(name: "StrataSwiftSyntaxTests", dependencies: ["StrataSwiftSyntax"]),
@@ -217,9 +217,14 @@ let package = Package(
         ),
         .testTarget(
             name: "StrataSQLiteStoreTests",
-            dependencies: ["StrataSQLiteStore", "StrataMemoryStore", "CoreData", "StrataStoreChecks", "TestSupport"]
+            dependencies: [
+                "StrataSQLiteStore", "StrataMemoryStore", "CoreData", "StrataStoreChecks", "StrataLocks", "TestSupport",
+            ]
         ),
-        .testTarget(name: "StrataStoreChecksTests", dependencies: ["StrataStoreChecks", "CoreData", "TestSupport"]),
+        .testTarget(
+            name: "StrataStoreChecksTests",
+            dependencies: ["StrataStoreChecks", "CoreData", "StrataLocks", "TestSupport"]
+        ),
         .testTarget(
             name: "StrataInspectorTests",
             dependencies: ["StrataInspector", "CoreData", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
@@ -231,13 +236,15 @@ let package = Package(
         .testTarget(
             name: "CoreDataTests",
             dependencies: [
-                "CoreData", "StrataModelFiles", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport",
+                "CoreData", "StrataModelFiles", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "StrataLocks",
+                "TestSupport",
             ]
         ),
         .testTarget(
             name: "CoreDataOperationsTests",
             dependencies: [
-                "CoreData", "StrataRows", "StrataInspector", "StrataSQLiteStore", "StrataSwiftSyntax", "TestSupport",
+                "CoreData", "StrataRows", "StrataInspector", "StrataSQLiteStore", "StrataSwiftSyntax", "StrataLocks",
+                "TestSupport",
             ]
         ),
 
@@ -247,9 +254,12 @@ let package = Package(
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
         .testTarget(
             name: "CoreDataSteppedTests",
-            dependencies: ["CoreData", "StrataSQLite", "StrataStoreChecks", "TestSupport"]
+            dependencies: ["CoreData", "StrataSQLite", "StrataStoreChecks", "StrataLocks", "TestSupport"]
         ),
-        .testTarget(name: "DebianIndexTests", dependencies: ["DebianIndex", "StrataInspector", "TestSupport"]),
+        .testTarget(
+            name: "DebianIndexTests",
+            dependencies: ["DebianIndex", "StrataInspector", "StrataLocks", "TestSupport"]
+        ),
         .testTarget(name: "StorefrontTests", dependencies: ["Storefront", "CoreData"]),
         .testTarget(name: "JobQueueTests", dependencies: ["JobQueue", "TestSupport"]),
     ],

@@ -3,7 +3,8 @@
 #
 #   Docs/layers.sh            prints each target with its level and what it imports
 #   Docs/layers.sh --write    puts the picture between its markers, and the imports into the last column of the table
-#   Docs/layers.sh --check    fails if that would change the page, or if a file imports what its target does not name
+#   Docs/layers.sh --check    fails if that would change the page, if a file imports what its target does not name,
+#                            or if the library or its tests use the standard library's mutex
 #
 # Needs Swift, bash, awk, grep and diff. The targets are those below Sources, without the examples and the plugins.
 set -euo pipefail
@@ -138,6 +139,12 @@ case "$1" in
                 }
             done < "$scratch/imports"
         done < "$scratch/paths"
+        # What comments show is for programs of users, and so are the examples and the client.
+        if grep -rnE --include='*.swift' '\bMutex[<(]' Sources Tests StressTests/stress |
+            grep -vE '^(Sources/Examples|Tests/Client)/|^[^:]+:[0-9]+: *//' >&2; then
+            echo "Use \`Locked\` of StrataLocks, which says why, in place of the standard library's mutex." >&2
+            isWrong=1
+        fi
         exit $isWrong ;;
     *) echo "Docs/layers.sh [--write | --check]" >&2; exit 2 ;;
 esac

@@ -1,6 +1,7 @@
 import CoreData
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQLStore
 import StrataRows
 import Synchronization
@@ -10,9 +11,9 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     // @unchecked Sendable: `opened` and `remoteChanges` are protected by their mutexes; the rest belongs to the
     // superclass.
 
-    private let opened = Mutex<PostgreSQLEngine?>(nil)
+    private let opened = Locked<PostgreSQLEngine?>(nil)
     /// Posts a notification when the store was written to, if its options ask for that.
-    private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
+    private let remoteChanges = Locked<RemoteChangePoster?>(nil)
 
     /// The engine; `nil` until the metadata is loaded.
     private var postgreSQL: PostgreSQLEngine? { opened.withLock { $0 } }
@@ -28,7 +29,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
     }
 
     /// The databases that URLs of other schemes stand for, for tests that are written for stores in files.
-    private static let translation = Mutex<(@Sendable (URL) -> URL)?>(nil)
+    private static let translation = Locked<(@Sendable (URL) -> URL)?>(nil)
 
     /// Lets URLs of other schemes stand for databases.
     package static func translateURLs(_ function: @escaping @Sendable (URL) -> URL) {

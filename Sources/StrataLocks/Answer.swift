@@ -24,6 +24,6 @@ nonisolated(nonsending) package func withAnswer<Answer: Sendable>(
 
 #if STRATA_TSAN
 private final class AnswerBox<Answer: Sendable>: Sendable {
-    let answer = Mutex<Answer?>(nil)
+    let answer = Locked<Answer?>(nil)
 }
 #endif

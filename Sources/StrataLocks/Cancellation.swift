@@ -8,7 +8,7 @@ import Synchronization
 package final class Cancellation: Sendable {
     private let flag = Atomic(false)
     // The sleeper to wake, if the operation is waiting for a connection.
-    private let sleeper = Mutex<DispatchSemaphore?>(nil)
+    private let sleeper = Locked<DispatchSemaphore?>(nil)
 
     private let isOver: (@Sendable () -> Bool)?
 

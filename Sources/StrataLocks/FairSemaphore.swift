@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A number of permits, handed out strictly in the order of asking, with a deadline for the wait.
 ///
 /// Any thread may call any method. A permit that is given back goes straight to the thread that has waited longest, so
@@ -16,10 +14,10 @@ package final class FairSemaphore: Sendable {
         var waiters: [Waiter] = []
     }
 
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     package init(permits: Int) {
-        state = Mutex(State(permits: permits))
+        state = Locked(State(permits: permits))
     }
 
     /// Takes a permit, waiting up to `timeout` seconds.

@@ -1,68 +1,136 @@
-#if FaultPoints
 import Synchronization
 
-/// Guards of the library that tests can switch off, to see that somebody notices.
+/// Guards of the library that tests can switch off, to see that this is noticed.
 ///
-/// Only builds with the package trait `FaultPoints` have the switch (see `FaultPoint`).
-package enum FaultGuard: String, CaseIterable, Sendable {
+/// Only builds with the package trait `FaultPoints` have the switch (see ``FaultPoint``). In other builds a guard is an
+/// empty value, and ``isOff`` is inlined as the constant `false`.
+///
+/// ```swift
+/// if FaultGuard.versionCheck.isOff { return }
+/// ```
+public struct FaultGuard: Equatable, Sendable {
     /// A save that finds another version of a row than it has read is refused.
-    case versionCheck = "no-version-check"
+    @inlinable public static var versionCheck: Self { named("no-version-check") }
     /// The row cache forgets the rows that a batch has changed.
-    case batchInvalidation = "no-invalidation"
+    @inlinable public static var batchInvalidation: Self { named("no-invalidation") }
     /// Contexts that follow are told of saves.
-    case mergeDelivery = "no-merge"
+    @inlinable public static var mergeDelivery: Self { named("no-merge") }
     /// A migration is one transaction.
-    case migrationTransaction = "no-migration-transaction"
+    @inlinable public static var migrationTransaction: Self { named("no-migration-transaction") }
     /// Who comes to migrate a store looks whether somebody else was first.
-    case migrationCheck = "no-migration-check"
+    @inlinable public static var migrationCheck: Self { named("no-migration-check") }
     /// Who has lost the answer to a commit asks what has become of it.
-    case doubtResolution = "no-doubt-resolution"
+    @inlinable public static var doubtResolution: Self { named("no-doubt-resolution") }
     /// A context saves nothing that may have been computed from values that could not be read.
-    case failedReadGuard = "no-failed-read-guard"
+    @inlinable public static var failedReadGuard: Self { named("no-failed-read-guard") }
     /// A file that was moved or replaced while it is open is not written to.
-    case filePlaceCheck = "no-file-place-check"
+    @inlinable public static var filePlaceCheck: Self { named("no-file-place-check") }
     /// An inferred migration drops values only if that is allowed.
-    case lossCheck = "no-loss-check"
+    @inlinable public static var lossCheck: Self { named("no-loss-check") }
     /// A save that brings back a row finds out that others have brought it back first (SQLite and in memory).
-    case revivalCheck = "no-revival-check"
+    @inlinable public static var revivalCheck: Self { named("no-revival-check") }
     /// A context whose save has ended in doubt asks what has become of it before it saves again.
-    case doubtAsking = "no-doubt-asking"
+    @inlinable public static var doubtAsking: Self { named("no-doubt-asking") }
 
     // Those of the engine for PostgreSQL.
 
     /// Savers lock rows in the order of their keys.
-    case lockOrder = "no-lock-order"
+    @inlinable public static var lockOrder: Self { named("no-lock-order") }
     /// What a save relies on stays as it is until it has committed.
-    case relianceLock = "no-reliance-lock"
+    @inlinable public static var relianceLock: Self { named("no-reliance-lock") }
     /// A save finds out that what it leads to is gone.
-    case targetCheck = "no-target-check"
+    @inlinable public static var targetCheck: Self { named("no-target-check") }
     /// The version that a save gives to a row has random bits of the save.
-    case versionMarks = "no-version-marks"
+    @inlinable public static var versionMarks: Self { named("no-version-marks") }
     /// Keys are taken from the sequence before they are handed out.
-    case keyBlocks = "no-key-blocks"
+    @inlinable public static var keyBlocks: Self { named("no-key-blocks") }
     /// Who gives numbers to transactions keeps others from it.
-    case numberingLock = "no-numbering-lock"
+    @inlinable public static var numberingLock: Self { named("no-numbering-lock") }
     /// Who has a store open looks for what others have saved.
-    case changeWatching = "no-change-watching"
+    @inlinable public static var changeWatching: Self { named("no-change-watching") }
     /// Others are woken up by a save, and need not wait until they look by themselves.
-    case wakeUp = "no-wake-up"
+    @inlinable public static var wakeUp: Self { named("no-wake-up") }
     /// A cancel has arrived before somebody else uses its connection.
-    case cancelSettling = "no-cancel-settling"
+    @inlinable public static var cancelSettling: Self { named("no-cancel-settling") }
     /// An answer that takes several statements is of one moment.
-    case commonSnapshot = "no-common-snapshot"
+    @inlinable public static var commonSnapshot: Self { named("no-common-snapshot") }
     /// A replica answers when it has what was saved here.
-    case replicaWait = "no-replica-wait"
+    @inlinable public static var replicaWait: Self { named("no-replica-wait") }
     /// The row cache goes by versions, and not by when it was told of them.
-    case publicationOrder = "no-publication-order"
+    @inlinable public static var publicationOrder: Self { named("no-publication-order") }
+
+    #if FaultPoints
+    /// Its name on the command line of `stress`.
+    package let rawValue: String
 
     private static let off = Atomic(0)
 
-    private var bit: Int { 1 << Self.allCases.firstIndex(of: self)! }
+    @usableFromInline
+    init(name: String) { rawValue = name }
+
+    /// All of them.
+    package static var allCases: [FaultGuard] {
+        [
+            .versionCheck, .batchInvalidation, .mergeDelivery, .migrationTransaction, .migrationCheck,
+            .doubtResolution, .failedReadGuard, .filePlaceCheck, .lossCheck, .revivalCheck, .doubtAsking, .lockOrder,
+            .relianceLock, .targetCheck, .versionMarks, .keyBlocks, .numberingLock, .changeWatching, .wakeUp,
+            .cancelSettling, .commonSnapshot, .replicaWait, .publicationOrder,
+        ]
+    }
+
+    private var bit: Int {
+        guard let index = Self.allCases.firstIndex(of: self) else {
+            fatalError("\(rawValue) is missing in the list of guards.")
+        }
+        return 1 << index
+    }
+
+    /// Whether it is among those that are switched off.
+    @usableFromInline var isSwitchedOff: Bool {
+        let off = Self.off.load(ordering: .relaxed)
+        return off != 0 && off & bit != 0
+    }
+    #else
+    package var rawValue: String { "" }
+
+    @inlinable
+    init() {}
+
+    package static var allCases: [FaultGuard] { [] }
+    #endif
+
+    /// The guard of that name; `nil` if there is none, as in a build without the switch.
+    package init?(rawValue: String) {
+        guard let found = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
+        self = found
+    }
+
+    /// A guard.
+    @inlinable
+    @inline(__always)
+    static func named(_ name: @autoclosure () -> String) -> FaultGuard {
+        #if FaultPoints
+        FaultGuard(name: name())
+        #else
+        FaultGuard()
+        #endif
+    }
 
     /// Switches it off, for as long as the process lives.
-    package func switchOff() { _ = Self.off.bitwiseOr(bit, ordering: .relaxed) }
+    package func switchOff() {
+        #if FaultPoints
+        _ = Self.off.bitwiseOr(bit, ordering: .relaxed)
+        #endif
+    }
 
     /// Whether it is switched off.
-    package var isOff: Bool { Self.off.load(ordering: .relaxed) & bit != 0 }
+    @inlinable
+    @inline(__always)
+    public var isOff: Bool {
+        #if FaultPoints
+        isSwitchedOff
+        #else
+        false
+        #endif
+    }
 }
-#endif

@@ -1,9 +1,6 @@
 import Foundation
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 /// The rows and memberships of an in-memory store.
 ///
@@ -249,9 +246,7 @@ package struct InMemoryContents: Sendable {
         for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
         for row in changes.inserted where StoreChanges.isRevived(row) {
             guard let stored = rows[row.layout.rootNumber]?[row.key] else { continue }
-            #if FaultPoints
             if FaultGuard.revivalCheck.isOff { continue }
-            #endif
             let version = row.version
             conflicts.append(.version(layout: row.layout, key: row.key, baseVersion: version, persisted: stored))
         }

@@ -1,18 +1,16 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import Synchronization
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// A store engine that keeps its rows in memory.
 ///
 /// It behaves towards contexts as a SQLite store does: versions, unique constraints, all-or-nothing saves. Any thread
 /// may use it.
 package final class MemoryEngine: InMemoryRows {
-    private let contents: Mutex<InMemoryContents>
+    private let contents: Locked<InMemoryContents>
     /// The turn to write or to reserve keys.
     ///
     /// This is not a lock, because a batch reports its progress to user code while it runs. A batch works on a copy, so
@@ -30,7 +28,7 @@ package final class MemoryEngine: InMemoryRows {
     /// How many seconds a write waits for its turn.
     package init(_ schema: Schema, timeout: Double) {
         turn = StoreTurn(timeout: timeout)
-        contents = Mutex(InMemoryContents(schema))
+        contents = Locked(InMemoryContents(schema))
     }
 
     package func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T { contents.withLock { body($0) } }
@@ -69,9 +67,7 @@ package final class MemoryEngine: InMemoryRows {
     package var takesBatches: Bool { true }
 
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
-        #if FaultPoints
         try FaultPoint.batchBegan.reach()
-        #endif
         // Handlers are called before the turn is taken.
         let given = try InMemoryBatch.givenRows(of: batch)
         try turn.takeAlone {
@@ -79,9 +75,7 @@ package final class MemoryEngine: InMemoryRows {
             var work = InMemoryBatch(batch, snapshot)
             // As in a save, a refused batch changes nothing.
             try work.run(given)
-            #if FaultPoints
             try FaultPoint.batchWritten.reach()
-            #endif
             contents.withLock { contents in
                 didCommit(work.changes)
                 contents = work.contents

@@ -1,10 +1,6 @@
 import CStrataPostgreSQL
 import Foundation
-import Synchronization
-
-#if FaultPoints
 import StrataLocks
-#endif
 
 /// One connection to a server.
 ///
@@ -399,7 +395,6 @@ package final class Connection: @unchecked Sendable {
         return PostgreSQLError(.connection, PostgreSQLError.toldOfLoss(line) ?? "the connection was lost")
     }
 
-    #if FaultPoints
     /// Loses the connection if the handler of `point` throws.
     ///
     /// - Throws: ``PostgreSQLError`` if the connection was lost.
@@ -411,7 +406,6 @@ package final class Connection: @unchecked Sendable {
             throw PostgreSQLError(.connection, "the connection was cut at \(point.rawValue)")
         }
     }
-    #endif
 
     static func text(_ text: UnsafePointer<CChar>?, else other: String) -> String {
         let line = text.map { String(cString: $0) }?.split(separator: "\n").first.map(String.init) ?? ""
@@ -452,7 +446,7 @@ package final class QueryCanceller: Sendable {
     // The handle is freed once no thread can use it.
     private nonisolated(unsafe) let cancel_: OpaquePointer?
     private let underway = DispatchGroup()
-    private let requested = Mutex<ContinuousClock.Instant?>(nil)
+    private let requested = Locked<ContinuousClock.Instant?>(nil)
 
     init(_ handle: OpaquePointer) { cancel_ = PQgetCancel(handle) }
 
@@ -465,10 +459,8 @@ package final class QueryCanceller: Sendable {
         // libpq waits for the server without a deadline, and the server may have stopped. So a separate thread waits.
         Thread.detachNewThread { [self] in
             defer { underway.leave() }
-            #if FaultPoints
             // This simulates a distant server.
             if FaultGuard.cancelSettling.isOff { usleep(3_000) }
-            #endif
             var text = [CChar](repeating: 0, count: 256)
             PQcancel(cancel_, &text, 256)
         }
@@ -479,12 +471,7 @@ package final class QueryCanceller: Sendable {
 
     /// Waits for cancels that are under way; false if one does not end.
     func settle(timeout: Double) -> Bool {
-        #if FaultPoints
-        let waits = !FaultGuard.cancelSettling.isOff
-        #else
-        let waits = true
-        #endif
-        guard !waits || underway.wait(timeout: .now() + timeout) == .success else { return false }
+        if !FaultGuard.cancelSettling.isOff, underway.wait(timeout: .now() + timeout) != .success { return false }
         requested.withLock { $0 = nil }
         return true
     }

@@ -15,21 +15,21 @@ package final class ConnectionPool: Sendable {
     /// The most connections in use at a time.
     package let size: Int
     private let permits: FairSemaphore
-    private let idle = Mutex<[Connection]>([])
+    private let idle = Locked<[Connection]>([])
     private let isClosed = Atomic(false)
     /// Runs on each new connection.
     private let prepare: @Sendable (Connection) throws -> Void
     /// The latest timeline of any connection; `nil` before the first connection.
-    private let timeline = Mutex<Int64?>(nil)
+    private let timeline = Locked<Int64?>(nil)
     /// The farthest end of the log of that timeline that a connection has found.
-    private let logEnd = Mutex<(timeline: Int64, position: Int64)?>(nil)
+    private let logEnd = Locked<(timeline: Int64, position: Int64)?>(nil)
     /// The cluster of the first connection; `nil` until a server has reported one.
-    private let system = Mutex<Int64?>(nil)
+    private let system = Locked<Int64?>(nil)
     private let hasConnected = Atomic(false)
     /// The number of times that plans have become outdated.
     private let planAge = Atomic(0)
     /// Called when connections lead to another server than before.
-    private let failedOver = Mutex<(@Sendable () -> Void)?>(nil)
+    private let failedOver = Locked<(@Sendable () -> Void)?>(nil)
     /// The queue on which connections that were lent end their transactions.
     ///
     /// This is not a shared queue, because work of the program could block that one and keep the transactions open.

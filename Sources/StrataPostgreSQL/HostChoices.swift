@@ -1,12 +1,13 @@
 import CStrataPostgreSQL
 import Foundation
+import StrataLocks
 
 /// The hosts of a target that has several, to be tried one by one.
 ///
 /// Any thread may use it. All stores of the process share what is known about silent hosts.
 enum HostChoices {
     /// The time until which silent hosts are tried last, by their libpq parameters.
-    private static let silent = Mutex<[String: ContinuousClock.Instant]>([:])
+    private static let silent = Locked<[String: ContinuousClock.Instant]>([:])
     private static let rest = Duration.seconds(60)
 
     /// Notes that a host was silent, so that other connections do not wait for it first.

@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -82,16 +83,16 @@ final class OpenDatabase: Sendable {
     /// The metadata that was found, or made.
     let metadata: StoreMetadata
     /// The UUIDs of the store: the one that it was opened with, and those that this store object has set since.
-    private let identifiers: Mutex<Set<String>>
+    private let identifiers: Locked<Set<String>>
     private let historyIsKept: Atomic<Bool>
     /// The servers that may answer reads which accept slightly old data; `nil` if there are none.
     let replicas: Replicas?
     /// Whether the server lets several connections see one version.
     let sharesVersions = Atomic(true)
     /// Called when another server has replaced the primary.
-    let onFailover = Mutex<(@Sendable () -> Void)?>(nil)
+    let onFailover = Locked<(@Sendable () -> Void)?>(nil)
     /// Called in that case too, or when the server has lost changes: rows that were read before may not exist any more.
-    let onSetBack = Mutex<(@Sendable () -> Void)?>(nil)
+    let onSetBack = Locked<(@Sendable () -> Void)?>(nil)
 
     /// Whether a history is kept: this store object was asked to keep one, or another process has begun one.
     var recordsHistory: Bool { historyIsKept.load(ordering: .acquiring) }
@@ -116,7 +117,7 @@ final class OpenDatabase: Sendable {
         self.mapping = mapping
         self.metadata = metadata
         self.wasMade = wasMade
-        identifiers = Mutex([metadata.uuid])
+        identifiers = Locked([metadata.uuid])
         historyIsKept = Atomic(recordsHistory)
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)

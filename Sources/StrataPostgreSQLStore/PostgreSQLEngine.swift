@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
@@ -10,7 +11,7 @@ import Synchronization
 /// Any thread may use it. Reads and saves run on separate connections, and wait only for others that change the same
 /// rows.
 package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
-    private let database: Mutex<OpenDatabase?>
+    private let database: Locked<OpenDatabase?>
     package let place: String
     private struct Metadata {
         var current: StoreMetadata
@@ -18,29 +19,29 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         var isNew = false
     }
 
-    private let metadataState: Mutex<Metadata>
+    private let metadataState: Locked<Metadata>
     private let readOnly: Atomic<Bool>
     /// Whether another store has replaced this one.
     private let isRetired = Atomic(false)
     /// Keeps the writers of this process out while the store is replaced.
     let gate = WriterGate()
     /// The transactions of the history that this engine has written.
-    let own = Mutex(OwnTransactions())
+    let own = Locked(OwnTransactions())
     private let changesOfOthers = ChangesOfOthers()
     /// The number of times that the history went back.
     let setBacks = Atomic<UInt64>(0)
-    let watcher = Mutex<ChangeWatcher?>(nil)
+    let watcher = Locked<ChangeWatcher?>(nil)
     /// The function that the watcher calls after changes; the watcher may begin later than the store is opened.
-    let toldOfChanges = Mutex<(@Sendable () -> Void)?>(nil)
+    let toldOfChanges = Locked<(@Sendable () -> Void)?>(nil)
 
     /// Opens a store, or makes it if there is none.
     ///
     /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     package init(_ request: PostgreSQLStoreRequest) throws {
         let opened = try OpenDatabase.open(request)
-        database = Mutex(opened)
+        database = Locked(opened)
         place = opened.place
-        metadataState = Mutex(Metadata(current: opened.metadata))
+        metadataState = Locked(Metadata(current: opened.metadata))
         readOnly = Atomic(request.isReadOnly)
         // This is needed with a history and without, because nothing else reports that cached rows no longer exist.
         opened.onSetBack.withLock { $0 = { [weak self] in self?.noteChangesOfOthers() } }

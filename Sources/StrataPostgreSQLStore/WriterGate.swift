@@ -1,6 +1,6 @@
 import Foundation
 import StrataKeys
-import Synchronization
+import StrataLocks
 
 /// Lets the writers of a process in, until another thread needs the store for itself.
 ///
@@ -11,7 +11,7 @@ final class WriterGate: Sendable {
         var isClosed = false
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Whether a thread has the store for itself, or waits for that.
     var isClosed: Bool { state.withLock { $0.isClosed } }

@@ -1,5 +1,5 @@
 import CStrataSQLite
-import Synchronization
+import StrataLocks
 
 /// Counts how often a database was found changed by others than its pool: other processes, and other pools of this one.
 ///
@@ -26,7 +26,7 @@ final class CommitsOfOthers: Sendable {
         var count: UInt64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init() {}
 

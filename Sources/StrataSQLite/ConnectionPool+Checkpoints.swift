@@ -1,8 +1,5 @@
 import CStrataSQLite
-
-#if FaultPoints
 import StrataLocks
-#endif
 
 // A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts over while a
 // checkpoint begins, which takes two processes that checkpoint and one that commits. So here whoever copies holds SQLite's write
@@ -55,10 +52,8 @@ extension ConnectionPool {
     func checkpointIfDue(_ connection: Connection) {
         let (pages, step) = (connection.log.pages, opening.checkpointPages)
         guard isWriteAheadLogged, step > 0, connection.upkeep.isCopyDue(pages, step: step) else { return }
-        #if FaultPoints
         FaultPoint.checkpointBegan.pass()
         defer { FaultPoint.checkpointEnded.pass() }
-        #endif
         let start = BusyWait.now()
         defer { checkpointNanoseconds.add(BusyWait.now() &- start, ordering: .relaxed) }
         // Who is writing just now will checkpoint, or this connection will after its next commit.

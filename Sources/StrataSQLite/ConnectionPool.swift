@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 
 /// One database, shared by any number of threads: a writer connection, and readers that never wait for it.
@@ -50,7 +51,7 @@ package final class ConnectionPool: Sendable {
     let checkpointNanoseconds = Atomic<UInt64>(0)
     /// When ``lookForFiles()`` has found all files in their places.
     private let lastLookForFiles = Atomic<UInt64>(0)
-    let state: Mutex<State>
+    let state: Locked<State>
 
     struct State {
         var isClosed = false
@@ -105,7 +106,7 @@ package final class ConnectionPool: Sendable {
         self.isReadOnly = isReadOnly
         isWriteAheadLogged = opening.isWriteAheadLogged
         readers = ReaderShelf(limit: max(options.maximumReaders, 1))
-        state = Mutex(State(writer: isReadOnly ? nil : first))
+        state = Locked(State(writer: isReadOnly ? nil : first))
         if case .file = location {
             if opening.isWriteAheadLogged, !opening.isImmutable { try others.open(opening.openWatcher()) }
             // The first read has made the files of the log.

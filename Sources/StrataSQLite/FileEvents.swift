@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import StrataLocks
 
 #if canImport(Glibc)
 import Glibc
@@ -21,7 +21,7 @@ final class FileEvents: Sendable {
         var lastNumber = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     #if canImport(Glibc)
     /// The process's watch; `nil` where the system refuses one.

@@ -58,7 +58,7 @@ final class FileTurn: Sendable {
         weak var turn: FileTurn?
     }
 
-    private static let turns = Mutex<[Identity: Weak]>([:])
+    private static let turns = Locked<[Identity: Weak]>([:])
 
     /// The turn of the file at `path`, whatever name it goes by.
     static func forFile(at path: String) -> FileTurn {

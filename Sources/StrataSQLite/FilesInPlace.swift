@@ -1,8 +1,5 @@
 import Foundation
-
-#if FaultPoints
 import StrataLocks
-#endif
 
 /// The identities of the files of a database and its log, to notice if they are removed or replaced while they are in
 /// use.
@@ -41,9 +38,7 @@ struct FilesInPlace: Sendable {
     ///
     /// - Throws: `readOnlyMoved` with what was found.
     func require(_ operation: SQLiteError.Operation) throws(SQLiteError) {
-        #if FaultPoints
         if FaultGuard.filePlaceCheck.isOff { return }
-        #endif
         for (path, file) in files {
             let found = File(path)
             guard found != file else { continue }

@@ -65,7 +65,7 @@ final class ReaderShelf: Sendable {
     private let openCount = Atomic(0)
     private let waiting = Atomic(0)
     private let closed = Atomic(false)
-    private let queue = Mutex(Queue())
+    private let queue = Locked(Queue())
 
     init(limit: Int) {
         self.limit = limit

@@ -1,5 +1,4 @@
 import StrataLocks
-import Synchronization
 
 /// Knows which snapshots of a pool hold the version that is the newest, so that they can be shared.
 final class SnapshotSharing: Sendable {
@@ -17,7 +16,7 @@ final class SnapshotSharing: Sendable {
         weak var snapshot: PinnedSnapshot?
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// For whoever uses the detector.
     private let permit = FairSemaphore(permits: 1)
 

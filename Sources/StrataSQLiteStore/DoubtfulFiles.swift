@@ -1,13 +1,13 @@
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-import Synchronization
 
 /// External files of commits that failed: nobody knows whether a row names them.
 ///
 /// Any thread may call any member.
 final class DoubtfulFiles: Sendable {
-    private let names = Mutex<Set<String>>([])
+    private let names = Locked<Set<String>>([])
 
     func add(_ more: Set<String>) { names.withLock { $0.formUnion(more) } }
 

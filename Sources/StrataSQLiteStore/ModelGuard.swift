@@ -1,5 +1,6 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
@@ -25,7 +26,7 @@ final class ModelGuard: Sendable {
     private let isOutdated = Atomic(false)
     /// How many restorations were met.
     private let restorations = Atomic<Int64>(0)
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     private struct State {
         /// The metadata for which the file was refused.
@@ -37,7 +38,7 @@ final class ModelGuard: Sendable {
     }
 
     /// The UUIDs that this process has given to stores.
-    private static let ownUUIDs = Mutex<Set<String>>([])
+    private static let ownUUIDs = Locked<Set<String>>([])
 
     /// What the metadata is read from, without a look at all tables of the file.
     static let columns = SQLCatalog(["Z_METADATA": ["Z_UUID", "Z_PLIST"]])
@@ -47,7 +48,7 @@ final class ModelGuard: Sendable {
         hashes = metadata.versionHashes
         uuid = metadata.uuid
         let mark = metadata.restoration ?? ""
-        state = Mutex(State(mark: mark, numbers: [mark: 0]))
+        state = Locked(State(mark: mark, numbers: [mark: 0]))
     }
 
     /// Notes that this process gives a store another UUID: that makes it no other store.

@@ -1,7 +1,7 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import StrataSQL
-import Synchronization
 
 /// External files that no current row names, but rows of older versions that somebody still reads.
 ///
@@ -34,7 +34,7 @@ final class RetiredFiles: Sendable {
     }
 
     private let external: ExternalData
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     private init(_ external: ExternalData) { self.external = external }
 
@@ -44,7 +44,7 @@ final class RetiredFiles: Sendable {
         weak var files: RetiredFiles?
     }
 
-    private static let known = Mutex<[String: Weak]>([:])
+    private static let known = Locked<[String: Weak]>([:])
 
     /// Those of a folder, shared by all who have the store open.
     static func of(_ external: ExternalData) -> RetiredFiles {

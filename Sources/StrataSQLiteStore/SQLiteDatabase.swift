@@ -1,8 +1,8 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-import Synchronization
 
 /// The database of a store: its connections, and what its triggers report.
 ///
@@ -31,7 +31,7 @@ final class SQLiteDatabase: Sendable {
         weak var database: SQLiteDatabase?
     }
 
-    private static let shared = Mutex<[String: Weak]>([:])
+    private static let shared = Locked<[String: Weak]>([:])
 
     /// The database in memory of that name, which lives as long as a store uses it.
     static func shared(named name: String, _ options: PoolOptions) throws(SQLiteError) -> SQLiteDatabase {
@@ -54,7 +54,7 @@ final class TriggerReports: Sendable {
         let key: Int64
     }
 
-    private let entries = Mutex<Set<Entry>>([])
+    private let entries = Locked<Set<Entry>>([])
 
     /// The functions that the triggers call: table, entity, key, attribute, value.
     var functions: [ScalarFunction] {

@@ -1,14 +1,11 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPredicates
 import StrataRows
 import StrataSQL
 import StrataSQLite
 import Synchronization
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// What a SQLite store is opened with.
 package struct SQLiteStoreRequest: Sendable {
@@ -52,19 +49,19 @@ package struct SQLiteStoreRequest: Sendable {
 /// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
 /// order in which they come.
 package final class SQLiteEngine: RowStore, ForwardingRowSource {
-    private let file: Mutex<OpenSQLiteFile?>
+    private let file: Locked<OpenSQLiteFile?>
     /// The transactions of the history that this engine has written.
-    private let ownTransactions = Mutex(OwnTransactions())
+    private let ownTransactions = Locked(OwnTransactions())
     /// Tells that the file was written to, if somebody wants to know.
-    private let watcher = Mutex<CommitWatcher?>(nil)
-    private let onCommit = Mutex<(@Sendable () -> Void)?>(nil)
+    private let watcher = Locked<CommitWatcher?>(nil)
+    private let onCommit = Locked<(@Sendable () -> Void)?>(nil)
     private struct Metadata {
         var current: StoreMetadata
         /// Whether it has to be written with the next save.
         var isNew = false
     }
 
-    private let metadataState: Mutex<Metadata>
+    private let metadataState: Locked<Metadata>
     private let readOnly: Atomic<Bool>
 
     /// Whether another store has taken this one's place.
@@ -77,15 +74,15 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
     package init(_ request: SQLiteStoreRequest) throws {
         let opened = try SQLiteBoundary.run(.opening, request.url) { try OpenSQLiteFile.open(request) }
-        file = Mutex(opened)
-        location = Mutex(request.url)
-        metadataState = Mutex(Metadata(current: opened.metadata))
+        file = Locked(opened)
+        location = Locked(request.url)
+        metadataState = Locked(Metadata(current: opened.metadata))
         readOnly = Atomic(request.options.isReadOnly)
         protectHistory(of: opened)
     }
 
     /// Where the file is, or was when the store was closed.
-    private let location: Mutex<URL>
+    private let location: Locked<URL>
 
     package var place: String { location.withLock { $0.path } }
 
@@ -297,7 +294,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     // MARK: - Versions that contexts are pinned to
 
     /// The versions that somebody may hold, so that closing the file ends them.
-    private let versions = Mutex<[WeakVersion]>([])
+    private let versions = Locked<[WeakVersion]>([])
 
     private struct WeakVersion {
         weak var version: SQLiteVersion?
@@ -370,9 +367,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
             let transaction = SaveTransaction(changes, file, lease.connection)
             var hasWrittenMetadata = false
             do {
-                #if FaultPoints
                 try FaultPoint.saveBegan.reach()
-                #endif
                 let conflicts = try transaction.run()
                 guard conflicts.isEmpty else {
                     transaction.files.abandon()
@@ -382,9 +377,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
                 var result = transaction.result
                 let number = transaction.history?.number
                 result.historyNumber = number
-                #if FaultPoints
                 try FaultPoint.saveWritten.reach()
-                #endif
                 try transaction.files.willCommit(lease.connection)
                 try lease.commit {
                     if let number { noteOwnTransaction(number) }

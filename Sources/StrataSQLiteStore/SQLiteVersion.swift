@@ -1,9 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-import Synchronization
 
 /// One version of a SQLite file, which stays readable for as long as this is held.
 ///
@@ -16,11 +16,11 @@ final class SQLiteVersion: ForwardingRowSource {
     }
 
     private let file: OpenSQLiteFile
-    private let held: Mutex<Held?>
+    private let held: Locked<Held?>
 
     private init(_ file: OpenSQLiteFile, _ held: Held) {
         self.file = file
-        self.held = Mutex(held)
+        self.held = Locked(held)
     }
 
     /// Holds on to the newest version.

@@ -1,12 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// A value that is kept in a file.
 struct ExternalValue: Hashable {
@@ -102,9 +99,7 @@ extension SaveTransaction {
             {
                 // Others have brought the row back first.
                 statement.reset()
-                #if FaultPoints
                 if FaultGuard.revivalCheck.isOff { throw error }
-                #endif
                 try reportVersion(entity, key, row.version)
                 outdated.append(PutOffWrite(kind: .insert(row), entity: entity, key: key))
             } catch let error as SQLiteError where error.extendedCode == .constraintPrimaryKey && row.key > 0 {

@@ -1,12 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// One save, inside a write transaction that its caller begins, and commits or rolls back.
 ///
@@ -87,9 +84,7 @@ final class SaveTransaction {
     }
 
     func report(_ conflict: StoreConflict) {
-        #if FaultPoints
         if FaultGuard.versionCheck.isOff { return }
-        #endif
         conflicts.append(conflict)
     }
 

@@ -1,8 +1,8 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-import Synchronization
 
 /// A column that a statement writes, and the number of its parameter.
 ///
@@ -39,7 +39,7 @@ final class WriteShapes: Sendable {
     }
 
     private let inserts: [WriteShape]
-    private let updates = Mutex<[UpdateKey: WriteShape]>([:])
+    private let updates = Locked<[UpdateKey: WriteShape]>([:])
     private static let updateLimit = 512
 
     init(_ mapping: SQLMapping) {

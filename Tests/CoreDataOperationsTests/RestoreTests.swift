@@ -1,6 +1,7 @@
 import CoreData
 import Expectations
 import Foundation
+import StrataLocks
 import StrataSQLiteStore
 import Synchronization
 import TestSupport
@@ -65,7 +66,7 @@ struct RestoreTests {
         try add("before", coordinator)
         let backup = scratch.file("backup.sqlite")
         let isOver = Atomic(false)
-        let failures = Mutex<[String]>([])
+        let failures = Locked<[String]>([])
         let rounds = DispatchSemaphore(value: 0)
         let writers = DispatchGroup()
         // The second has a coordinator of its own, as another process has.

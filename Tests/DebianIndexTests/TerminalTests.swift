@@ -1,5 +1,5 @@
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -61,7 +61,7 @@ struct TerminalTests {
     }
 
     @Test func `away from a terminal, progress is a line for each tenth`() {
-        let output = Mutex("")
+        let output = Locked("")
         let bar = ProgressBar("Importing", total: 20, isTerminal: false) { text in output.withLock { $0 += text } }
         for _ in 0..<20 { bar.advance(by: 1) }
         bar.finish()
@@ -73,7 +73,7 @@ struct TerminalTests {
     }
 
     @Test func `on a terminal, progress is one line that ends full`() {
-        let output = Mutex("")
+        let output = Locked("")
         let bar = ProgressBar("Importing", total: 2000, isTerminal: true) { text in output.withLock { $0 += text } }
         bar.advance(by: 1500)
         bar.advance(by: 500)
@@ -85,7 +85,7 @@ struct TerminalTests {
     }
 
     @Test func `nothing to do is all done`() {
-        let output = Mutex("")
+        let output = Locked("")
         let bar = ProgressBar("Importing", total: 0, isTerminal: false) { text in output.withLock { $0 += text } }
         bar.advance(by: 0)
 

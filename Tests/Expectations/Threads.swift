@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 import Testing
 
 /// Starts a thread of its own, so that a blocked body takes no thread from the test runner.
@@ -13,7 +13,7 @@ package func onThread(_ body: @escaping @Sendable () throws -> Void) -> Joinable
 /// A thread whose end can be waited for, though not for ever.
 package final class JoinableThread: Sendable {
     private let done = DispatchSemaphore(value: 0)
-    private let failure = Mutex<(any Error)?>(nil)
+    private let failure = Locked<(any Error)?>(nil)
 
     fileprivate init(_ body: @escaping @Sendable () throws -> Void) {
         Thread.detachNewThread { [self] in

@@ -83,7 +83,7 @@ struct CancellationTests {
     {
         struct Failure: Error {}
         final class Box: Sendable {
-            let content = Mutex<(count: Int, aligned: SIMD8<Double>, object: Counted)>((0, .zero, Counted()))
+            let content = Locked<(count: Int, aligned: SIMD8<Double>, object: Counted)>((0, .zero, Counted()))
         }
         do {
             let box = Box()

@@ -10,7 +10,7 @@ struct FairSemaphoreTests {
 
     /// What threads note in turn.
     private final class Notes: Sendable {
-        private let entries = Mutex<[String]>([])
+        private let entries = Locked<[String]>([])
 
         var all: [String] { entries.withLock { $0 } }
 

@@ -1,9 +1,9 @@
-#if FaultPoints
 import Expectations
 import Foundation
 import StrataLocks
 import Testing
 
+#if FaultPoints
 /// What only builds with the trait `FaultPoints` have; in processes of their own, as handlers and switches count for a whole one.
 @Suite("Fault points, in a build that has them")
 struct FaultPointTests {
@@ -52,6 +52,9 @@ struct FaultPointTests {
     }
 
     @Test func `points and guards have a name each`() {
+        expect(FaultPoint.areBuiltIn)
+        expectEqual(FaultPoint.allCases.count, 22)
+        expectEqual(FaultGuard.allCases.count, 23)
         expectEqual(Set(FaultPoint.allCases.map(\.rawValue)).count, FaultPoint.allCases.count)
         expectEqual(FaultPoint.allCases.filter { $0.canFail }.count, 9)
         expectEqual(Set(FaultGuard.allCases.map(\.rawValue)).count, FaultGuard.allCases.count)
@@ -61,6 +64,20 @@ struct FaultPointTests {
             "no-doubt-asking",
         ] { expect(FaultGuard(rawValue: name) != nil, "\(name)") }
         expect(FaultGuard.allCases.allSatisfy { $0.rawValue.hasPrefix("no-") })
+    }
+}
+#else
+@Suite("Fault points, in a build without them")
+struct FaultPointTests {
+    @Test func `there are none, no handler is called, and no guard can be switched off`() throws {
+        expect(!FaultPoint.areBuiltIn && FaultPoint.allCases.isEmpty && FaultGuard.allCases.isEmpty)
+        expect(MemoryLayout<FaultPoint>.size == 0 && MemoryLayout<FaultGuard>.size == 0)
+        FaultPoint.handle { _ in throw CocoaError(.fileWriteOutOfSpace) }
+        try FaultPoint.saveBegan.reach()
+        FaultPoint.saveCommitted.pass()
+        expect(FaultGuard(rawValue: "no-version-check") == nil)
+        FaultGuard.versionCheck.switchOff()
+        expect(!FaultGuard.versionCheck.isOff)
     }
 }
 #endif

@@ -2,6 +2,7 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import Synchronization
 import TestSupport
@@ -34,8 +35,8 @@ struct FailoverTests {
         let stack = try ServerStack(try url([primary.folder, replica.folder]), history: true)
         let saved = Atomic(0)
         let isEnough = Atomic(false)
-        let failures = Mutex<[any Error]>([])
-        let names = Mutex<Set<String>>([])
+        let failures = Locked<[any Error]>([])
+        let names = Locked<Set<String>>([])
         let group = DispatchGroup()
         for writer in 0..<3 {
             group.enter()

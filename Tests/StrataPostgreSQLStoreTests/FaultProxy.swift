@@ -1,6 +1,7 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import Synchronization
 import TestSupport
 import Testing
@@ -34,7 +35,7 @@ final class FaultProxy: @unchecked Sendable {
         var sockets: Set<Int32> = []
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let place: URL
     private let door: Int32
     private let server: String
@@ -89,29 +90,29 @@ final class FaultProxy: @unchecked Sendable {
     var hasStruck: Bool { state.withLock { $0.hasStruck } }
 
     /// Whether the door closes together with the fault, so that nobody can ask afterwards.
-    let closesWithFault = Mutex(false)
+    let closesWithFault = Locked(false)
 
     /// How many were let in.
-    let callers = Mutex(0)
+    let callers = Locked(0)
 
     /// How often the server has answered: how many round trips there were, if each answer is one piece.
-    let answers = Mutex(0)
+    let answers = Locked(0)
 
     /// How often a client has sent something after the server has answered: how many round trips there were, in whatever pieces the answers come.
-    let trips = Mutex(0)
+    let trips = Locked(0)
 
     /// How many bytes the server has sent.
-    let bytes = Mutex(0)
+    let bytes = Locked(0)
     /// Called with that number whenever it has grown.
-    let onBytes = Mutex<(@Sendable (Int) -> Void)?>(nil)
+    let onBytes = Locked<(@Sendable (Int) -> Void)?>(nil)
 
     /// For how many microseconds each piece that the server sends is on its way.
-    let delay = Mutex<UInt32>(0)
+    let delay = Locked<UInt32>(0)
 
     /// What the server is made to say in place of a text of the same length.
-    let lie = Mutex<(text: String, instead: String)?>(nil)
+    let lie = Locked<(text: String, instead: String)?>(nil)
     /// The text of an answer behind which a connection is cut, before the server says that it waits for more.
-    let lastAnswer = Mutex<String?>(nil)
+    let lastAnswer = Locked<String?>(nil)
 
     /// Holds back all that the server answers from now on, until a client sends a piece with this text.
     func holdAnswers(until text: String) {
@@ -126,7 +127,7 @@ final class FaultProxy: @unchecked Sendable {
     private var awaited: [UInt8] = []
 
     /// Whether those who are let in hear nothing.
-    let isSilent = Mutex(false)
+    let isSilent = Locked(false)
 
     /// Where the socket is.
     var folder: String { place.path }

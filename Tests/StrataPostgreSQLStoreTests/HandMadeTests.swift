@@ -3,8 +3,8 @@ import CoreDataPostgreSQL
 import Expectations
 import Foundation
 import StrataInspector
+import StrataLocks
 import StrataPostgreSQL
-import Synchronization
 import TestSupport
 import Testing
 
@@ -41,7 +41,7 @@ private final class OperatedServer: Sendable {
     func model() throws -> NSManagedObjectModel { try require(NSManagedObjectModel(contentsOf: modelFile)) }
 
     func run(_ words: String...) -> (code: ExitCode, lines: [String]) {
-        let lines = Mutex<[String]>([])
+        let lines = Locked<[String]>([])
         let code = StrataCommand.run(
             words,
             print: { line in lines.withLock { $0.append(line) } },
@@ -120,7 +120,7 @@ struct HandMadeTests {
     @Test func `of several programs that come at once one takes it over, and all have the same store`() throws {
         let operated = try OperatedServer()
         try operated.makeByHand()
-        let identifiers = Mutex<[String]>([])
+        let identifiers = Locked<[String]>([])
         let group = DispatchGroup()
         for number in 0..<6 {
             group.enter()

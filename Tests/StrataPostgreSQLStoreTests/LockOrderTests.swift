@@ -2,8 +2,8 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,7 +12,7 @@ struct LockOrderTests {
     /// Saves on a thread of its own.
     private final class Saving: Sendable {
         private let done = DispatchSemaphore(value: 0)
-        private let error = Mutex<CocoaError?>(nil)
+        private let error = Locked<CocoaError?>(nil)
 
         init(_ context: NSManagedObjectContext) {
             Thread.detachNewThread { [self] in

@@ -1,8 +1,8 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
-import Synchronization
 import TestSupport
 import Testing
 
@@ -203,7 +203,7 @@ struct MigrationFaultTests {
         let holder = try server.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")
         let done = DispatchSemaphore(value: 0)
-        let failure = Mutex<CocoaError?>(nil)
+        let failure = Locked<CocoaError?>(nil)
         Thread.detachNewThread { [self] in
             defer { done.signal() }
             do {
@@ -277,7 +277,7 @@ struct MigrationFaultTests {
         let holder = try server.connection()
         try holder.command("BEGIN; SELECT count(*) FROM city")
         let done = DispatchSemaphore(value: 0)
-        let failure = Mutex<CocoaError?>(nil)
+        let failure = Locked<CocoaError?>(nil)
         Thread.detachNewThread { [self] in
             defer { done.signal() }
             do { ChangingStore.close(try open(2, server.url, timeout: 3)) } catch {

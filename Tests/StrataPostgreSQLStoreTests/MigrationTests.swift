@@ -2,9 +2,9 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataPostgreSQLStore
-import Synchronization
 import TestSupport
 import Testing
 
@@ -228,7 +228,7 @@ struct MigrationTests {
         try writer.query("UPDATE strata_store SET metadata = $1", [.bytea(data)])
 
         let done = DispatchSemaphore(value: 0)
-        let failure = Mutex<(any Error)?>(nil)
+        let failure = Locked<(any Error)?>(nil)
         Thread.detachNewThread {
             defer { done.signal() }
             do { ChangingStore.close(try store.open(2)) } catch { failure.withLock { $0 = error } }

@@ -1,6 +1,7 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import TestSupport
@@ -61,7 +62,7 @@ extension ServerStack {
 
 /// What one thread notes for another.
 final class Noted<Value: Sendable>: Sendable {
-    private let value = Mutex<Value?>(nil)
+    private let value = Locked<Value?>(nil)
     func note(_ new: Value) { value.withLock { $0 = new } }
     var noted: Value? { value.withLock { $0 } }
 }

@@ -1,9 +1,9 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
-import Synchronization
 import TestSupport
 import Testing
 
@@ -174,7 +174,7 @@ struct RepeatedSaveTests {
         try FaultProxy.withStore { proxy, schema, coordinator in
             let context = NSManagedObjectContext(.privateQueue)
             context.persistentStoreCoordinator = coordinator
-            let overtakings = Mutex<Int64>(0)
+            let overtakings = Locked<Int64>(0)
             let other = try Server.connection()
             try other.command("SET search_path TO \"\(schema)\"; SET lock_timeout TO '10ms'")
             try context.performAndWait {

@@ -1,9 +1,9 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataPostgreSQLStore
-import Synchronization
 import TestSupport
 import Testing
 
@@ -169,7 +169,7 @@ struct ReplacementTests {
         let writer = try store.connection()
         try writer.command("BEGIN; UPDATE city SET name = 'Köln' WHERE name = 'Ulm'")
         let done = DispatchSemaphore(value: 0)
-        let result = Mutex<Result<Bool, any Error>?>(nil)
+        let result = Locked<Result<Bool, any Error>?>(nil)
         Thread.detachNewThread {
             defer { done.signal() }
             let begun = Result {

@@ -1,9 +1,9 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
-import Synchronization
 import TestSupport
 import Testing
 
@@ -230,7 +230,7 @@ struct ReplicaTests {
         let reader = stack.context(readsFromReplicas: true)
         // The rows are there, and were counted, when the connection breaks.
         proxy.arm(.cutBefore)
-        let told = Synchronization.Mutex<[FetchProgress]>([])
+        let told = Locked<[FetchProgress]>([])
         let request = NSFetchRequest<NSManagedObject>(entityName: "City")
         let count = try await reader.fetch(request, progress: { step in told.withLock { $0.append(step) } }) {
             $0.count

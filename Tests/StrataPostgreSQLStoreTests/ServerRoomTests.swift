@@ -2,9 +2,9 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
-import Synchronization
 import TestSupport
 import Testing
 
@@ -14,7 +14,7 @@ struct ServerRoomTests {
     private final class FullServer: Sendable {
         let server: PrivateServer
         let proxy: FaultProxy
-        private let sessions = Synchronization.Mutex<[Connection]>([])
+        private let sessions = Locked<[Connection]>([])
         /// One who is always there.
         private let observer: Connection
 

@@ -2,10 +2,10 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataPostgreSQLStore
 import StrataRows
-import Synchronization
 import TestSupport
 import Testing
 
@@ -34,7 +34,7 @@ enum Server {
 /// What a thread of its own does, and comes to.
 final class Errand<R: Sendable>: Sendable {
     private let end = DispatchSemaphore(value: 0)
-    private let result = Synchronization.Mutex<Result<R, any Error>?>(nil)
+    private let result = Locked<Result<R, any Error>?>(nil)
 
     init(_ body: @escaping @Sendable () throws -> R) {
         Thread.detachNewThread { [self] in

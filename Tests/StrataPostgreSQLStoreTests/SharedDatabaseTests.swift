@@ -2,6 +2,7 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import TestSupport
@@ -366,7 +367,7 @@ struct SharedDatabaseTests {
         let (holder, asking) = (try Connection.open(target, timeout: 60), try Connection.open(target, timeout: 60))
         try holder.command("BEGIN")
         try OpenDatabase.lockShape(of: target, holder)
-        let results = Mutex<[Result<String, any Error>]>([])
+        let results = Locked<[Result<String, any Error>]>([])
         let group = DispatchGroup()
         for _ in 0..<2 {
             group.enter()

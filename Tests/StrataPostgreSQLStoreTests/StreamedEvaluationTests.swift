@@ -1,6 +1,7 @@
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import Synchronization
@@ -410,7 +411,7 @@ struct StreamedEvaluationTests {
         try Self.withItems(10_000) { _, context in
             var (plan, store) = try plan(Self.request(format, limit: limit), context)
             let most = Atomic(0)
-            let control = Synchronization.Mutex(FetchControl?.none)
+            let control = Locked(FetchControl?.none)
             plan.control = FetchControl(estimate: 10_000) { read, _ in
                 most.max(read, ordering: .relaxed)
                 if read == 2560 { control.withLock { $0 }?.cancel() }
@@ -443,7 +444,7 @@ struct StreamedEvaluationTests {
             proxy.onBytes.withLock { $0 = nil }
 
             // Once the rows are counted and some of them are told, the session is lost.
-            let told = Mutex([(Int, Int?)]())
+            let told = Locked([(Int, Int?)]())
             let isCut = Atomic(false)
             let followed = FetchControl { read, expected in
                 told.withLock { $0.append((read, expected)) }

@@ -2,8 +2,8 @@ import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
-import Synchronization
 import TestSupport
 import Testing
 
@@ -29,7 +29,7 @@ struct UnlockedRowsTests {
         try FaultProxy.withStore { proxy, schema, coordinator in
             let context = NSManagedObjectContext(.privateQueue)
             context.persistentStoreCoordinator = coordinator
-            let other = Mutex(try Server.connection())
+            let other = Locked(try Server.connection())
             try other.withLock {
                 _ = try $0.command("SET search_path TO \"\(schema)\"; SET lock_timeout TO '10ms'")
             }
@@ -208,7 +208,7 @@ struct UnlockedRowsTests {
             let other = try Server.connection()
             try other.command("SET search_path TO \"\(schema)\"")
             // Whether the rows could be related to after the first answer: that tells of their locks.
-            let first = Mutex<Bool?>(nil)
+            let first = Locked<Bool?>(nil)
             try context.performAndWait {
                 let user = context.insert("User", ["email": "anna"])
                 try context.save()

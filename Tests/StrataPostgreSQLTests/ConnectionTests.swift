@@ -1,5 +1,6 @@
 import Expectations
 import Foundation
+import StrataLocks
 import Synchronization
 import Testing
 
@@ -161,7 +162,7 @@ struct ConnectionTests {
     @Test func `a pool whose sessions are silent asks one of them only, and opens another`() throws {
         let pool = ConnectionPool(try Server.target(), size: 3, timeout: 4) { _ in }
         defer { pool.close() }
-        let statements = Synchronization.Mutex<[String]>([])
+        let statements = Locked<[String]>([])
         let all = try (0..<3).map { _ in try pool.take() }
         for connection in all { connection.onStatement = { sql in statements.withLock { $0.append(sql) } } }
         let processes = all.map(\.serverProcess)

@@ -1,6 +1,6 @@
 import CStrataSQLite
 import Foundation
-import Synchronization
+import StrataLocks
 import TestSupport
 
 /// Makes operations on the files of one store fail, as a disk would, and writes them down; all other files are left alone.
@@ -27,7 +27,7 @@ enum FailingDisk {
     // nonisolated(unsafe): touched inside `state.withLock` only. It outlives files that were opened under another path.
     nonisolated(unsafe) private static var names: [String] = []
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
     /// Where the system's own file begins: after the pointer to the methods, and whether the file may fail.
     private static let offset = 16
     // nonisolated(unsafe): written once, before SQLite can use them, and constant afterwards.

@@ -1,7 +1,7 @@
 import Expectations
 import Foundation
+import StrataLocks
 import StrataSQLite
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
 struct SQLDebugTests {
     /// What was logged.
     private final class Log: Sendable {
-        private let kept = Mutex<[String]>([])
+        private let kept = Locked<[String]>([])
 
         var lines: [String] { kept.withLock { $0 } }
 

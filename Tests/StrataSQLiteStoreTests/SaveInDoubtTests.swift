@@ -278,7 +278,7 @@ struct SaveInDoubtTests {
             expectEqual(city.population, 0)
             return city
         }
-        let told = StrataLocks.Mutex<[String]>([])
+        let told = Locked<[String]>([])
         let observer = NotificationCenter.default.addObserver(
             forName: .NSManagedObjectContextDidSave,
             object: guide.context,
@@ -359,7 +359,7 @@ struct SaveInDoubtTests {
 /// A store whose engine may lose the answer to a save.
 private final class DoubtfulStore: NSPersistentStore, EngineStore, @unchecked Sendable {
     // @unchecked Sendable: `opened` is behind its mutex.
-    private let opened = StrataLocks.Mutex<DoubtfulEngine?>(nil)
+    private let opened = Locked<DoubtfulEngine?>(nil)
 
     var engine: any RowStore { get throws { try require(opened.withLock { $0 }) } }
 
@@ -391,7 +391,7 @@ private final class DoubtfulEngine: InMemoryRows {
     }
 
     private let inner: MemoryEngine
-    private let doubts = StrataLocks.Mutex<Doubt?>(nil)
+    private let doubts = Locked<Doubt?>(nil)
     private let silent = Atomic(false)
     private let asked = Atomic(0)
 

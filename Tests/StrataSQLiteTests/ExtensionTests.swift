@@ -1,5 +1,6 @@
 import Expectations
 import Foundation
+import StrataLocks
 import Synchronization
 import Testing
 
@@ -102,7 +103,7 @@ struct ExtensionTests {
     }
 
     @Test func `the trace tells statement and rows, but no values`() throws {
-        let events = Mutex<[TraceEvent]>([])
+        let events = Locked<[TraceEvent]>([])
         connection.setTrace { event in events.withLock { $0.append(event) } }
         let statement = try connection.statement("SELECT value FROM (VALUES (1), (2), (3)) AS v, (SELECT ? AS value)")
         try statement.bind("secret", at: 1)

@@ -466,7 +466,7 @@ struct PoolTests {
         var options = PoolOptions()
         options.functions = [ScalarFunction("seven", argumentCount: 0) { $0.return(7 as Int64) }]
         let pool = try ConnectionPool.withNumbers(at: folder.file(), options: options)
-        let statements = Mutex<[String]>([])
+        let statements = Locked<[String]>([])
         pool.setTrace { event in statements.withLock { $0.append(event.sql) } }
         try expectEqual(pool.read { try $0.firstInt64("SELECT seven()") }, 7)
         try pool.write { try $0.run("INSERT INTO number VALUES (seven())") }

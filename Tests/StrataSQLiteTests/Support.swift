@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 import Testing
 
 @testable import StrataSQLite
@@ -33,7 +33,7 @@ final class TemporaryFolder: Sendable {
 
 /// A list that several threads append to, and wait on.
 final class Journal: Sendable {
-    private let entries = Mutex<[String]>([])
+    private let entries = Locked<[String]>([])
 
     func add(_ entry: String) {
         entries.withLock { $0.append(entry) }

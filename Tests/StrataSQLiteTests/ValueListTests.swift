@@ -1,6 +1,6 @@
 import Expectations
 import Foundation
-import Synchronization
+import StrataLocks
 import Testing
 
 @testable import StrataSQLite
@@ -93,8 +93,8 @@ struct ValueListTests {
     }
 
     @Test func `a statement that is given up lets its accumulators go`() throws {
-        let living = Mutex(0)
-        let made = Mutex(0)
+        let living = Locked(0)
+        let made = Locked(0)
         let counted = AggregateFunction("counted") {
             living.withLock { $0 += 1 }
             made.withLock { $0 += 1 }

@@ -1,5 +1,5 @@
 import Expectations
-import Synchronization
+import StrataLocks
 import Testing
 
 @Suite("Expectations")
@@ -9,7 +9,7 @@ struct ExpectationsTests {
 
     /// What failing expectations tell while `body` runs.
     private func told(_ body: () throws -> Void) -> [String] {
-        let told = Mutex<[String]>([])
+        let told = Locked<[String]>([])
         $failureListener.withValue({ text in told.withLock { $0.append(text) } }) {
             do { try body() } catch { #expect(error is RequirementFailed) }
         }

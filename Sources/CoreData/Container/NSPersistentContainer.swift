@@ -1,6 +1,6 @@
 import Foundation
+import StrataLocks
 import StrataRows
-import Synchronization
 
 /// A model, its coordinator, and contexts on it, which is all that most programs need.
 ///
@@ -38,8 +38,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// ```
     public let viewContext: NSManagedObjectContext
 
-    private let descriptions: Mutex<UncheckedBox<[NSPersistentStoreDescription]>>
-    let following = Mutex(Following())
+    private let descriptions: Locked<UncheckedBox<[NSPersistentStoreDescription]>>
+    let following = Locked(Following())
 
     /// The descriptions of the stores that ``loadPersistentStores(completionHandler:)`` opens.
     ///
@@ -99,7 +99,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         viewContext.persistentStoreCoordinator = persistentStoreCoordinator
         viewContext.name = "viewContext"
         let url = Self.defaultDirectoryURL().appendingPathComponent(name + ".sqlite")
-        descriptions = Mutex(UncheckedBox([NSPersistentStoreDescription(url: url)]))
+        descriptions = Locked(UncheckedBox([NSPersistentStoreDescription(url: url)]))
         super.init()
     }
 

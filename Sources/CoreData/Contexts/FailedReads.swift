@@ -1,9 +1,6 @@
 import Foundation
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 /// The failed reads of a context at places that cannot throw, such as the getter of a property.
 ///
@@ -174,9 +171,7 @@ extension NSManagedObjectContext {
     /// Refuses to save values that may have been computed from unread values.
     final func requireReadValues() throws {
         guard !failedReads.isEmpty, let (objects, error) = failedReads.unread() else { return }
-        #if FaultPoints
         if FaultGuard.failedReadGuard.isOff { return }
-        #endif
         throw CocoaError.described(
             .persistentStoreSave,
             userInfo: [

@@ -1,9 +1,6 @@
 import Foundation
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 // How faults get their rows: from rows that a fetch read in advance, from the row cache, or from the store.
 
@@ -112,9 +109,7 @@ extension NSManagedObjectContext {
             try store.reading { try $0.row(forKey: key, in: layout) }
         }
         guard var row = found else { return nil }
-        #if FaultPoints
         FaultPoint.faultRead.pass()
-        #endif
         store.offer(&row, root: layout.rootNumber, read: read)
         return row
     }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
 import StrataRows
 import Synchronization
@@ -34,7 +35,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         var generation: QueryGeneration?
     }
 
-    private let shared: Mutex<Shared>
+    private let shared: Locked<Shared>
     /// Whether a name was ever set.
     ///
     /// Events ask for it often.
@@ -340,7 +341,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// - Parameter concurrencyType: The kind of queue that the context is confined to.
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         self.concurrencyType = concurrencyType
-        shared = Mutex(Shared())
+        shared = Locked(Shared())
         contextQueue = ContextQueue(isMain: concurrencyType == .mainQueueConcurrencyType)
         super.init()
         LiveContexts.enter(self)

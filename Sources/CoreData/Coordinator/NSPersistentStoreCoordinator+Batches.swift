@@ -1,8 +1,5 @@
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 extension NSPersistentStoreCoordinator {
     /// Carries out a batch in one store, and updates the row cache.
@@ -16,13 +13,8 @@ extension NSPersistentStoreCoordinator {
         defer { gate.leave() }
         do {
             try store.execute(batch) { changes in
-                #if FaultPoints
                 FaultPoint.batchCommitted.pass()
-                let isOff = FaultGuard.batchInvalidation.isOff
-                #else
-                let isOff = false
-                #endif
-                if !isOff { store.cache.publish(changes) }
+                if !FaultGuard.batchInvalidation.isOff { store.cache.publish(changes) }
                 removals = store.cache.removals
                 done = changes
             }

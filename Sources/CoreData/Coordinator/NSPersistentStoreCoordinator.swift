@@ -39,7 +39,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         var rowCacheLimit = RowCache.defaultLimit
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// The number of stores that were migrated.
     ///
     /// If the number grows during a read, then the read may have met a store that was closed.
@@ -214,13 +214,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             let conflicts: [StoreConflict]
             do {
                 conflicts = try store.save(changes, of: plan.context) { result in
-                    #if FaultPoints
                     FaultPoint.saveCommitted.pass()
-                    #endif
                     plan.didCommit(result, to: store, changes)
-                    #if FaultPoints
                     FaultPoint.savePublished.pass()
-                    #endif
                 }
             } catch let doubt as SaveInDoubt {
                 store.cache.forget(changes)

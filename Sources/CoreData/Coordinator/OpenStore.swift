@@ -198,7 +198,7 @@ private enum StoreNumbers {
         }
     }
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
 
     static func next() -> Int { state.withLock { $0.next() } }
 

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Reads that no thread waits for: a few run at the same time, and the others wait in a queue.
 ///
@@ -22,7 +22,7 @@ final class ReadQueue: Sendable {
     /// The most reads at the same time: the number of processors, but fewer than a store's default readers.
     let limit: Int
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init(limit: Int = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 6)) {
         self.limit = limit

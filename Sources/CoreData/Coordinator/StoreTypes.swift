@@ -1,11 +1,11 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// The classes of stores, by type.
 ///
 /// Any thread may use it.
 enum StoreTypes {
-    private static let registered = Mutex<[String: NSPersistentStore.Type]>([:])
+    private static let registered = Locked<[String: NSPersistentStore.Type]>([:])
 
     /// The store class of a type: a registered one, or else a built-in one.
     static func storeClass(_ type: String) -> NSPersistentStore.Type? {

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -13,7 +14,7 @@ final class Instrumentation: Sendable {
     }
 
     private let pointer = Atomic<Unmanaged<Listener>?>(nil)
-    private let kept = Mutex<[Listener]>([])
+    private let kept = Locked<[Listener]>([])
     /// The number of coordinators in the process that have an instrument; if it is 0, then no operation looks for one.
     private static let inUse = Atomic(0)
 

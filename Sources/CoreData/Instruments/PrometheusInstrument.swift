@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 
 /// Counts events, and writes them in the text format of Prometheus.
 ///
@@ -34,7 +35,7 @@ public final class PrometheusInstrument: CoreDataInstrument {
     private let series: [CoreDataEvent.Kind: Counter]
 
     private final class Counter: Sendable {
-        let state = Mutex(Series())
+        let state = Locked(Series())
     }
 
     /// Makes an instrument that counts from zero.

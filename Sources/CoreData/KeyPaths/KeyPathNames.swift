@@ -1,5 +1,5 @@
+import StrataLocks
 import StrataPredicates
-import Synchronization
 
 /// The names of Swift key paths of managed objects: `city.name` for `\Venue.city?.name`.
 ///
@@ -11,7 +11,7 @@ enum KeyPathNames {
         let keyPath: AnyKeyPath
     }
 
-    private static let known = Mutex<[Key: Result<String, PredicateTranslationError>]>([:])
+    private static let known = Locked<[Key: Result<String, PredicateTranslationError>]>([:])
 
     /// The name of a key path.
     ///

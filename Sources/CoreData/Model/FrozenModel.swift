@@ -26,13 +26,13 @@ package final class FrozenModel: Sendable {
     var rootNumbers: [Int] { schema.rootNumbers }
 
     /// The entities of classes that were looked up, by the identity of the class.
-    let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
+    let entitiesByClass = Locked<[ObjectIdentifier: NSEntityDescription]>([:])
 
     /// Whether missing classes have been reported.
     let hasReportedClasses = Atomic<Bool>(false)
 
     /// The properties, by entity and name, that were reported because they hold values of an undeclared type.
-    let mismatches = Mutex<Set<String>>([])
+    let mismatches = Locked<Set<String>>([])
 
     /// Whether any relationship has no inverse.
     let hasOneWayRelationships: Bool

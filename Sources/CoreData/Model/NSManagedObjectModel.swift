@@ -2,7 +2,6 @@ import StrataKeys
 import StrataLocks
 import StrataPredicates
 import StrataRows
-import Synchronization
 
 /// A description of the possible contents of a store: entities, their properties, and named queries.
 ///
@@ -344,4 +343,4 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
 }
 
 /// All frozen models, which are kept alive because rows and objects refer to their parts without counting references.
-let immortalModels = Mutex<[NSManagedObjectModel]>([])
+let immortalModels = Locked<[NSManagedObjectModel]>([])

@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// The classes that the compiler has recorded in the program: those of the main program, of libraries and of test bundles.
@@ -42,7 +43,7 @@ enum ClassRecords {
         var byName: [String: [Descriptor]] = [:]
     }
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
 
     private static let images = Atomic<Int>(0)
 

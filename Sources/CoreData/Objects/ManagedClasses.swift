@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -23,7 +24,7 @@ enum ManagedClasses {
         var unrecorded: [String: [NSManagedObject.Type]] = [:]
     }
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
     /// The number of uses that may have changed the meaning of a name.
     private static let uses = Atomic<Int>(0)
 

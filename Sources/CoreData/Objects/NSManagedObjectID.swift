@@ -219,7 +219,7 @@ final class ObjectIDTable: Sendable {
         var successor: OpenStore?
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Makes all IDs lead to those of a store that replaces this one; the rows have the same keys there.
     ///
@@ -294,7 +294,7 @@ enum TemporaryIDs {
         var sweepAt = 4096
     }
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
     private static let lastKey = Atomic<Int64>(0)
     /// Eight random bytes that distinguish this process's temporary URIs from those of other processes.
     private static let processBits = UInt64.random(in: .min ... .max)

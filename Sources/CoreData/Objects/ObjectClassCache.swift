@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -10,7 +11,7 @@ final class ObjectClassCache: Sendable {
         var chosen: NSManagedObject.Type?
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// The generation of names in which the class was last found to be unambiguous.
     private let settledGeneration = Atomic(-1)
 

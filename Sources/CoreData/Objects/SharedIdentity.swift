@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Guards the parts of an object that any thread may read: its ID and its context.
 ///
@@ -26,7 +26,7 @@ enum LiveContexts {
         weak var context: NSManagedObjectContext?
     }
 
-    private static let references = Mutex<[UInt: Reference]>([:])
+    private static let references = Locked<[UInt: Reference]>([:])
 
     static func enter(_ context: NSManagedObjectContext) {
         references.withLock { $0[UInt(bitPattern: ObjectIdentifier(context))] = Reference(context: context) }

@@ -17,7 +17,7 @@ final class CoordinatorGate: Sendable {
         var contextLimit = CoreDataLimits().contexts
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Admits a save or a batch.
     ///

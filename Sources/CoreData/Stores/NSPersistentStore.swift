@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// A store of objects: a SQLite file, or memory.
 ///
@@ -26,7 +26,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         var hasNewMetadata = false
     }
 
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     /// The options with which the store was added.
     nonisolated(unsafe) public let options: [AnyHashable: Any]?
@@ -50,7 +50,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ) {
         self.options = options
         configurationName = name ?? defaultConfigurationName
-        state = Mutex(
+        state = Locked(
             State(
                 coordinator: root,
                 identifier: UUID().uuidString,

@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// The news that one observer has not taken yet.
 protocol PendingNews: Sendable {
@@ -21,9 +21,9 @@ final class NewsBox<News: PendingNews>: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
-    init(_ news: News = News()) { state = Mutex(State(news: news)) }
+    init(_ news: News = News()) { state = Locked(State(news: news)) }
 
     /// Adds news; does nothing once the box is finished.
     ///

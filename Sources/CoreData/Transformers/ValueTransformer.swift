@@ -1,5 +1,5 @@
+import StrataLocks
 import StrataPredicates
-import Synchronization
 
 /// The name under which a ``ValueTransformer`` is registered.
 ///
@@ -167,12 +167,12 @@ private final class TransformerRegistry: Sendable {
         let transformer: ValueTransformer
     }
 
-    private let entries: Mutex<[NSValueTransformerName: Entry]>
+    private let entries: Locked<[NSValueTransformerName: Entry]>
 
     private init() {
         let secure = Entry(transformer: NSSecureUnarchiveFromDataTransformer())
         let loose = Entry(transformer: AnyClassUnarchiveTransformer())
-        entries = Mutex([
+        entries = Locked([
             .secureUnarchiveFromDataTransformerName: secure,
             .keyedUnarchiveFromDataTransformerName: loose,
             .unarchiveFromDataTransformerName: loose,

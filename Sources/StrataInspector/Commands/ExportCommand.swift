@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Prints a whole store as lines of JSON.
 enum ExportCommand: Command {
@@ -62,7 +62,7 @@ enum ExportCommand: Command {
 
 /// Keeps the first error that a read met where nothing can throw.
 private final class ReadingFailures: Sendable {
-    private let state = Mutex<(any Error)?>(nil)
+    private let state = Locked<(any Error)?>(nil)
 
     init(_ coordinator: NSPersistentStoreCoordinator) {
         coordinator.unreportableErrorHandler = { [weak self] error, _ in

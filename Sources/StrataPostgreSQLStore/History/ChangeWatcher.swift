@@ -1,12 +1,10 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import Synchronization
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// Notices that a store's history has grown, and wakes up other processes after commits of this one.
 ///
@@ -19,14 +17,14 @@ final class ChangeWatcher: @unchecked Sendable {
     private let database: OpenDatabase
     private let isStopped = Atomic(false)
     private let isAnnounced = Atomic(false)
-    private let told = Mutex<(@Sendable () -> Void)?>(nil)
+    private let told = Locked<(@Sendable () -> Void)?>(nil)
     /// The pipe that wakes the thread: the end to read from, and the end to write to.
     private let wakeUp: (read: Int32, write: Int32)
     /// The last number that was seen; the property after it is the timeline of the server that had it.
     private var last: Int64
     private var timeline: Int64?
     private var mayNotify = true
-    private let seen = Mutex(ContinuousClock.now)
+    private let seen = Locked(ContinuousClock.now)
 
     /// How many milliseconds pass before it looks without a wake-up.
     let interval = Atomic(1_000)
@@ -148,9 +146,7 @@ final class ChangeWatcher: @unchecked Sendable {
     }
 
     private func wakeUpOthers(_ connection: Connection) throws {
-        #if FaultPoints
         if FaultGuard.wakeUp.isOff { return }
-        #endif
         guard mayNotify else { return }
         do {
             try connection.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
@@ -161,17 +157,13 @@ final class ChangeWatcher: @unchecked Sendable {
     }
 
     private func number(_ connection: Connection) throws {
-        #if FaultPoints
         if FaultGuard.changeWatching.isOff { return }
-        #endif
         try HistoryQueries.number(connection)
     }
 
     private func look(_ connection: Connection) throws {
         guard let engine = engine() else { return stop() }
-        #if FaultPoints
         if FaultGuard.changeWatching.isOff { return }
-        #endif
         looks.add(1, ordering: .relaxed)
         guard let newest = try connection.query("SELECT last FROM strata_history").firstInt64, newest != last else {
             return

@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -20,7 +21,7 @@ final class ChangesOfOthers: Sendable {
     static let mostKeys = 100_000
 
     private let count = Atomic<UInt64>(0)
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// The number of the last finding.
     var number: UInt64 { count.load(ordering: .acquiring) }

@@ -1,12 +1,10 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// Reads the history, on a connection inside a transaction of one snapshot; it sees only transactions that have a
 /// number.
@@ -39,12 +37,7 @@ struct HistoryQueries {
 
     /// Sends all statements together, so that a client that stops after that does not block others from the history.
     private static func numberAll(_ connection: Connection) throws {
-        #if FaultPoints
-        let isAlone = !FaultGuard.numberingLock.isOff
-        #else
-        let isAlone = true
-        #endif
-        try begin(connection, isAlone: isAlone)
+        try begin(connection, isAlone: !FaultGuard.numberingLock.isOff)
         // If a crash could undo a number, it would be given again, and tokens would skip a transaction.
         try connection.post("SELECT pg_catalog.set_config('synchronous_commit', 'on', true)")
         // This is a separate statement, so that its view of the rows begins after the lock was taken.
@@ -61,10 +54,10 @@ struct HistoryQueries {
             """,
             mayWait: true
         )
-        #if FaultPoints
-        try connection.settle()
-        FaultPoint.historyNumbered.pass()
-        #endif
+        if FaultPoint.areBuiltIn {
+            try connection.settle()
+            FaultPoint.historyNumbered.pass()
+        }
         try connection.commit()
     }
 

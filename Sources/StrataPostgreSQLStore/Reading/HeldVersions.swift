@@ -1,6 +1,6 @@
 import Foundation
 import StrataKeys
-import Synchronization
+import StrataLocks
 
 /// The versions of a store that are held: by contexts that are pinned to them, and by loops over rows.
 ///
@@ -19,7 +19,7 @@ final class HeldVersions: Sendable {
     }
 
     private let most: Int
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init(most: Int) { self.most = most }
 

@@ -220,9 +220,7 @@ extension Connection {
     /// Runs `body` in a transaction that sees one moment, and changes nothing.
     func inSnapshot<R>(_ body: () throws -> R) throws -> R {
         var isolation = "REPEATABLE READ"
-        #if FaultPoints
         if FaultGuard.commonSnapshot.isOff { isolation = "READ COMMITTED" }
-        #endif
         // This is sent with the first statement.
         try post("BEGIN ISOLATION LEVEL \(isolation) READ ONLY", isKept: false)
         let result = try body()

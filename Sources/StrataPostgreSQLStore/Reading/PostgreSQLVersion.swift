@@ -25,7 +25,7 @@ final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     private let snapshot: ExportedSnapshot?
     private let age: VersionAge?
     private let turn = FairSemaphore(permits: 1)
-    private let isEnded = Mutex(false)
+    private let isEnded = Locked(false)
 
     /// Whether it is a replica's version.
     let isOfReplica: Bool

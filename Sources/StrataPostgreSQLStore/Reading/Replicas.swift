@@ -15,7 +15,7 @@ final class Replicas: Sendable {
         let pool: ConnectionPool
         /// The time until which the server is not asked, in seconds of the system's clock; and a hash of the metadata
         /// that it had last.
-        let state = Mutex((restsUntil: 0.0, metadata: String?.none))
+        let state = Locked((restsUntil: 0.0, metadata: String?.none))
 
         init(_ pool: ConnectionPool) { self.pool = pool }
     }
@@ -35,7 +35,7 @@ final class Replicas: Sendable {
     private let primary: ConnectionPool
     /// How many seconds to wait for a replica.
     private let wait: Double
-    private let demand = Mutex(Demand())
+    private let demand = Locked(Demand())
     private let chosen: Atomic<Int>
 
     /// How many seconds a server that has failed is not asked again.
@@ -255,9 +255,7 @@ final class Replicas: Sendable {
             )
             // A promoted server is independent of the old primary.
             guard state[0].int64(0) != 0 else { throw PostgreSQLError(.connection, "the server is no replica") }
-            #if FaultPoints
             if FaultGuard.replicaWait.isOff { return true }
-            #endif
             if state[0].int64(1) != 0 { return true }
             guard ContinuousClock.now < end else { return false }
             usleep(pause)

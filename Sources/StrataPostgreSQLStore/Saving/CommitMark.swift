@@ -1,11 +1,9 @@
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// Finds out afterwards whether a transaction was committed.
 struct CommitMark {
@@ -48,14 +46,12 @@ struct CommitMark {
     /// - Throws: An error if nothing was committed: one of the kind `rolledBack`, or the error itself if the
     ///   transaction has waited for a lock for too long. ``SaveInDoubt`` if the result cannot be found out.
     func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
-        #if FaultPoints
         if FaultGuard.doubtResolution.isOff {
             throw PostgreSQLError(.rolledBack, "the transaction is taken for rolled back")
         }
         do { try FaultPoint.commitAsking.reach() } catch {
             throw SaveInDoubt(identifier: identifier, reason: error) { try isCommitted(database, error) }
         }
-        #endif
         let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
         var last: any Error = error
         var ending: LostSession.State?

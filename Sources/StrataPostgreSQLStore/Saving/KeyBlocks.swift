@@ -1,12 +1,10 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// Keys that are not given twice, even if a server loses its last acknowledged changes.
 ///
@@ -32,11 +30,11 @@ enum KeyTimeline {
 final class KeyBlocks: Sendable {
     private let mapping: SQLMapping
     private let pool: ConnectionPool
-    private let drawn: Mutex<Drawn>
+    private let drawn: Locked<Drawn>
     /// Returns the number of the process.
     private let process: @Sendable () -> pid_t
     /// The most digits that the first key of a block had, by the number of the root entity in the model.
-    private let digits = Mutex<[Int: Int]>([:])
+    private let digits = Locked<[Int: Int]>([:])
 
     /// The keys that were drawn, and the process that drew them.
     private struct Drawn {
@@ -72,7 +70,7 @@ final class KeyBlocks: Sendable {
         self.mapping = mapping
         self.pool = pool
         self.process = process
-        drawn = Mutex(Drawn(process: process()))
+        drawn = Locked(Drawn(process: process()))
     }
 
     /// Runs `body` with the keys that this process has drawn from the current run of the server.
@@ -96,12 +94,8 @@ final class KeyBlocks: Sendable {
         while missing > 0 {
             let size = Int64(PostgreSQLSchema.keyBlock)
             let blocks = max((Int64(missing) + size - 1) / size, nextBlocks(root, run))
-            #if FaultPoints
             let isDrawn = !FaultGuard.keyBlocks.isOff
             let drawn = isDrawn ? try draw(blocks, table, connection) : [1..<(1 + blocks * size)]
-            #else
-            let drawn = try draw(blocks, table, connection)
-            #endif
             guard let last = drawn.last else { break }
             noteSize(last.lowerBound, root)
             withStocks(run) { stocks in

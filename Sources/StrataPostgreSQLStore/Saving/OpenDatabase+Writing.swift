@@ -1,12 +1,10 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// The outcome of a transaction before it commits.
 enum TransactionEnd<Answer, Result> {
@@ -185,13 +183,9 @@ extension OpenDatabase {
                     let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded, witness)
                     try commit {
                         do {
-                            #if FaultPoints
                             try connection.cut(at: .commitSending)
-                            #endif
                             try connection.commit()
-                            #if FaultPoints
                             try connection.cut(at: .commitAnswered)
-                            #endif
                         } catch let error as PostgreSQLError
                             where [.connection, .deadline, .cancelled].contains(error.kind) || error.leavesDoubt
                         {

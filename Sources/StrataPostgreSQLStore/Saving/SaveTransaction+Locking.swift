@@ -1,11 +1,8 @@
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataRows
 import StrataSQL
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 extension SaveTransaction {
     /// Unique columns whose values rows give up before other rows take them.
@@ -62,9 +59,7 @@ extension SaveTransaction {
                 versions[root] = Dictionary(rows.map { ($0.key, $0.version) }) { first, _ in first }
             }
             func noteMissing(_ keys: Set<Int64>) {
-                #if FaultPoints
                 if FaultGuard.targetCheck.isOff { return }
-                #endif
                 missing += hierarchy.targets.filter { !keys.contains($0.key) }.map { .missing($0, root: root) }
             }
             switch hierarchy.kind {
@@ -119,9 +114,7 @@ extension SaveTransaction {
         case losesKey
 
         var clause: String {
-            #if FaultPoints
             if self == .reliedOn, FaultGuard.relianceLock.isOff { return Self.target.clause }
-            #endif
             return switch self {
             case .target: "FOR KEY SHARE"
             case .reliedOn: "FOR SHARE"
@@ -231,9 +224,7 @@ extension SaveTransaction {
     private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
         -> PostedStatement
     {
-        #if FaultPoints
         let strength = FaultGuard.lockOrder.isOff && Bool.random() ? "DESC \(strength)" : strength
-        #endif
         return try connection.post(
             Self.locking(columns, of: entity.table, naming, strength),
             [.array(PostgreSQLArray(keys.sorted()))],
@@ -274,9 +265,7 @@ extension SaveTransaction {
         _ versions: [Int: [Int64: Int64]]
     ) -> Bool {
         let version = versions[layout.rootNumber]?[key]
-        #if FaultPoints
         if FaultGuard.versionCheck.isOff, version != nil { return true }
-        #endif
         return version == baseVersion
     }
 

@@ -1,12 +1,10 @@
 import Foundation
+import StrataLocks
 import StrataPostgreSQL
 import StrataPredicates
 import StrataRows
 import StrataSQL
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// Columns of rows that one statement writes: an array for each.
 struct ColumnArrays {
@@ -244,11 +242,7 @@ final class WriteShape: Sendable {
         let orders = parameters.columns.compactMap { column in
             key.moved.contains(column.slotIndex) ? column.order.map { "\($0) = NULL" } : nil
         }
-        #if FaultPoints
         let isCurrent = FaultGuard.versionCheck.isOff ? "" : " AND t.\(naming.version) = u.c\(Self.version)"
-        #else
-        let isCurrent = " AND t.\(naming.version) = u.c\(Self.version)"
-        #endif
         let next = naming.nextVersion(of: "u.c\(Self.version)", mark: parameters.types.count + 2)
         let sets = (["\(naming.version) = \(next)"] + assignments + orders).joined(separator: ", ")
         sql = """
@@ -268,7 +262,7 @@ final class WriteShape: Sendable {
 final class WriteShapes: Sendable {
     private let mapping: SQLMapping
     private let inserts: [WriteShape]
-    private let updates = Mutex<[UpdateKey: WriteShape]>([:])
+    private let updates = Locked<[UpdateKey: WriteShape]>([:])
     /// The most statements that are kept, because a program may change any set of attributes.
     private static let most = 500
 

@@ -1,3 +1,5 @@
+import StrataLocks
+
 /// An object that offers functions of its own to `FUNCTION(target, "name:", …)`.
 ///
 /// On Apple's platforms such an expression calls a method by its selector. Here the target looks the function up:
@@ -79,7 +81,7 @@ extension NSExpression {
 final class ExpressionFunctions: Sendable {
     static let shared = ExpressionFunctions()
 
-    private let functions = Mutex<[String: NSExpression.Function]>([:])
+    private let functions = Locked<[String: NSExpression.Function]>([:])
 
     subscript(name: String) -> NSExpression.Function? {
         get { functions.withLock { $0[name] } }

@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// A predicate that compares the values of two expressions.
 ///
@@ -28,7 +28,7 @@ open class NSComparisonPredicate: NSPredicate {
     /// How many levels of expressions and predicates there are, this one included.
     package let depth: Int
 
-    private let membership = Mutex<PredicateValueSet??>(nil)
+    private let membership = Locked<PredicateValueSet??>(nil)
 
     /// A comparison of two expressions.
     ///

@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// The processor time that one evaluation may take before it is given up.
 ///
@@ -11,7 +11,7 @@ package final class EvaluationBudget: Sendable {
 
     private let seconds: Double
     private let deadline: Double
-    private let reason = Mutex<PredicateEvaluationError?>(nil)
+    private let reason = Locked<PredicateEvaluationError?>(nil)
 
     private init(seconds: Double) {
         self.seconds = seconds

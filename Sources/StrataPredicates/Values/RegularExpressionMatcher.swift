@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// A regular expression that must cover the whole text, with the folding of its comparison.
 package struct RegularExpressionMatcher: Sendable {
@@ -56,7 +56,7 @@ package struct RegularExpressionMatcher: Sendable {
     }
 
     /// Patterns that come from data are compiled over and over otherwise.
-    private static let cache = Mutex<[Key: RegularExpressionMatcher]>([:])
+    private static let cache = Locked<[Key: RegularExpressionMatcher]>([:])
     private static let cacheLimit = 64
 
     /// The matcher for a pattern, from the cache where it is there.

@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// Lets other threads stop and follow a fetch while a store reads for it.
@@ -15,7 +16,7 @@ public final class FetchControl: Sendable {
     }
 
     private let flag = Atomic(false)
-    private let state: Mutex<State>
+    private let state: Locked<State>
     private let report: Report?
     private let estimate: Int?
     private let bearsReplicas = Atomic(false)
@@ -34,7 +35,7 @@ public final class FetchControl: Sendable {
     package init(estimate: Int? = nil, report: Report? = nil) {
         self.estimate = estimate
         self.report = report
-        state = Mutex(State(expected: estimate))
+        state = Locked(State(expected: estimate))
     }
 
     // MARK: - Stopping

@@ -1,8 +1,5 @@
-import Synchronization
-
-#if FaultPoints
 import StrataLocks
-#endif
+import Synchronization
 
 /// The newest known committed row of each object of one store, shared by every context on the coordinator.
 ///
@@ -65,7 +62,7 @@ package final class RowCache: Sendable {
         fileprivate let commit: UInt64
     }
 
-    let state = Mutex(State())
+    let state = Locked(State())
     private let commitCount = Atomic<UInt64>(0)
     private let removalCount = Atomic<UInt64>(0)
 
@@ -205,9 +202,7 @@ package final class RowCache: Sendable {
                 let root = row.layout.rootNumber
                 let table = latest.flatMap { $0.root == root ? $0.table : nil } ?? state.table(root)
                 latest = (root, table)
-                #if FaultPoints
                 if FaultGuard.publicationOrder.isOff, table.remove(row.key) != nil { state.noteRemoval() }
-                #endif
                 let before = table.count
                 let known = table[row.key]?.header.version
                 if let known, known > row.version { continue }

@@ -1,6 +1,4 @@
-#if FaultPoints
 import StrataLocks
-#endif
 
 /// The versions of rows, which show whether a row has changed since it was read.
 ///
@@ -77,9 +75,7 @@ package enum RowVersion {
 
     /// The mark of a save with random bits; never 0.
     package static func mark(_ random: UInt64) -> Int64 {
-        #if FaultPoints
         if FaultGuard.versionMarks.isOff { return 1 }
-        #endif
         return max(Int64(random & (1 << UInt64(markBits) - 1)), 1)
     }
 

@@ -1,12 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 extension BatchTransaction {
     /// Inserts the rows of a batch one by one, through one statement.
@@ -87,9 +84,7 @@ private final class BatchRowInsert {
         if let count = insertion.rows.count { control?.expect(count) }
         var counter = RowCounter(control)
         while let given = try insertion.nextRow() {
-            #if FaultPoints
             try FaultPoint.batchRow.reach()
-            #endif
             if let control, control.isCancelled { throw CancellationError() }
             if hasReferences { try requireTargets(given.row) }
             files.removeAll(keepingCapacity: true)

@@ -46,13 +46,9 @@ extension SQLiteEngine {
             try requireNoOtherHistory(of: file, lease.connection)
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {
-                #if FaultPoints
                 try FaultPoint.batchBegan.reach()
-                #endif
                 try transaction.run()
-                #if FaultPoints
                 try FaultPoint.batchWritten.reach()
-                #endif
                 // All that the batch changes is known here, and not committed yet.
                 let changes = transaction.changes
                 let number = transaction.history?.number

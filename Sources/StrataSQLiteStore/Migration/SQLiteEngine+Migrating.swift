@@ -1,12 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// What a SQLite file is migrated with.
 package struct SQLiteMigrationRequest {
@@ -74,18 +71,14 @@ extension SQLiteEngine {
         return try SQLiteBoundary.run(.migrating, url) {
             try withFile(url, request.options.sortingInFiles, access: .readWrite) { database in
                 let lease = try database.pool.writer()
-                #if FaultPoints
                 try FaultPoint.migrationBegan.reach()
-                #endif
                 let metadata = try metadata(lease.connection, url)
                 guard request.migration.starts(at: metadata.versionHashes) || ignoresOthers else { return nil }
                 do {
                     let migration = try SQLiteMigration(request, database, metadata, lease.connection)
                     do {
                         try migration.run()
-                        #if FaultPoints
                         try FaultPoint.migrationWritten.reach()
-                        #endif
                         try migration.files.willCommit(lease.connection)
                         try lease.commit()
                     } catch {
@@ -93,9 +86,7 @@ extension SQLiteEngine {
                         throw error
                     }
                     migration.files.didCommit()
-                    #if FaultPoints
                     FaultPoint.migrationCommitted.pass()
-                    #endif
                     return migration.report
                 } catch let error as CocoaError where [.migration, .migrationCancelled].contains(error.code) {
                     throw error
@@ -112,10 +103,6 @@ extension SQLiteEngine {
 extension SQLiteEngine {
     /// Whether tests have switched off that migrations look for others, to see what comes of it.
     package static var ignoresOthers: Bool {
-        #if FaultPoints
         FaultGuard.migrationCheck.isOff
-        #else
-        false
-        #endif
     }
 }

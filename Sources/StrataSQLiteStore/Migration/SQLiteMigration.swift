@@ -1,12 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataRows
 import StrataSQL
 import StrataSQLite
-
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// One migration, inside a write transaction that its caller begins, and commits or rolls back.
 ///
@@ -119,10 +116,8 @@ final class SQLiteMigration {
         for join in layout.joins { try alterIfKept(join) }
         try dropOldTables()
         try giveFinalNames()
-        #if FaultPoints
         if FaultGuard.migrationTransaction.isOff { try connection.execute("COMMIT; BEGIN IMMEDIATE") }
         try FaultPoint.migrationMoved.reach()
-        #endif
         for table in layout.tables { for change in table.tagChanges { try changeTags(table, change) } }
         if losesFiles { try forgetFiles(filesBefore) }
         try makeIndexes()

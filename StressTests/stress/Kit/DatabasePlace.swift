@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 #if canImport(CoreDataPostgreSQL)
 import CoreDataPostgreSQL
@@ -9,7 +10,7 @@ import StrataPostgreSQL
 ///
 /// `Tests/postgresql-server.sh run COMMAND` sets it.
 enum DatabasePlace {
-    private static let chosen = Mutex(ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"])
+    private static let chosen = Locked(ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"])
     private static var server: String? { chosen.withLock { $0 } }
 
     /// Whether there is a server.

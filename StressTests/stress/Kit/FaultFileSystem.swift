@@ -1,6 +1,6 @@
 import CStrataSQLite
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
 ///
@@ -54,14 +54,14 @@ enum FaultFileSystem {
         var seen: [Int: Int] = [:]
     }
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
     // nonisolated(unsafe): written once, in `install`, before any file is opened, and constant afterwards.
     nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
     // nonisolated(unsafe): as `base`. Allocated, since SQLite keeps the addresses, and since the compiler gives a static
     // variable of such a C structure too little room: it leaves out the padding after the first members.
     nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
-    private static let isInstalled = Mutex(false)
+    private static let isInstalled = Locked(false)
     /// Where the system's own file begins, after ours.
     private static let offset = 16
 

@@ -1,18 +1,13 @@
 import CoreData
-import Synchronization
-
-#if FaultPoints
 import StrataLocks
-#endif
 
 /// The fault points of the library, by name, for scenarios that want an error, a kill or a wait in the midst of a save.
 ///
 /// Only builds with the trait `FaultPoints` have them; in others nothing here has an effect.
 enum FaultPoints {
     /// Whether the library has them.
-    static var areBuiltIn: Bool { !names.isEmpty }
+    static var areBuiltIn: Bool { FaultPoint.areBuiltIn }
 
-    #if FaultPoints
     /// The names of all points.
     static var names: [String] { FaultPoint.allCases.map(\.rawValue) }
     /// The names of those where an error fails the operation.
@@ -20,7 +15,7 @@ enum FaultPoints {
 
     /// Runs `body` when a point is reached for the `hit`-th time, counted from 1, and once only.
     private static func at(_ name: String, hit: Int, _ body: @escaping @Sendable () throws -> Void) {
-        let count = Mutex(0)
+        let count = Locked(0)
         FaultPoint.handle { point in
             guard point.rawValue == name else { return }
             let reached = count.withLock { count in
@@ -40,7 +35,7 @@ enum FaultPoints {
 
     /// Cuts the connection to a server at one in ten commits, drawn from the seed: before COMMIT is sent, or before its answer comes.
     static func cutCommits(_ seed: UInt64) {
-        let stream = Mutex(SeededStream(seed: seed, stream: 98))
+        let stream = Locked(SeededStream(seed: seed, stream: 98))
         FaultPoint.handle { point in
             guard point == .commitSending || point == .commitAnswered, stream.withLock({ $0.chance(0.05) }) else {
                 return
@@ -70,7 +65,7 @@ enum FaultPoints {
     /// Has the first thread that reaches a point wait there until it is released, for 30 seconds at most.
     static func hold(at name: String) -> Held {
         let held = Held()
-        let count = Mutex(0)
+        let count = Locked(0)
         FaultPoint.handle { point in
             guard point.rawValue == name,
                 count.withLock({
@@ -85,7 +80,7 @@ enum FaultPoints {
 
     /// Sleeps a little at some of the points, drawn from the seed, so that threads meet where they seldom would.
     static func jitter(_ seed: UInt64, most microseconds: Int) {
-        let stream = Mutex(SeededStream(seed: seed, stream: 99))
+        let stream = Locked(SeededStream(seed: seed, stream: 99))
         FaultPoint.handle { _ in
             let pause = stream.withLock { $0.chance(0.1) ? $0.below(microseconds) : 0 }
             if pause > 0 { usleep(UInt32(pause)) }
@@ -100,28 +95,6 @@ enum FaultPoints {
 
     /// Switches a guard off, if there is one of that name.
     static func switchOff(_ name: String) { FaultGuard(rawValue: name)?.switchOff() }
-    #else
-    static var guards: [String] { [] }
-
-    static func switchOff(_ name: String) {}
-
-    static var names: [String] { [] }
-    static var failing: [String] { [] }
-
-    static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {}
-
-    static func cutCommits(_ seed: UInt64) {}
-
-    static func leaveInDoubt(isCommitted: Bool) {}
-
-    static func kill(at name: String, hit: Int = 1) {}
-
-    static func hold(at name: String) -> Held { Held() }
-
-    static func jitter(_ seed: UInt64, most microseconds: Int) {}
-
-    static func clear() {}
-    #endif
 
     /// A thread that waits at a point.
     final class Held: Sendable {

@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 import StrataSQLiteStore
 import StrataStoreChecks
 import Synchronization
@@ -18,9 +19,9 @@ final class Run: Sendable {
     let end: ContinuousClock.Instant
     /// Until when it may go on for its floor.
     private let lastEnd: ContinuousClock.Instant
-    private let sum = Mutex(Tally())
+    private let sum = Locked(Tally())
     /// Where stores were opened.
-    private let places = Mutex<Set<URL>>([])
+    private let places = Locked<Set<URL>>([])
     /// How much of the scenario's work is done, by workers that are still at it too.
     private let done = Atomic(0)
 

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Ends the program if one of its workers makes no progress, and tells who waits for whom.
 final class Watchdog: Sendable {
@@ -8,7 +8,7 @@ final class Watchdog: Sendable {
         let doing: StaticString
     }
 
-    private let beats: Mutex<[Int: Beat]> = Mutex([:])
+    private let beats: Locked<[Int: Beat]> = Locked([:])
     private let limit: Duration
     // nonisolated(unsafe): a dispatch source may be used on any thread, though the protocol does not say so.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer

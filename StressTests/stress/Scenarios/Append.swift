@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 import Synchronization
 
 /// Units of work append unique numbers to lists and read lists.
@@ -51,7 +52,7 @@ enum Append: Scenario {
     /// Has contexts of this process append and read until the time is over.
     private static func work(_ run: Run, _ stacks: [NSPersistentStoreCoordinator]) -> History {
         let window = Atomic(0)
-        let whole = Mutex(History())
+        let whole = Locked(History())
         run.race(run.options.contexts) { worker in
             let stack = stacks[worker.number % stacks.count]
             let history = try work(worker, stack, registerIDs(stack), window)

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Contexts move money between accounts; nothing may be lost, and every reader must see the total.
 enum Bank: Scenario {
@@ -63,7 +63,7 @@ enum Bank: Scenario {
     ///
     /// - Returns: What was acknowledged, by account.
     private static func work(_ run: Run, _ stacks: [NSPersistentStoreCoordinator], _ size: Int) -> [Int64] {
-        let moved = Mutex(Array(repeating: Int64(0), count: size))
+        let moved = Locked(Array(repeating: Int64(0), count: size))
         let writers = run.options.contexts
         run.race(writers + max(1, writers / 2)) { worker in
             let stack = stacks[worker.number % stacks.count]

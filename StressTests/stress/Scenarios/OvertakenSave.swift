@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// Two saves of one row that the row cache is told of in the other order: what counts is which of them was committed last.
 ///
@@ -14,7 +15,7 @@ enum OvertakenSave {
         let held = FaultPoints.hold(at: "save.committed")
         defer { FaultPoints.clear() }
         let done = DispatchSemaphore(value: 0)
-        let failure = Mutex<(any Error)?>(nil)
+        let failure = Locked<(any Error)?>(nil)
         Thread.detachNewThread {
             do { try add(1, to: id, slow) } catch { failure.withLock { $0 = error } }
             done.signal()

@@ -1,6 +1,6 @@
 import Expectations
 import Foundation
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -272,7 +272,7 @@ struct FollowerTests {
 
     @Test func `remote changes carry the token of the newest transaction (CS-196)`() async throws {
         let (stack, context) = try Stack.followedWithCity()
-        let tokens = Mutex<NSPersistentHistoryToken?>(nil)
+        let tokens = Locked<NSPersistentHistoryToken?>(nil)
         let arrival = DispatchSemaphore(value: 0)
         let observer = NotificationCenter.default.addObserver(
             forName: .NSPersistentStoreRemoteChange,

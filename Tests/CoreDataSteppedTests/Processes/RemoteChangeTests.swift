@@ -1,5 +1,6 @@
 import Expectations
 import Foundation
+import StrataLocks
 import Synchronization
 import TestSupport
 import Testing
@@ -10,8 +11,8 @@ import Testing
 /// Counts the remote changes that a coordinator posts.
 private final class RemoteChangeRecorder: @unchecked Sendable {
     // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser.
-    private let posted = Mutex<[UncheckedBox<Notification>]>([])
-    private let threads = Mutex<Set<UInt>>([])
+    private let posted = Locked<[UncheckedBox<Notification>]>([])
+    private let threads = Locked<Set<UInt>>([])
     private let arrival = DispatchSemaphore(value: 0)
     private var token: (any NSObjectProtocol)?
 
@@ -145,7 +146,7 @@ struct RemoteChangeTests {
         let context = stack.context()
         let isInside = DispatchSemaphore(value: 0)
         let mayLeave = DispatchSemaphore(value: 0)
-        let calls = Mutex(0)
+        let calls = Locked(0)
         let token = NotificationCenter.default.addObserver(
             forName: .NSPersistentStoreRemoteChange,
             object: stack.coordinator,
@@ -173,7 +174,7 @@ struct RemoteChangeTests {
     @Test func `a store may be removed inside of its own notification, and is silent then`() throws {
         let stack = try stack()
         let done = DispatchSemaphore(value: 0)
-        let calls = Mutex(0)
+        let calls = Locked(0)
         let coordinator = stack.coordinator
         let token = NotificationCenter.default.addObserver(
             forName: .NSPersistentStoreRemoteChange,
@@ -269,7 +270,7 @@ struct CommitWatcherTests {
         var pace = CommitWatcher.Pace()
         pace.coalescing = 0.05
         let calls = Calls()
-        let seen = Mutex<Int64>(0)
+        let seen = Locked<Int64>(0)
         let pool = pool
         let watcher = try CommitWatcher(pool, pace: pace) {
             let count = try? pool.read { try $0.firstInt64("SELECT count(*) FROM number") }

@@ -1,6 +1,6 @@
 import Expectations
+import StrataLocks
 import StrataSQLite
-import Synchronization
 import TestSupport
 import Testing
 
@@ -121,10 +121,10 @@ struct StoreStatementTests {
 
     /// Where a number of threads wait for each other.
     private final class Meeting: Sendable {
-        private let absent: Mutex<Int>
+        private let absent: Locked<Int>
         private let complete = DispatchSemaphore(value: 0)
 
-        init(_ count: Int) { absent = Mutex(count) }
+        init(_ count: Int) { absent = Locked(count) }
 
         /// Waits until all are there; `false` if that does not happen.
         func attend() -> Bool {

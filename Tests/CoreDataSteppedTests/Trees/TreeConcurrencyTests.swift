@@ -1,6 +1,5 @@
 import CoreData
 import Expectations
-import Synchronization
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -13,7 +13,7 @@ struct BatchNeighbourTests {
 
     /// Runs each piece of work on a thread of its own until all have ended.
     private func atOnce(_ work: [@Sendable () throws -> Void]) -> [any Error] {
-        let errors = Mutex<[UncheckedBox<any Error>]>([])
+        let errors = Locked<[UncheckedBox<any Error>]>([])
         DispatchQueue.concurrentPerform(iterations: work.count) { number in
             do {
                 try work[number]()

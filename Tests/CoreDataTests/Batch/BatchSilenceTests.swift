@@ -1,5 +1,5 @@
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -22,7 +22,7 @@ struct BatchSilenceTests {
     func `nothing is validated, no hook is called, and no notification of a save or a change is posted (CS-169)`()
         throws
     {
-        let posted = Mutex<[String]>([])
+        let posted = Locked<[String]>([])
         // One after the other: the hooks of all stores are counted together.
         for kind in StoreKind.allCases {
             let stack = try Stack(kind, model: model())
@@ -103,7 +103,7 @@ struct BatchSilenceTests {
 
 /// A note that counts its hooks, and that no validation lets pass.
 final class CountingNote: NSManagedObject {
-    static let calls = Mutex(0)
+    static let calls = Locked(0)
 
     private func count() { Self.calls.withLock { $0 += 1 } }
 

@@ -1,5 +1,5 @@
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -308,8 +308,8 @@ private final class BatchServerStore: NSIncrementalStore, @unchecked Sendable {
         return true
     }()
 
-    let answer = Mutex(Answer.nothing)
-    let asked = Mutex<[String]>([])
+    let answer = Locked(Answer.nothing)
+    let asked = Locked<[String]>([])
 
     override var type: String { Self.storeType.rawValue }
 

@@ -1,7 +1,6 @@
 import Expectations
 import Foundation
 import StrataLocks
-import Synchronization
 import TestSupport
 import Testing
 
@@ -27,7 +26,7 @@ struct NotificationGateTests {
 
     @Test
     func `every post of many threads goes through, once`() {
-        let count = Mutex(0)
+        let count = Locked(0)
         DispatchQueue.concurrentPerform(iterations: 8) { _ in
             for _ in 0..<1000 { NotificationGate.pass { count.withLock { $0 += 1 } } }
         }
@@ -38,7 +37,7 @@ struct NotificationGateTests {
     func `whoever observes all notifications of a context hears of its saves`() throws {
         let stack = try Stack(.memory)
         let context = stack.context()
-        let names = Mutex<[String]>([])
+        let names = Locked<[String]>([])
         let observer = NotificationCenter.default.addObserver(forName: nil, object: context, queue: nil) { note in
             names.withLock { $0.append(note.name.rawValue) }
         }

@@ -48,6 +48,53 @@ struct NotificationTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `an observer of all names, or of one by its text, finds sets of objects and of IDs`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (context, following) = (stack.context(), stack.context("following"))
+        following.automaticallyMergesChangesFromParent = true
+        let (all, byText, followed) = (Shared<[String]>([]), Shared<[String]>([]), Shared<[String]>([]))
+        func observe(
+            _ name: String?,
+            of context: NSManagedObjectContext,
+            _ found: Shared<[String]>
+        ) -> any NSObjectProtocol {
+            NotificationCenter.default.addObserver(
+                forName: name.map { Notification.Name($0) },
+                object: context,
+                queue: nil
+            ) { notification in
+                let objects = notification.userInfo?["inserted"] as? Set<NSManagedObject>
+                let ids = notification.userInfo?["inserted_objectIDs"] as? Set<NSManagedObjectID>
+                guard objects != nil || ids != nil else { return }
+                found.update { $0.append("\(notification.name.rawValue) \(objects?.count ?? 0) \(ids?.count ?? 0)") }
+            }
+        }
+        let observers = [
+            observe(nil, of: context, all),
+            observe("NSManagingContextDidSaveChangesNotification", of: context, byText),
+            observe(nil, of: following, followed),
+        ]
+        defer { for observer in observers { NotificationCenter.default.removeObserver(observer) } }
+        try context.performAndWait {
+            City(context: context).name = "Lagos"
+            try context.save()
+        }
+        following.performAndWait {}
+        expectEqual(
+            all.current,
+            [
+                "NSObjectsChangedInManagingContextNotification 1 0", "NSManagingContextDidSaveChangesNotification 1 0",
+                "NSManagedObjectContextDidSaveObjectIDsNotification 0 1",
+            ]
+        )
+        expectEqual(byText.current, ["NSManagingContextDidSaveChangesNotification 1 0"])
+        expect(
+            followed.current.contains("NSManagedObjectContextDidMergeChangesObjectIDsNotification 0 1"),
+            "\(followed.current)"
+        )
+    }
+
     @Test func `the names and keys are Apple's`() {
         expect(
             [

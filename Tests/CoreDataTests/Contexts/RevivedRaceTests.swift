@@ -1,16 +1,16 @@
 import CoreData
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
 /// Lets something happen after a policy has resolved conflicts, and before the save is made again.
 private final class InterruptedPolicy: NSMergePolicy {
-    private let interrupt: Mutex<(@Sendable () throws -> Void)?>
-    private let seen = Mutex<[(old: Int, new: Int)]>([])
+    private let interrupt: Locked<(@Sendable () throws -> Void)?>
+    private let seen = Locked<[(old: Int, new: Int)]>([])
 
     init(_ policy: Policy, _ interrupt: @escaping @Sendable () throws -> Void) {
-        self.interrupt = Mutex(interrupt)
+        self.interrupt = Locked(interrupt)
         super.init(merge: policy.policy.mergeType)
     }
 

@@ -1,6 +1,6 @@
 import CoreData
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -315,7 +315,7 @@ struct MovingStoresTests {
         let store = try coordinator.addPersistentStore(type: kind.type, at: url)
         let other = try coordinator.addPersistentStore(type: kind.type, at: scratch.file("other.sqlite"))
         try await Self.fill(coordinator)
-        let removals = Mutex<[[NSPersistentStore]]>([])
+        let removals = Locked<[[NSPersistentStore]]>([])
         let observer = NotificationCenter.default.addObserver(
             forName: .NSPersistentStoreCoordinatorStoresDidChange,
             object: coordinator,

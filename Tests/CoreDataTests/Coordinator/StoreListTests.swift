@@ -1,6 +1,6 @@
 import CoreData
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -56,7 +56,7 @@ struct StoreListTests {
     func `adding and removing are announced with the store`(kind: StoreKind) throws {
         let scratch = try ScratchFolder()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        let seen = Mutex<[String]>([])
+        let seen = Locked<[String]>([])
         let names: [Notification.Name] = [
             .NSPersistentStoreCoordinatorStoresWillChange, .NSPersistentStoreCoordinatorStoresDidChange,
             .NSPersistentStoreCoordinatorWillRemoveStore,
@@ -92,7 +92,7 @@ struct StoreListTests {
         let scratch = try ScratchFolder()
         // Held, so that no store of another test is ever mistaken for one of these.
         let folder = scratch.folder.path
-        let left = Mutex<[UncheckedSendable<NSPersistentStore>]>([])
+        let left = Locked<[UncheckedSendable<NSPersistentStore>]>([])
         let observer = NotificationCenter.default.addObserver(
             forName: .NSPersistentStoreCoordinatorWillRemoveStore,
             object: nil,

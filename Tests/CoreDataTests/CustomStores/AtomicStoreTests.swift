@@ -1,5 +1,6 @@
 import CoreData
 import Expectations
+import StrataLocks
 import Synchronization
 import TestSupport
 import Testing
@@ -283,7 +284,7 @@ struct UncheckedMetadata: @unchecked Sendable {
 /// An empty store with the metadata that a test gives it.
 private final class AgedStore: NSAtomicStore, @unchecked Sendable {
     // @unchecked Sendable: no state of its own.
-    static let metadata = Mutex<UncheckedMetadata>(UncheckedMetadata([:]))
+    static let metadata = Locked<UncheckedMetadata>(UncheckedMetadata([:]))
 
     override func load() throws { metadata = Self.metadata.withLock { $0 }.values }
     override func save() throws {}

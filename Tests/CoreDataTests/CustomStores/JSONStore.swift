@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 import TestSupport
 
 /// An atomic store that keeps its objects in a JSON file, as a user would write it.
@@ -18,7 +18,7 @@ final class JSONStore: NSAtomicStore, @unchecked Sendable {
         /// Nodes take names in capitals.
         case capitals
     }
-    static let faults = Mutex<[URL: Fault]>([:])
+    static let faults = Locked<[URL: Fault]>([:])
     private var fault: Fault? { Self.faults.withLock { faults in url.flatMap { faults[$0] } } }
 
     /// What `save()` throws.

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 import TestSupport
 
 /// A "server": records by a text, in a dictionary, with an answer for everything that a test wants to go wrong.
@@ -42,12 +42,12 @@ final class Server: Sendable {
         var metadataSaves = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     let url = URL(fileURLWithPath: "/servers/\(UUID().uuidString)")
     /// Called inside a call of the store, on its thread.
-    let whenAsked = Mutex<(@Sendable (Method) -> Void)?>(nil)
+    let whenAsked = Locked<(@Sendable (Method) -> Void)?>(nil)
 
-    private static let servers = Mutex<[URL: Server]>([:])
+    private static let servers = Locked<[URL: Server]>([:])
 
     init() { Self.servers.withLock { [url] in $0[url] = self } }
 

@@ -1,6 +1,6 @@
 import CoreData
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -139,7 +139,7 @@ struct NestedFetchTests {
 
     @Test func `an evaluation that fails is nil, the coordinator learns why, and the block fails`() throws {
         let guide = try VenueGuide(.memory)
-        let reports = Mutex<[String]>([])
+        let reports = Locked<[String]>([])
         guide.stack.coordinator.unreportableErrorHandler = { error, _ in
             reports.withLock { $0.append(error.localizedDescription) }
         }

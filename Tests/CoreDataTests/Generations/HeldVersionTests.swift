@@ -1,5 +1,6 @@
 import Expectations
 import Foundation
+import StrataLocks
 import Synchronization
 import TestSupport
 import Testing
@@ -61,7 +62,7 @@ struct HeldVersionTests {
             return context
         }
         let late = stack.context("late")
-        let reported = Mutex(0)
+        let reported = Locked(0)
         stack.coordinator.unreportableErrorHandler = { _, _ in reported.withLock { $0 += 1 } }
         try late.insideQuietly {
             try late.setQueryGenerationFrom(.current)
@@ -143,7 +144,7 @@ struct HeldVersionTests {
         }
         // As another process does, which knows nothing of the versions that are held here.
         for name in old { external.remove(name) }
-        let reported = Mutex<[CocoaError]>([])
+        let reported = Locked<[CocoaError]>([])
         stack.coordinator.unreportableErrorHandler = { error, _ in
             reported.withLock { $0 += [error as? CocoaError].compactMap { $0 } }
         }
@@ -323,7 +324,7 @@ struct HeldVersionTests {
         try stack.storeCities((1...accounts).map { "City \($0)" })
         let total = Int64(accounts * (accounts + 1) / 2)
         let isOver = Atomic(false)
-        let wrong = Mutex<[String]>([])
+        let wrong = Locked<[String]>([])
         let writers = DispatchQueue(label: "writers", attributes: .concurrent)
         let group = DispatchGroup()
         for number in 0..<2 {

@@ -1,5 +1,5 @@
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -28,7 +28,7 @@ struct MovingGenerationTests {
     @Test func `the notifications of a save tell the version that contains it (CS-126)`() throws {
         let stack = try Stack(.database)
         let context = try stack.pinnedContext()
-        let told = Mutex<[NSQueryGenerationToken?]>([])
+        let told = Locked<[NSQueryGenerationToken?]>([])
         let names = [
             NSManagedObjectContext.didSaveObjectsNotification, NSManagedObjectContext.didSaveObjectIDsNotification,
         ]
@@ -146,7 +146,7 @@ struct MovingGenerationTests {
             return UncheckedBox(city)
         }
         let writer = stack.context("writer")
-        let saved = Mutex<Notification?>(nil)
+        let saved = Locked<Notification?>(nil)
         let observer = NotificationCenter.default.addObserver(
             forName: NSManagedObjectContext.didSaveObjectsNotification,
             object: writer,

@@ -1,4 +1,5 @@
 import Expectations
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -183,7 +184,7 @@ struct MigrationPolicyTests {
 
     @Test func `m108 progress grows evenly to 1, and is 0 afterwards`() throws {
         let move = try LibraryMove(books: 1200)
-        let told = Mutex<[Float]>([])
+        let told = Locked<[Float]>([])
         move.manager.progressHandler = { fraction in told.withLock { $0.append(fraction) } }
 
         try move.migrate()

@@ -1,7 +1,7 @@
 import CoreData
 import Expectations
 import Foundation
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -158,7 +158,7 @@ struct CapturedIDTests {
     @Test(arguments: StoreKind.allCases)
     func `notifications of a save list permanent IDs`(_ kind: StoreKind) throws {
         let context = try Stack(kind).context()
-        let told = Mutex<[NSManagedObjectID]>([])
+        let told = Locked<[NSManagedObjectID]>([])
         let token = NotificationCenter.default.addObserver(
             forName: NSManagedObjectContext.didSaveObjectIDsNotification,
             object: context,

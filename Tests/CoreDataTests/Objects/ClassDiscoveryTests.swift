@@ -186,7 +186,7 @@ struct ClassDiscoveryTests {
         abstract.isAbstract = true
         abstract.managedObjectClassName = "NeverMade"
         model.entities.append(abstract)
-        let told = Mutex<[String]>([])
+        let told = Locked<[String]>([])
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         coordinator.unreportableErrorHandler = { error, _ in told.withLock { $0.append(error.localizedDescription) } }
         for _ in 0..<2 {

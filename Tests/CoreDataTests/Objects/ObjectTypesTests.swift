@@ -57,7 +57,7 @@ struct ObjectTypesTests {
     @Test(arguments: StoreKind.allCases)
     func `a transformable value of an undeclared class reads as nil, and is told once`(_ kind: StoreKind) throws {
         let stack = try stack(kind)
-        let told = Mutex<[String]>([])
+        let told = Locked<[String]>([])
         stack.coordinator.unreportableErrorHandler = { error, _ in
             told.withLock { $0.append(error.localizedDescription) }
         }

@@ -1,6 +1,6 @@
 import Expectations
 import Foundation
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -264,7 +264,7 @@ struct EvaluationLimitTests {
     @Test(arguments: StoreKind.allCases)
     func `a round of a results controller has one limit for all of its objects`(_ kind: StoreKind) throws {
         let stack = try Stack(kind, model: EveryKindModel.make())
-        let reports = Mutex<[String]>([])
+        let reports = Locked<[String]>([])
         stack.coordinator.unreportableErrorHandler = { error, _ in
             reports.withLock { $0.append(error.localizedDescription) }
         }

@@ -1,6 +1,6 @@
 import CoreData
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -92,7 +92,7 @@ struct ContainerStatementTests {
             description.shouldAddStoreAsynchronously = isAsynchronous
         }
         let (answers, answer) = AsyncStream<(isBad: Bool, failed: Bool)>.makeStream()
-        let count = Mutex(0)
+        let count = Locked(0)
         container.loadPersistentStores { description, error in
             count.withLock { $0 += 1 }
             answer.yield((description === bad, error != nil))

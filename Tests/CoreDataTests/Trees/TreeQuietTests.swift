@@ -1,6 +1,6 @@
 import CoreData
 import Expectations
-import Synchronization
+import StrataLocks
 import TestSupport
 import Testing
 
@@ -8,7 +8,7 @@ import Testing
 @ManagedObject
 final class Shy: NSManagedObject {
     final class Log: Sendable {
-        private let names = Mutex<[String]>([])
+        private let names = Locked<[String]>([])
 
         func add(_ name: String) { names.withLock { $0.append(name) } }
         var places: Set<String> { Set(names.withLock { $0 }) }

@@ -1,14 +1,14 @@
 import CoreData
+import StrataLocks
 import StrataSQLite
 import StrataSQLiteStore
-import Synchronization
 
 /// A place where a thread stops until the test lets it go on.
 package final class Gate: Sendable {
     private let arrivals: AsyncStream<Void>
     private let arrive: AsyncStream<Void>.Continuation
     private let door = DispatchSemaphore(value: 0)
-    private let isFirst = Mutex(true)
+    private let isFirst = Locked(true)
 
     package init() { (arrivals, arrive) = AsyncStream.makeStream() }
 

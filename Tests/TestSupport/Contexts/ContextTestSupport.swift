@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 extension Stack {
     /// Saves a new object in a context of its own.
@@ -116,7 +116,7 @@ package final class NotificationLog: Sendable {
         }
     }
 
-    private let log = Mutex<[Entry]>([])
+    private let log = Locked<[Entry]>([])
     nonisolated(unsafe) private var tokens: [any NSObjectProtocol] = []
     // `tokens` is set once, before anybody else has the log.
 
@@ -157,9 +157,9 @@ extension [Notification.Name] {
 
 /// A value that tests share between threads.
 package final class Shared<Value: Sendable>: Sendable {
-    private let value: Mutex<Value>
+    private let value: Locked<Value>
 
-    package init(_ value: Value) { self.value = Mutex(value) }
+    package init(_ value: Value) { self.value = Locked(value) }
 
     package var current: Value { value.withLock { $0 } }
     package func update(_ body: (inout Value) -> Void) { value.withLock { body(&$0) } }

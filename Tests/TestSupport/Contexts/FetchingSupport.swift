@@ -1,12 +1,12 @@
 import CoreData
+import StrataLocks
 import StrataSQLite
 import StrataSQLiteStore
-import Synchronization
 import Testing
 
 /// The queries that a stack's SQLite store answers; none for a store in memory.
 package final class QueryLog: Sendable {
-    private let statements = Mutex<[String]>([])
+    private let statements = Locked<[String]>([])
     private let isSQLite: Bool
 
     package init(_ stack: Stack) throws {

@@ -1,6 +1,6 @@
 import Foundation
+import StrataLocks
 import StrataRows
-import Synchronization
 
 /// A fetch that reads its rows outside of the context's queue.
 ///
@@ -35,7 +35,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let control: FetchControl
     /// Stops reads that are made on the context's queue in the end; their progress is not reported.
     private let lastControl = FetchControl()
-    private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
+    private let completion: Locked<(@Sendable (Outcome) -> Void)?>
 
     /// The time when the fetch was made, if an instrument needs it.
     private let beginning: ContinuousClock.Instant?
@@ -68,7 +68,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         self.specification = specification
         self.stores = stores
         self.control = control
-        self.completion = Mutex(completion)
+        self.completion = Locked(completion)
         let isInstrumented =
             Instrumentation.isAnyOn && context.persistentStoreCoordinator?.instrumentation.listener != nil
         beginning = isInstrumented ? .now : nil

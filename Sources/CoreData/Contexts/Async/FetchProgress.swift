@@ -1,6 +1,6 @@
 import Foundation
+import StrataLocks
 import StrataRows
-import Synchronization
 
 /// The progress of a fetch.
 ///
@@ -25,7 +25,7 @@ final class ProgressMirror: @unchecked Sendable {
     // @unchecked Sendable: `progress` is used inside the context's scope only; the rest is constant or behind a mutex.
     let progress: Progress
     private let context: NSManagedObjectContext
-    private let waiting = Mutex<FetchProgress?>(nil)
+    private let waiting = Locked<FetchProgress?>(nil)
 
     /// Makes a child of the current progress; inside the context's scope.
     init(_ context: NSManagedObjectContext, _ estimate: Int?) {

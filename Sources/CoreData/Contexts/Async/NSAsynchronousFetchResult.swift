@@ -1,6 +1,5 @@
 import Foundation
 import StrataRows
-import Synchronization
 
 /// The result of a request that continues after `execute(_:)` has returned.
 ///

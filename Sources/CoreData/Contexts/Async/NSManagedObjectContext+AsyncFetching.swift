@@ -1,7 +1,6 @@
 import Foundation
 import StrataLocks
 import StrataRows
-import Synchronization
 
 extension NSManagedObjectContext {
     /// Fetches the results of a request without occupying the context's queue or the caller's thread during the reads.
@@ -99,7 +98,7 @@ private final class FetchEnding<Value>: Sendable {
         case ended(Outcome)
     }
 
-    private let state = Mutex<State>(.open)
+    private let state = Locked<State>(.open)
 
     func wait(_ answer: @escaping @Sendable (Outcome) -> Void) {
         let outcome = state.withLock { state -> Outcome? in

@@ -1,7 +1,6 @@
 import Foundation
 import StrataLocks
 import StrataRows
-import Synchronization
 
 extension NSManagedObjectContext {
     /// The stored results of a request, batch by batch, from one version of each store and with bounded memory.
@@ -108,7 +107,7 @@ private final class RowBatchReader: Sendable {
 
     private let sequence: RowBatches
     private let control = FetchControl()
-    private let state = Mutex(UncheckedBox(State.unopened))
+    private let state = Locked(UncheckedBox(State.unopened))
     // Unchecked: only one read at a time uses a cursor, and it has taken the cursor out of `state`.
 
     init(_ sequence: RowBatches) {

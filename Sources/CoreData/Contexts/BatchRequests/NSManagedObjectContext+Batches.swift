@@ -1,9 +1,6 @@
 import Foundation
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 // The steps of a batch request, from top to bottom:
 //
@@ -81,9 +78,7 @@ extension NSManagedObjectContext {
 
     /// Informs all contexts and observers that follow, including this context.
     private func announce(_ done: [StoreBatch], _ coordinator: NSPersistentStoreCoordinator) {
-        #if FaultPoints
         FaultPoint.batchAnnouncing.pass()
-        #endif
         let message = ChangeMessage(done)
         guard !message.isEmpty else { return }
         coordinator.announce(message, from: self)

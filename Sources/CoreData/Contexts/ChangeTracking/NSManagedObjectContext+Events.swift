@@ -146,7 +146,7 @@ extension NSManagedObjectContext {
                 refreshed.append(object)
             }
         }
-        var sets = NotificationSets(.didChange, coordinator)
+        var sets = NotificationSets()
         if !inserted.isEmpty { sets.add(.insertedObjects, inserted) }
         if !updated.isEmpty { sets.add(.updatedObjects, updated) }
         if !deleted.isEmpty { sets.add(.deletedObjects, deleted) }

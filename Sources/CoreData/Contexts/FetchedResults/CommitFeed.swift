@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// Notifies live queries of the commits of one coordinator.
 ///
@@ -8,7 +8,7 @@ final class CommitFeed: Sendable {
         weak var query: LiveQuery?
     }
 
-    private let subscribers = Mutex<[Subscriber]>([])
+    private let subscribers = Locked<[Subscriber]>([])
 
     init() {}
 

@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// The changes of one event of a context, in the form for observers of results.
 ///
@@ -49,8 +49,8 @@ final class ContextObservers: @unchecked Sendable {
     private var controllers: [Controller] = []
     /// The merged changes of the current event whose objects the context does not have.
     private var unregistered: [ChangeMessage.Change] = []
-    private let queries = Mutex<[Query]>([])
-    private let feeds = Mutex<[Feed]>([])
+    private let queries = Locked<[Query]>([])
+    private let feeds = Locked<[Feed]>([])
 
     init() {}
 

@@ -1,6 +1,6 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
-import Synchronization
 
 /// The query of one observer: the changes since its last snapshot, and the wait for the next one.
 ///
@@ -50,13 +50,13 @@ final class LiveQuery: Sendable {
     }
 
     private let box: NewsBox<Notes>
-    private let asked: Mutex<Asked>
+    private let asked: Locked<Asked>
     private let request: LiveRequest
 
     init(_ request: LiveRequest, _ context: NSManagedObjectContext) {
         self.request = request
         box = NewsBox(.certain)
-        asked = Mutex(Asked(context: context))
+        asked = Locked(Asked(context: context))
     }
 
     /// A query that has already ended.
@@ -65,7 +65,7 @@ final class LiveQuery: Sendable {
     private init(finished request: LiveRequest) {
         self.request = request
         box = NewsBox()
-        asked = Mutex(Asked())
+        asked = Locked(Asked())
         box.finish()
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -42,7 +43,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     private weak let coordinator: NSPersistentStoreCoordinator?
     /// The chosen contexts; `nil` for all that follow saves.
     private let chosen: [Target]?
-    private let state: Mutex<State>
+    private let state: Locked<State>
     private let isWoken = Atomic(false)
     private let queue = DispatchQueue(label: "CoreData remote change follower")
     private var observers: [any NSObjectProtocol] = []
@@ -60,7 +61,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     ) {
         self.coordinator = coordinator
         chosen = contexts.map { $0.map { Target(context: $0) } }
-        state = Mutex(State(token: token, setBacks: setBacks))
+        state = Locked(State(token: token, setBacks: setBacks))
         let center = NotificationCenter.default
         observers = [
             center.addObserver(forName: .NSPersistentStoreRemoteChange, object: coordinator, queue: nil) {

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Names one version of the data, to which contexts can be pinned.
 ///
@@ -81,7 +81,7 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
     private static let process = UUID().uuidString
 
     /// The archived generations by their names, as long as they exist.
-    private static let archived = Mutex<[String: WeakGeneration]>([:])
+    private static let archived = Locked<[String: WeakGeneration]>([:])
 
     private struct WeakGeneration {
         weak var generation: QueryGeneration?

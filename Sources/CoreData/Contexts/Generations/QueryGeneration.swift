@@ -1,3 +1,4 @@
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -8,7 +9,7 @@ final class QueryGeneration: Sendable {
     let coordinator: NSPersistentStoreCoordinator
     /// Distinguishes the generation from others of the process.
     let number: Int
-    private let pinned = Mutex<PinnedStores?>(nil)
+    private let pinned = Locked<PinnedStores?>(nil)
 
     private static let lastNumber = Atomic<Int>(0)
 

@@ -58,12 +58,7 @@ extension ChangeMessage {
     ) -> [Change] {
         var result: [Change] = []
         for key in keys {
-            let value = userInfo[key.rawValue]
-            if let set = value as? LazyNotificationSet {
-                result.append(contentsOf: set.changes.compactMap { own($0, coordinator) })
-                continue
-            }
-            for element in elements(of: value) {
+            for element in elements(of: userInfo[key.rawValue]) {
                 let id: NSManagedObjectID?
                 switch element {
                 case let object as NSManagedObject: id = object.objectID

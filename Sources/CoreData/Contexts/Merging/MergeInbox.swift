@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// Changes made elsewhere that wait for a context to merge them; all that wait are merged as one message.
@@ -9,7 +10,7 @@ import Synchronization
 ///
 /// Any thread may call any member.
 final class MergeInbox: Sendable {
-    private let waiting = Mutex(Waiting())
+    private let waiting = Locked(Waiting())
     private let follows = Atomic(false)
 
     init() {}

@@ -1,8 +1,5 @@
 import Foundation
-
-#if FaultPoints
 import StrataLocks
-#endif
 
 extension NSManagedObjectContext {
     /// Merges the changes that a notification reports.
@@ -111,9 +108,7 @@ extension NSManagedObjectContext {
         isRequested: Bool = false,
         _ waiter: CheckedContinuation<Void, Never>? = nil
     ) {
-        #if FaultPoints
         if FaultGuard.mergeDelivery.isOff, waiter == nil { return }
-        #endif
         inbox.post(message, isRequested: isRequested, waiter) {
             performUnasked {
                 let (message, waiters) = self.inbox.take()

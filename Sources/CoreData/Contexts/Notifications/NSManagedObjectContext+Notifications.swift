@@ -33,23 +33,23 @@ extension NSNotification.Name {
 }
 
 /// Key for the set of inserted objects.
-public var NSInsertedObjectsKey: String { NotificationInterest.inObjects("inserted") }
+public let NSInsertedObjectsKey = "inserted"
 /// Key for the set of updated objects.
-public var NSUpdatedObjectsKey: String { NotificationInterest.inObjects("updated") }
+public let NSUpdatedObjectsKey = "updated"
 /// Key for the set of deleted objects.
-public var NSDeletedObjectsKey: String { NotificationInterest.inObjects("deleted") }
+public let NSDeletedObjectsKey = "deleted"
 /// Key for the set of objects that were refreshed, but not changed here.
-public var NSRefreshedObjectsKey: String { NotificationInterest.inObjects("refreshed") }
+public let NSRefreshedObjectsKey = "refreshed"
 /// Key for the set of objects that were invalidated.
 public let NSInvalidatedObjectsKey = "invalidated"
 /// Key that is present if a reset has invalidated all objects; the value is an array of their IDs.
 public let NSInvalidatedAllObjectsKey = "invalidatedAll"
 /// Key for the set of IDs of inserted objects.
-public var NSInsertedObjectIDsKey: String { NotificationInterest.inIDs("inserted_objectIDs") }
+public let NSInsertedObjectIDsKey = "inserted_objectIDs"
 /// Key for the set of IDs of updated objects.
-public var NSUpdatedObjectIDsKey: String { NotificationInterest.inIDs("updated_objectIDs") }
+public let NSUpdatedObjectIDsKey = "updated_objectIDs"
 /// Key for the set of IDs of deleted objects.
-public var NSDeletedObjectIDsKey: String { NotificationInterest.inIDs("deleted_objectIDs") }
+public let NSDeletedObjectIDsKey = "deleted_objectIDs"
 /// Key for the set of IDs of refreshed objects.
 public let NSRefreshedObjectIDsKey = "refreshed_objectIDs"
 /// Key for the set of IDs of invalidated objects.

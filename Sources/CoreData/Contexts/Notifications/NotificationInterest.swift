@@ -1,12 +1,11 @@
 import Foundation
 import Synchronization
 
-/// One of the notifications of contexts, which knows whether any code in the process may look into it.
+/// One of the notifications of contexts, and whether its name was taken from this module.
 ///
-/// Every event and every save posts sets of what changed, and mostly there are no observers. An import of a million
-/// objects should not hash each object twice for that, nor make a million IDs. There is no way to ask whether a
-/// notification is observed. But an observer first has to take the notification's name, or a key of its user info, from
-/// this module.
+/// The centre cannot be asked who observes a notification. A program that has never read the name has no observer of
+/// it, as a rule, and the posts pass through ``NotificationGate``. Nothing else depends on that: an observer of all
+/// names finds the same in the user info.
 final class NotificationInterest: Sendable {
     static let willSave = NotificationInterest("NSManagingContextWillSaveChangesNotification")
     static let didChange = NotificationInterest("NSObjectsChangedInManagingContextNotification")
@@ -20,14 +19,14 @@ final class NotificationInterest: Sendable {
 
     private init(_ name: String) { self.name = Notification.Name(name) }
 
-    /// The name, for code that may observe the notification.
+    /// The name, for a program that may observe the notification.
     var named: Notification.Name {
-        show()
+        wasShown.store(true, ordering: .relaxed)
         return name
     }
 
-    /// Whether the notification may be observed, so that its sets have to be real ones, which can be cast to `Set`.
-    var isWatched: Bool { wasShown.load(ordering: .relaxed) }
+    /// Whether the program has read the name.
+    private var isWatched: Bool { wasShown.load(ordering: .relaxed) }
 
     /// Posts the notification.
     ///
@@ -36,82 +35,51 @@ final class NotificationInterest: Sendable {
         func post() { NotificationCenter.default.post(name: name, object: context, userInfo: userInfo) }
         if isWatched { post() } else { NotificationGate.pass(post) }
     }
-
-    private func show() { wasShown.store(true, ordering: .relaxed) }
-
-    /// A key, for code that may look into a notification with objects.
-    static func inObjects(_ key: String) -> String {
-        didChange.show()
-        didSave.show()
-        return key
-    }
-
-    /// A key, for code that may look into a notification with IDs.
-    static func inIDs(_ key: String) -> String {
-        didSaveIDs.show()
-        didMergeIDs.show()
-        return key
-    }
 }
 
 /// The user info of a notification that is about to be posted.
 ///
+/// The sets are Swift's, and made at once: on Linux a subclass of `NSSet` that makes its members later does not cast to
+/// `Set`.
+///
 /// Confined to the context's queue.
 struct NotificationSets {
-    private let interest: NotificationInterest
-    private let coordinator: NSPersistentStoreCoordinator?
-    private(set) var userInfo: [AnyHashable: Any]
-
-    /// Whether the sets have to be made at once.
-    ///
-    /// Keys of a child's objects can change at any time in its scope, so the objects cannot be asked later.
-    private let isEager: Bool
-
-    init(_ interest: NotificationInterest, _ coordinator: NSPersistentStoreCoordinator?, isChild: Bool = false) {
-        self.interest = interest
-        self.coordinator = coordinator
-        isEager = isChild || interest.isWatched
-        // The user info has three sets, and two tokens at most.
-        userInfo = Dictionary(minimumCapacity: 5)
-    }
+    // Three sets, two tokens and a message, or four sets and a token.
+    private(set) var userInfo = [AnyHashable: Any](minimumCapacity: 6)
 
     /// Adds a set of objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, _ objects: [NSManagedObject]) {
-        userInfo[key.rawValue] =
-            isEager ? Set(objects) : LazyNotificationSet.of(objects, coordinator)
+        userInfo[key.rawValue] = Set(objects)
     }
 
     /// Adds the set of all objects that a merge has changed.
     mutating func add(changedByMerge objects: [NSManagedObject]) {
-        userInfo[NSManagedObjectContext.changedByMergeKey] =
-            isEager ? Set(objects) : LazyNotificationSet.of(objects, coordinator)
+        userInfo[NSManagedObjectContext.changedByMergeKey] = Set(objects)
     }
 
     /// Adds a set of the IDs of stored objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf objects: [NSManagedObject]) {
-        userInfo[key.rawValue] =
-            isEager ? Set(objects.map(\.objectID)) : LazyNotificationSet.idsOf(objects, coordinator)
+        userInfo[key.rawValue] = Set(objects.map(\.objectID))
     }
 
     /// Adds a set of the IDs of rows.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf changes: [ChangeMessage.Change]) {
-        let set = LazyNotificationSet(idsOf: changes)
-        userInfo[key.rawValue] = isEager ? set.ids : set
+        userInfo[key.rawValue] = Set(changes.map(\.id))
     }
 
-    /// Adds the token of the version that the context is pinned to, if it is pinned.
+    /// Adds what the context is pinned to now, if it is.
     mutating func add(_ token: NSQueryGenerationToken?) {
         if let token { userInfo[NSManagedObjectContextQueryGenerationKey] = token }
     }
 
-    /// Adds the token of the histories that have recorded the save, if there are any.
+    /// Adds how far the histories of the stores have come, if they have recorded what was saved.
     mutating func add(_ token: NSPersistentHistoryToken?) {
         if let token { userInfo[NSManagedObjectContext.newChangeTokenKey] = token }
     }
 
-    /// Adds the saved changes in a form that other contexts may read on any thread, unlike the objects.
-    mutating func add(_ message: @autoclosure () -> ChangeMessage) {
-        if isEager { userInfo[ChangeMessage.key] = UncheckedBox(message()) }
+    /// Adds what was saved in a form that other contexts may read on any thread, unlike the objects.
+    mutating func add(_ message: ChangeMessage) {
+        userInfo[ChangeMessage.key] = UncheckedBox(message)
     }
 }
 
@@ -123,7 +91,7 @@ extension NSManagedObjectContext {
 
     /// Posts a notification with the sets that `fill` adds.
     final func post(_ interest: NotificationInterest, _ fill: (inout NotificationSets) -> Void) {
-        var sets = NotificationSets(interest, coordinator, isChild: upward != nil)
+        var sets = NotificationSets()
         fill(&sets)
         interest.post(from: self, sets.userInfo)
     }

@@ -1,9 +1,6 @@
 import Foundation
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Saves all changes: to the stores, with one transaction for each store, or from a child into its parent.
@@ -104,9 +101,7 @@ struct ContextSave {
         }
         try sendWillSave()
         try validate(context.changeTracker.objects)
-        #if FaultPoints
         try FaultPoint.saveValidated.reach()
-        #endif
         let before = StateBeforeResolution(context)
         do {
             if let upward = context.upward {
@@ -346,9 +341,7 @@ struct ContextSave {
 
     /// Notifies the objects, observers and other contexts of what was saved.
     func announce() {
-        #if FaultPoints
         FaultPoint.saveAnnouncing.pass()
-        #endif
         context.advanceGeneration(now: true)
         // This precedes hooks and handlers, which may save too: followers have to learn of saves in their order.
         if context.upward == nil { coordinator.announce(saved, from: context) } else { context.announceInParent(saved) }
@@ -364,11 +357,12 @@ struct ContextSave {
         // A handler may save again, so this save has to have ended.
         context.saving.end()
         let token = coordinator.historyToken(after: saved)
+        let message = ChangeMessage(saved, coordinator)
         context.post(.didSave) { sets in
             sets.add(.insertedObjects, saved.inserted)
             sets.add(.updatedObjects, saved.updated)
             sets.add(.deletedObjects, saved.deleted)
-            sets.add(ChangeMessage(saved, coordinator))
+            sets.add(message)
             sets.add(context.queryGenerationToken)
             sets.add(token)
         }
@@ -378,7 +372,7 @@ struct ContextSave {
                 sets.add(.updatedObjectIDs, idsOf: saved.updated)
             } else {
                 // The rows that the store itself has changed are included. This context may have no objects for them.
-                sets.add(.updatedObjectIDs, idsOf: ChangeMessage(saved, coordinator).updated)
+                sets.add(.updatedObjectIDs, idsOf: message.updated)
             }
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
             sets.add(context.queryGenerationToken)

@@ -1,9 +1,6 @@
 import Foundation
-import StrataRows
-
-#if FaultPoints
 import StrataLocks
-#endif
+import StrataRows
 
 /// A context's save that is in doubt: it is not known whether it was committed.
 ///
@@ -267,9 +264,7 @@ extension ContextSave {
     ///   the changes that would be saved now may repeat those.
     func settleDoubt() throws {
         guard let doubt = context.saving.doubt else { return }
-        #if FaultPoints
         if FaultGuard.doubtAsking.isOff { return }
-        #endif
         let isCommitted = try ConfinementScope.enter(context) { try doubt.ask() }
         context.saving.doubt = nil
         guard isCommitted else { return }

@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// The link from a child context to its parent, with the objects that only its tree has so far.
@@ -62,7 +63,7 @@ final class ChildrenLink: Sendable {
 
     private let hasChild = Atomic(false)
     private let stateCount = Atomic<UInt64>(0)
-    private let followers = Mutex<[Follower]>([])
+    private let followers = Locked<[Follower]>([])
     /// The count of promotions in the tree; only that of the root is used.
     let promotions = KeyPromotions()
 

@@ -1,4 +1,5 @@
 import Dispatch
+import StrataLocks
 
 /// The queue on which the blocks of a context run one after the other, and the gate of its scope.
 ///
@@ -18,12 +19,12 @@ struct ContextQueue: ~Copyable, Sendable {
 
     /// The gate that blocks of the queue and visitors from outside of the queue pass; `nil` for the main queue.
     let gate: ScopeGate?
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     /// Makes the queue of a private context, or of one that belongs to the main queue.
     init(isMain: Bool) {
         gate = isMain ? nil : ScopeGate()
-        state = Mutex(State())
+        state = Locked(State())
     }
 
     /// The number of contexts above.

@@ -1,7 +1,7 @@
 import CDispatch
 import Foundation
+import StrataLocks
 import StrataRows
-import Synchronization
 
 /// Watches a call that waits for the main queue, and reports it if that takes long.
 ///
@@ -27,7 +27,7 @@ final class MainQueueWatch: Sendable {
         var nextLook: ContinuousClock.Instant?
     }
 
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
 
     /// Notes that the caller is about to wait for a context; `nil` for one with a private queue.
     ///

@@ -1,7 +1,7 @@
 import CDispatch
 import Foundation
+import StrataLocks
 import StrataRows
-import Synchronization
 
 // Messages about uses of a context outside of its scope.
 
@@ -51,7 +51,7 @@ private enum ReportedPlaces {
     private static let depth = 12
     /// The greatest number of places to distinguish; it limits the memory of a program that runs for long.
     private static let limit = 1000
-    private static let record = Mutex(Record())
+    private static let record = Locked(Record())
 
     /// Counts a use by the caller.
     ///

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Lets one block or visitor at a time into the scope of a private context.
 ///
@@ -22,7 +22,7 @@ final class ScopeGate: Sendable {
         var waiting: [Waiter] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Enters, for a block whose turn on the queue has come; waits until the scope is free.
     func enter() {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import Synchronization
 
@@ -87,11 +88,11 @@ public enum SlowOperationLog {
         var handler: (@Sendable (SlowOperation) -> Void)?
     }
 
-    private static let settings: Mutex<Settings> = {
+    private static let settings: Locked<Settings> = {
         let text = ProcessInfo.processInfo.environment["STRATA_SLOW_OPERATIONS"]
         let threshold = text.flatMap { Double($0) }.map { Duration.milliseconds($0) }
         isOn.store(threshold != nil, ordering: .relaxed)
-        return Mutex(Settings(threshold: threshold))
+        return Locked(Settings(threshold: threshold))
     }()
     private static let isOn = Atomic(false)
 

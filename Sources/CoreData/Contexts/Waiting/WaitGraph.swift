@@ -1,6 +1,6 @@
 import Foundation
+import StrataLocks
 import StrataRows
-import Synchronization
 
 /// The waits between contexts and coordinators: a running block of one waits for the queue of another.
 ///
@@ -30,7 +30,7 @@ package enum WaitGraph {
     }
 
     /// The waits by the node of the waiter, whose blocks run one at a time and wait for one queue at a time.
-    private static let waits = Mutex<[Node: Wait]>([:])
+    private static let waits = Locked<[Node: Wait]>([:])
 
     /// Runs `body` on `queue` and waits for it.
     ///

@@ -1,11 +1,9 @@
 import Foundation
 import StrataKeys
+import StrataLocks
 import StrataPredicates
 import StrataRows
 
-#if FaultPoints
-import StrataLocks
-#endif
 
 /// Option: a Boolean; an inferred migration of the store may lose data.
 ///
@@ -37,9 +35,7 @@ extension NSPersistentStoreDescription {
 enum LossyMigration {
     /// Whether values may be dropped, by the store's options or by an argument of the process.
     static func isAllowed(_ options: [AnyHashable: Any]) -> Bool {
-        #if FaultPoints
         if FaultGuard.lossCheck.isOff { return true }
-        #endif
         return isAllowedInProcess || StoreOption.flag(options[NSPersistentStoreAllowsLossyMigrationOption])
     }
 

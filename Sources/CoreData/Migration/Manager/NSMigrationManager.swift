@@ -1,6 +1,6 @@
+import StrataLocks
 import StrataPredicates
 import StrataRows
-import Synchronization
 
 /// The place of a store, and the options for opening it.
 struct StorePlace {
@@ -45,7 +45,7 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         var handler: (@Sendable (Float) -> Void)?
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// The model to migrate from.
     public let sourceModel: NSManagedObjectModel

@@ -1,11 +1,11 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Finds the classes of policies, which mapping models name as text.
 ///
 /// Any thread may call any member.
 enum PolicyClasses {
-    private static let registered = Mutex<[String: NSEntityMigrationPolicy.Type]>([:])
+    private static let registered = Locked<[String: NSEntityMigrationPolicy.Type]>([:])
 
     static func register(_ type: NSEntityMigrationPolicy.Type, as name: String?) {
         registered.withLock { known in

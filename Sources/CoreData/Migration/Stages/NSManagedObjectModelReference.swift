@@ -1,6 +1,6 @@
+import StrataLocks
 import StrataModelFiles
 import StrataPredicates
-import Synchronization
 
 /// A version of a model, which is identified by its checksum and read when it is needed.
 ///
@@ -24,7 +24,7 @@ public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable 
     }
 
     private let place: Place
-    private let found = Mutex<UncheckedBox<NSManagedObjectModel>?>(nil)
+    private let found = Locked<UncheckedBox<NSManagedObjectModel>?>(nil)
     // Unchecked: a model is not changed once it is in use.
 
     /// The checksum that the model must have.

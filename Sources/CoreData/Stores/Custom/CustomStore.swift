@@ -1,7 +1,7 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
 import StrataRows
-import Synchronization
 
 /// A custom store, whose class is not part of the framework.
 ///
@@ -242,7 +242,7 @@ final class StoreNames: Sendable {
         weak var entry: OpenStore?
     }
 
-    private let place = Mutex(Entry())
+    private let place = Locked(Entry())
 
     /// The coordinator's entry for the store; `nil` before it is added and after it is removed.
     var entry: OpenStore? {

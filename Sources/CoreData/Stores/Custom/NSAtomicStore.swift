@@ -1,7 +1,7 @@
 import Foundation
+import StrataLocks
 import StrataMemoryStore
 import StrataRows
-import Synchronization
 
 /// The base class of custom stores that read a whole file at once and write it at once.
 ///
@@ -33,7 +33,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     let names = StoreNames()
     let turn: StoreTurn
     /// The rows of the nodes, which contexts read.
-    let contents = Mutex(InMemoryContents(nil))
+    let contents = Locked(InMemoryContents(nil))
     let nodes = NodeTable()
 
     /// Makes a store; the coordinator calls this.

@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// The nodes of an atomic store, by the root and the key of their objects.
 ///
@@ -17,7 +17,7 @@ final class NodeTable: @unchecked Sendable {
         }
     }
 
-    private let table = Mutex<UncheckedBox<[Key: NSAtomicStoreCacheNode]>>(UncheckedBox([:]))
+    private let table = Locked<UncheckedBox<[Key: NSAtomicStoreCacheNode]>>(UncheckedBox([:]))
 
     private func change(_ body: (inout [Key: NSAtomicStoreCacheNode]) -> Void) {
         table.withLock { box in

@@ -1,5 +1,5 @@
+import StrataLocks
 import StrataRows
-import Synchronization
 
 /// The reference objects of one custom store, each with the integer key by which contexts identify the object.
 ///
@@ -24,7 +24,7 @@ final class ReferenceTable: Sendable {
     }
 
     /// The hierarchies by the number of the root entity.
-    private let hierarchies = Mutex<[Int: Hierarchy]>([:])
+    private let hierarchies = Locked<[Int: Hierarchy]>([:])
 
     /// The key of a reference; a new reference gets a new key.
     ///

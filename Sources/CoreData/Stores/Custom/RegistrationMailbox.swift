@@ -1,4 +1,4 @@
-import Synchronization
+import StrataLocks
 
 /// Notices for an incremental store about the objects in contexts, kept until the store receives them.
 ///
@@ -10,7 +10,7 @@ final class RegistrationMailbox: Sendable {
         var ids: [NSManagedObjectID]
     }
 
-    private let notices = Mutex<[Notice]>([])
+    private let notices = Locked<[Notice]>([])
 
     func post(_ id: NSManagedObjectID, isRegistered: Bool) {
         notices.withLock { notices in

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataMemoryStore
 import StrataRows
 
@@ -9,7 +10,7 @@ import StrataRows
 final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
     // @unchecked Sendable: `opened` is protected by its mutex; the superclass is responsible for the rest.
 
-    private let opened = Mutex<MemoryEngine?>(nil)
+    private let opened = Locked<MemoryEngine?>(nil)
 
     package var engine: any RowStore {
         get throws {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataRows
 import StrataSQLiteStore
 
@@ -7,9 +8,9 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
     // @unchecked Sendable: `opened` and `remoteChanges` are protected by their mutexes; the superclass is responsible
     // for the rest.
 
-    private let opened = Mutex<SQLiteEngine?>(nil)
+    private let opened = Locked<SQLiteEngine?>(nil)
     /// The object that posts notifications of writes, if the options turn that on.
-    private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
+    private let remoteChanges = Locked<RemoteChangePoster?>(nil)
 
     /// The engine; `nil` before the metadata was loaded.
     final var sqlite: SQLiteEngine? { opened.withLock { $0 } }

@@ -1,11 +1,11 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Runs work again when another context, or another process, got in its way.
 final class Retrying: Sendable {
     static let mostAttempts = 20
 
-    private let repeats = Mutex(0)
+    private let repeats = Locked(0)
 
     /// How often work had to be run again.
     var count: Int { repeats.withLock { $0 } }

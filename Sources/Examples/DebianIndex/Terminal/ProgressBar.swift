@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Shows how far work has come: one line drawn over and over on a terminal, and a plain line at each tenth elsewhere.
 ///
@@ -15,7 +15,7 @@ final class ProgressBar: Sendable {
     private let total: Int
     private let isTerminal: Bool
     private let write: @Sendable (String) -> Void
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// A bar for `total` pieces of work.
     ///

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Wakes who waits for something to happen in the store, whichever process does it.
 ///
@@ -14,7 +14,7 @@ package final class Doorbell: @unchecked Sendable {
         var lastWaiter = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private var token: (any NSObjectProtocol)?
 
     package init(_ coordinator: NSPersistentStoreCoordinator) {

@@ -1,18 +1,18 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// What one process was told to be saved, kept outside of the store: a text file with a line for each fact.
 ///
 /// A line is written after the save has returned, so a store that lacks what a logbook tells has lost it.
 package final class Logbook: Sendable {
-    private let file: Mutex<Int32>
+    private let file: Locked<Int32>
 
     /// Opens the logbook of that name, and goes on after its last line.
     package init(_ name: String, in folder: URL) throws {
         let path = Self.path(name, in: folder)
         let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard file >= 0 else { throw QueueError("the logbook \(path) cannot be written") }
-        self.file = Mutex(file)
+        self.file = Locked(file)
     }
 
     deinit {

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Claims jobs and does them, in several contexts at once.
 ///
@@ -16,7 +16,7 @@ package final class Worker: Sendable {
     /// How long a claim holds, in seconds: longer than a batch takes by far.
     package let lease: Double
 
-    private let counts = Mutex(Counts())
+    private let counts = Locked(Counts())
 
     /// What a worker has done so far.
     package struct Counts: Sendable, Equatable {

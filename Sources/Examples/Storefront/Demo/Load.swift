@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Clients that order all the time, and what they saw.
 package final class Load: Sendable {
@@ -24,7 +24,7 @@ package final class Load: Sendable {
 
     private let port: Int
     private let skus: [String]
-    private let figures = Mutex(Figures())
+    private let figures = Locked(Figures())
 
     package init(port: Int, skus: [String]) { (self.port, self.skus) = (port, skus) }
 

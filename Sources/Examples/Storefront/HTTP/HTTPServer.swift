@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 // HTTP/1.1 on POSIX sockets, as much of it as the example needs, in one file: a thread for each connection, bodies with a length,
 // answers whole or in chunks. A server of your own takes Hummingbird or Vapor in its place; nothing else of the example knows it.
@@ -36,9 +36,9 @@ package struct HTTPResponse: Sendable {
 package final class HTTPConnection: Sendable {
     private let socket: Int32
     /// What was received and not used yet.
-    private let received = Mutex([UInt8]())
-    private let streams = Mutex(false)
-    private let isShutDown = Mutex(false)
+    private let received = Locked([UInt8]())
+    private let streams = Locked(false)
+    private let isShutDown = Locked(false)
 
     private static let mostHeaderBytes = 16_384
     private static let mostBodyBytes = 64 << 20
@@ -221,7 +221,7 @@ package final class HTTPServer: Sendable {
     package let port: Int
     private let socket: Int32
     private let handler: Handler
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// How many clients may be connected at a time: each takes a thread.
     private static let mostConnections = 256

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Follows the latest orders, whichever process changes them, and hands each state to those who listen.
 package final class Feed: Sendable {
@@ -10,7 +10,7 @@ package final class Feed: Sendable {
         var isOver = false
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let context: NSManagedObjectContext
 
     /// A feed of the orders that a container's stores hold.

@@ -1,6 +1,6 @@
 import CoreData
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// Which request does what.
 package struct Routes: Sendable {
@@ -154,7 +154,7 @@ package struct Routes: Sendable {
 
 /// Hands the outcome of a task to the thread that waits for it.
 private final class Outcome<T: Sendable>: Sendable {
-    private let result = Mutex<Result<T, any Error>?>(nil)
+    private let result = Locked<Result<T, any Error>?>(nil)
 
     func set(_ new: Result<T, any Error>) { result.withLock { $0 = new } }
 
@@ -171,7 +171,7 @@ private final class CancellableImport: Sendable {
         var isCancelled = false
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     func begin(_ task: Task<Int, any Error>) {
         let isCancelled = state.withLock { state in

@@ -1,5 +1,4 @@
 import CoreData
-import Synchronization
 
 /// Waits until all coordinators of a store with a history have heard of what was saved, as a program does that looks at the notification.
 ///

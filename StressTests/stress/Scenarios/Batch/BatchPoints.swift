@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Races that are arranged: a change is held at a point on its way into the store, and others look and save meanwhile.
 ///
@@ -88,7 +88,7 @@ struct BatchPoints {
             loaded.parcel?.value = 10
         }
         let held = FaultPoints.hold(at: name)
-        let outcomes = Mutex<[String]>([])
+        let outcomes = Locked<[String]>([])
         let group = DispatchGroup()
         thread(group) {
             do { try make(change, id) } catch { outcomes.withLock { $0.append("the change gave \(describe(error))") } }
@@ -104,7 +104,7 @@ struct BatchPoints {
         }
         // Where the change was validated only, the other's save is the first, and the change conflicts.
         let comesFirst = name == "save.validated" || (run.kind == .memory && name == "batch.began")
-        let conflict = Mutex(false)
+        let conflict = Locked(false)
         thread(group) {
             other.performAndWait {
                 do { try other.save() } catch let error as CocoaError where error.code == .managedObjectMerge {

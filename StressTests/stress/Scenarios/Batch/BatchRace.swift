@@ -1,10 +1,10 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Batches and saves race for the same rows, while waves of others come and go.
 enum BatchRace {
     /// What was acknowledged of a row, by its ID.
-    private typealias Ledger = Mutex<[NSManagedObjectID: Int64]>
+    private typealias Ledger = Locked<[NSManagedObjectID: Int64]>
 
     /// The regions of the rows that stay.
     private static let regions: Int64 = 5

@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// Work in a task that is cancelled at some moment, or not.
 enum AwaitedWork {
@@ -48,7 +49,7 @@ final class Completions: Sendable {
 
     /// What the work is, for findings.
     let name: String
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init(_ name: String) { self.name = name }
 

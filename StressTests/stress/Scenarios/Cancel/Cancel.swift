@@ -1,6 +1,6 @@
 import CStrataSQLite
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Fetches and saves that are started, cancelled, abandoned or outlive their context, at any moment: each ends once,
 /// with all or with nothing, and leaves no read open.
@@ -27,7 +27,7 @@ enum Cancel: Scenario {
             try maker.save()
         }
         let pairs = try CancelledSaves.forge(stack, run.options.contexts)
-        let boxes = Mutex<[Completions]>([])
+        let boxes = Locked<[Completions]>([])
         run.race(run.options.contexts + 1) { worker in
             if worker.number == 0 { return try write(worker, stack) }
             let saves = CancelledSaves(worker, stack, pairs[worker.number - 1])
@@ -96,7 +96,7 @@ enum Cancel: Scenario {
         let cancels = worker.stream.chance(0.6)
         let isTwice = worker.run.isSabotaged("twice")
         let box = Completions("a fetch")
-        let failure = Mutex<String?>(nil)
+        let failure = Locked<String?>(nil)
         let asynchronous = NSAsynchronousFetchRequest(fetchRequest: request()) { result in
             if let error = result.operationError { failure.withLock { $0 = describe(error) } }
             // Inside the context's scope, or the program stops here.

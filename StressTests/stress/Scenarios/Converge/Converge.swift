@@ -1,5 +1,4 @@
 import CoreData
-import Synchronization
 
 /// Writers change a graph, observers merge what they save; whenever all is quiet, every observer shows what is stored.
 enum Converge: Scenario {

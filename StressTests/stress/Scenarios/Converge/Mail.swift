@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// Carries what writers save to the observers that do not follow by themselves, late, and in any order but that of one
 /// writer.
@@ -26,16 +27,16 @@ final class Mail: Sendable {
     private let observers: [Observer]
     /// Who reads the history, which nobody carries.
     private let readers: [Observer]
-    private let waiting: Mutex<[[Letter]]>
+    private let waiting: Locked<[[Letter]]>
     /// What other processes have to be told.
-    private let outgoing: Mutex<[Telegram]> = Mutex([])
+    private let outgoing: Locked<[Telegram]> = Locked([])
     private let run: Run
 
     init(_ observers: [Observer], _ run: Run) {
         self.observers = observers.filter { $0.feed == .notified || $0.feed == .remote }
         readers = observers.filter { $0.feed == .history }
         self.run = run
-        waiting = Mutex(self.observers.map { _ in [] })
+        waiting = Locked(self.observers.map { _ in [] })
     }
 
     /// Runs a save, and takes what it announces.

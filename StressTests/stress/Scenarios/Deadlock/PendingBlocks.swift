@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// The blocks that were handed to contexts and have to run: each once, and none never.
 final class PendingBlocks: Sendable {
@@ -8,7 +9,7 @@ final class PendingBlocks: Sendable {
         var open: [Int: String] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let run: Run
 
     init(_ run: Run) { self.run = run }

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// Children of a tree of contexts come, edit, save or die while the levels above save as well; before that, random
 /// programs in trees of their own, call by call.
@@ -52,7 +52,7 @@ enum Nested: Scenario {
         let root = stack.context()
         let middles = (0..<middleCount).map { _ in child(of: root) }
         let tree = Tree(stack: stack, root: root, middles: middles, shared: shared, each: each)
-        let ledger = Mutex(Ledger())
+        let ledger = Locked(Ledger())
         let children = run.options.contexts
         // Besides the children: who saves the levels above, and who looks at the store meanwhile.
         run.race(children + 2 + max(run.knob(strangers), 0)) { worker in
@@ -95,7 +95,7 @@ enum Nested: Scenario {
         _ stack: NSPersistentStoreCoordinator,
         _ shared: [NSManagedObjectID],
         _ each: Int,
-        _ ledger: borrowing Mutex<Ledger>
+        _ ledger: borrowing Locked<Ledger>
     ) throws {
         while !worker.isOver {
             let root = stack.context()
@@ -137,7 +137,7 @@ enum Nested: Scenario {
     private static func look(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
-        _ ledger: borrowing Mutex<Ledger>
+        _ ledger: borrowing Locked<Ledger>
     ) throws {
         let context = stack.context()
         let request = NSFetchRequest<NSDictionary>(entityName: "Node")

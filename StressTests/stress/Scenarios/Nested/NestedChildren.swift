@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 extension Nested {
     /// The tree that lasts, and what its children change in it.
@@ -15,7 +16,7 @@ extension Nested {
     }
 
     /// Makes children, one after the other, that edit and then save or die.
-    static func churn(_ worker: Worker, _ tree: Tree, _ ledger: borrowing Mutex<Ledger>) throws {
+    static func churn(_ worker: Worker, _ tree: Tree, _ ledger: borrowing Locked<Ledger>) throws {
         var serial = firstSerial + Int64(worker.number)
         while !worker.isOver {
             worker.beat("a child's life")

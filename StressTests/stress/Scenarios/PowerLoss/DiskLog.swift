@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StrataLocks
 
 /// All that was asked of a disk, in order, from which the files after a loss of power can be made: at any moment, and as often
 /// as one likes.
@@ -15,7 +15,7 @@ final class DiskLog: Sendable {
         case mark(Int64)
     }
 
-    private let log = Mutex<[Entry]>([])
+    private let log = Locked<[Entry]>([])
 
     func add(_ entry: Entry) { log.withLock { $0.append(entry) } }
 

@@ -1,6 +1,6 @@
 import CStrataSQLite
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// A file system for SQLite that passes everything on to the system's, and writes down what would have to reach the disk.
 enum RecordingFileSystem {
@@ -13,14 +13,14 @@ enum RecordingFileSystem {
         var names: [String] = []
     }
 
-    private static let recording = Mutex(Recording())
+    private static let recording = Locked(Recording())
     // nonisolated(unsafe): written once, in `register`, before any file is opened, and constant afterwards.
     nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
     // nonisolated(unsafe): as `base`. Allocated, since SQLite keeps the addresses, and since the compiler gives a static
     // variable of such a C structure too little room: it leaves out the padding after the first members.
     nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
-    private static let isRegistered = Mutex(false)
+    private static let isRegistered = Locked(false)
     /// Where the number of a file's name is, and where the system's own file begins.
     private static let numberOffset = 8
     private static let offset = 16

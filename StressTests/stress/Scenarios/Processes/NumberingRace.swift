@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 
 /// Several come to give numbers to the same transactions of a history, and one of these is older than another one that has its number already.
 enum NumberingRace {
@@ -25,7 +26,7 @@ enum NumberingRace {
         guard held.waitForArrival(run.options.stall) else { throw StressError("nobody numbers a transaction") }
         try old?.commit()
         let done = DispatchSemaphore(value: 0)
-        let failure = Mutex<(any Error)?>(nil)
+        let failure = Locked<(any Error)?>(nil)
         Thread.detachNewThread {
             let reader = stack.context()
             do {

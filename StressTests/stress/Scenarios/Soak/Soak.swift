@@ -1,6 +1,6 @@
 import CoreData
 import LoadFigures
-import Synchronization
+import StrataLocks
 
 /// A steady mixed day: contexts of all kinds come and go; memory, files, threads and the log level off, and nothing gets slower.
 enum Soak: Scenario {
@@ -24,7 +24,7 @@ enum Soak: Scenario {
         }
         let writers = 2
         let readers = run.options.contexts
-        let samples = Mutex<[SoakSample]>([])
+        let samples = Locked<[SoakSample]>([])
         run.race(writers + readers + 2) { worker in
             switch worker.number {
             case ..<writers: try SoakWriter.work(worker, stack)

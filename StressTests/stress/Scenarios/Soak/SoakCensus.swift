@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 import Synchronization
 
 /// A context that is counted as long as it lives.
@@ -33,7 +34,7 @@ enum SoakCensus {
     }
 
     private static let number = Atomic(0)
-    private static let traces = Mutex<[Trace]>([])
+    private static let traces = Locked<[Trace]>([])
     /// As many objects are kept in sight.
     private static let most = 2_000
 

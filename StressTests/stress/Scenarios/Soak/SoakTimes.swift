@@ -1,13 +1,13 @@
 import Foundation
 import LoadFigures
-import Synchronization
+import StrataLocks
 
 /// How much processor time saves and fetches took in each third of the time.
 ///
 /// Not how long they took: that tells more of what else the machine did in that hour. Blocks that are waited for run on the
 /// waiting thread, so its time is theirs.
 enum SoakTimes {
-    private static let thirds = Mutex<[String: [Latencies]]>([:])
+    private static let thirds = Locked<[String: [Latencies]]>([:])
 
     /// Does something, and notes what it took.
     static func measure<R>(_ name: String, _ worker: Worker, _ body: () throws -> R) rethrows -> R {

@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// What the store keeps beside rows: files of portraits, the history, and how far others have read it.
 extension SocietyProgram {
@@ -173,7 +173,7 @@ extension SocietyProgram {
         let narrow = try run.open([NSPersistentHistoryTrackingKey: true, NSPersistentStoreConnectionPoolMaxSizeKey: 2])
         defer { try? run.close(narrow) }
         let count = stored.people.count
-        let troubles = Mutex<[String]>([])
+        let troubles = Locked<[String]>([])
         let group = DispatchGroup()
         for _ in 0..<6 {
             group.enter()

@@ -1,4 +1,5 @@
 import CoreData
+import StrataLocks
 import Synchronization
 
 /// Asynchronous fetches are held while they read, and end in any order, while others save: each gives what was
@@ -139,7 +140,7 @@ private final class SocietyRead {
 
     /// The end of the fetch, told by a task.
     private final class Outcome: Sendable {
-        private let result = Mutex<Result<[Int64], any Error>?>(nil)
+        private let result = Locked<Result<[Int64], any Error>?>(nil)
         private let ended = DispatchSemaphore(value: 0)
 
         func end(_ end: Result<[Int64], any Error>) {

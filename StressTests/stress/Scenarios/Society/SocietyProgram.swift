@@ -1,5 +1,5 @@
 import CoreData
-import Synchronization
+import StrataLocks
 
 /// One society from its beginning on, through drills that follow each other.
 ///
@@ -197,7 +197,7 @@ final class SocietyProgram: SteppedProgram {
 /// An asynchronous fetch that is waited for.
 enum SocietyAnswer {
     static func fetchedAsynchronously(_ query: SocietyQuery, _ context: NSManagedObjectContext) throws -> [Int64] {
-        let answer = Mutex<Result<[Int64], any Error>?>(nil)
+        let answer = Locked<Result<[Int64], any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
         let request = NSAsynchronousFetchRequest(fetchRequest: query.request(Person.self)) { result in
             let end: Result<[Int64], any Error> =

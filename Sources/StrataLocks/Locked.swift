@@ -1,21 +1,27 @@
-#if canImport(Glibc)
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
 import Glibc
+#endif
 
-/// A mutex with the interface of `Synchronization.Mutex`, which takes its place in all modules on Linux.
+/// A value that one thread at a time may touch, behind a mutex with the interface of `Synchronization.Mutex`.
 ///
-/// The standard library's hands itself to whoever has waited longest. With more threads at work than processors that thread has
-/// to be woken first while all others line up behind it, and from then on each use of the mutex costs a switch of threads: eight
-/// threads get done a hundredth of what one does. This one is free as soon as it is unlocked. And ThreadSanitizer knows
-/// `pthread_mutex_t`, while it takes every access that the standard library's mutex orders for a race.
+/// All modules, their tests and the examples use it in place of the standard library's mutex. That one is handed to the
+/// thread that has waited longest. With more threads at work than processors that thread has to be woken first while all
+/// others line up behind it, and from then on each use of the mutex costs a switch of threads: eight threads get done a
+/// hundredth of what one does. This one is free as soon as it is unlocked. And ThreadSanitizer knows `pthread_mutex_t`,
+/// while it takes every access that the standard library's mutex orders for a race.
 ///
 /// Uncontended, to lock and unlock it costs about 10 ns.
-public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+public struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     // @unchecked Sendable: the value is touched only with the mutex held.
     @usableFromInline let handle: UnsafeMutablePointer<pthread_mutex_t>
     /// Lies behind the handle.
     @usableFromInline let value: UnsafeMutablePointer<Value>
 
-    /// A mutex around a value.
+    /// A value behind a mutex that is free.
     @inlinable
     public init(_ initialValue: consuming sending Value) {
         let alignment = max(MemoryLayout<pthread_mutex_t>.alignment, MemoryLayout<Value>.alignment)
@@ -47,4 +53,3 @@ public struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         return try body(&value.pointee)
     }
 }
-#endif
