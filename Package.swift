@@ -23,9 +23,6 @@ let package = Package(
     products: [
         .library(name: "CoreData", targets: ["CoreData"]),
         .executable(name: "strata", targets: ["strata"]),
-        .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
-        .executable(name: "JobQueue", targets: ["JobQueueProgram"]),
-        .executable(name: "Storefront", targets: ["StorefrontProgram"]),
         .plugin(name: "CoreDataModels", targets: ["CoreDataModels"]),
         .plugin(name: "CoreDataClasses", targets: ["CoreDataClasses"]),
         .plugin(name: "CoreDataPort", targets: ["CoreDataPort"]),
@@ -119,7 +116,8 @@ let package = Package(
 
         // MARK: - Executables
 
-        // Each a library, which the tests import, and a few lines that run it.
+        // Each a library, which the tests import, and a few lines that run it. The examples are no products:
+        // `swift run` finds them in this package, and a client does not see them.
         .target(
             name: "StrataInspector",
             dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore", "StrataLocks"]
@@ -133,7 +131,7 @@ let package = Package(
             plugins: ["CoreDataModels"]
         ),
         .executableTarget(
-            name: "DebianIndexProgram",
+            name: "debian-index",
             dependencies: ["DebianIndex"],
             path: "Sources/Examples/DebianIndex/Program"
         ),
@@ -144,7 +142,7 @@ let package = Package(
             exclude: ["Program"]
         ),
         .executableTarget(
-            name: "JobQueueProgram",
+            name: "job-queue",
             dependencies: ["JobQueue"],
             path: "Sources/Examples/JobQueue/Program"
         ),
@@ -155,7 +153,7 @@ let package = Package(
             exclude: ["Program"]
         ),
         .executableTarget(
-            name: "StorefrontProgram",
+            name: "storefront-server",
             dependencies: ["Storefront"],
             path: "Sources/Examples/Storefront/Program"
         ),

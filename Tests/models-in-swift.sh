@@ -4,8 +4,8 @@
 #
 #   Tests/models-in-swift.sh [MODEL …]
 #
-# Without arguments: the models of the repository, and those in the folder around STRATA_FIXTURES, if there is one. It needs a debug build of
-# the product `strata`, whose modules it compiles against.
+# Without arguments: the models of the repository, and those in the folder around STRATA_FIXTURES, if there is one, that are not in
+# Tests/Fixtures as well. It needs a debug build of the product `strata`, whose modules it compiles against.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${STRATA_BUILD:-$root/.build/debug}
@@ -15,9 +15,15 @@ trap 'rm -rf "$scratch"' EXIT
 
 models=("$@")
 if [ $# -eq 0 ]; then
-    while IFS= read -r -d '' file; do models+=("$file"); done < <(
-        { find "$root/Sources" "$root/Tests" "$root/StressTests" -path '*.xcdatamodel/contents' -print0
-          [ -d "$fixtures" ] && find "$fixtures" \( -name '*.contents.xml' -o -name contents -o -name '*.mom' \) -print0; } | sort -z)
+    files=(\( -name '*.contents.xml' -o -name contents -o -name '*.mom' \) -type f -print0)
+    while IFS= read -r -d '' file; do
+        case "$file" in "$fixtures"/*) [ ! -e "$root/Tests/Fixtures/${file#"$fixtures"/}" ] || continue;; esac
+        models+=("$file")
+    done < <(
+        { find "$root/Sources" "$root/Tests" "$root/StressTests" -path "$root/Tests/Fixtures" -prune -o \
+              -path '*.xcdatamodel/contents' -print0
+          find "$root/Tests/Fixtures" "${files[@]}"
+          if [ -d "$fixtures" ]; then find "$fixtures" "${files[@]}"; fi; } | sort -z)
 fi
 
 # A namespace for each, as versions of one model have the same names.

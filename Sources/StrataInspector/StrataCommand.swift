@@ -9,8 +9,15 @@ package enum StrataCommand {
         ExportCommand.self, ImportCommand.self, NewCommand.self,
     ]
 
+    /// The version of the package, with which CHANGELOG.md begins.
+    static let version = "0.9.0"
+
     /// Runs the command that `arguments` name.
     package static func run(_ arguments: [String], print: (String) -> Void, complain: (String) -> Void) -> ExitCode {
+        if arguments == ["--version"] {
+            print("strata \(version)")
+            return .success
+        }
         guard let name = arguments.first, !["--help", "-h", "help"].contains(name) else {
             print(help)
             return arguments.isEmpty ? .usage : .success
@@ -47,6 +54,8 @@ package enum StrataCommand {
             Only migrate, vacuum, history purge and import modify a store.
 
             \(lines.joined(separator: "\n"))
+              strata --version
+                  Prints the version.
 
             Exit codes: \(ExitCode.success.rawValue) done, \
             \(ExitCode.problemsFound.rawValue) verify found problems, or check-migration no way, \

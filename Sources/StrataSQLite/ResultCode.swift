@@ -33,7 +33,6 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
     package static let full = ResultCode(rawValue: SQLITE_FULL)
     package static let cannotOpen = ResultCode(rawValue: SQLITE_CANTOPEN)
     package static let schema = ResultCode(rawValue: SQLITE_SCHEMA)
-    package static let tooBig = ResultCode(rawValue: SQLITE_TOOBIG)
     package static let constraint = ResultCode(rawValue: SQLITE_CONSTRAINT)
     package static let mismatch = ResultCode(rawValue: SQLITE_MISMATCH)
     package static let misuse = ResultCode(rawValue: SQLITE_MISUSE)
@@ -45,9 +44,6 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
 
     package static let constraintUnique = ResultCode(rawValue: SQLITE_CONSTRAINT | (8 << 8))
     package static let constraintPrimaryKey = ResultCode(rawValue: SQLITE_CONSTRAINT | (6 << 8))
-    package static let constraintNotNull = ResultCode(rawValue: SQLITE_CONSTRAINT | (5 << 8))
-    package static let constraintTrigger = ResultCode(rawValue: SQLITE_CONSTRAINT | (7 << 8))
-    package static let constraintRowID = ResultCode(rawValue: SQLITE_CONSTRAINT | (10 << 8))
     package static let abortRollback = ResultCode(rawValue: SQLITE_ABORT | (2 << 8))
     package static let readOnlyMoved = ResultCode(rawValue: SQLITE_READONLY | (4 << 8))
     package static let inputOutputSync = ResultCode(rawValue: SQLITE_IOERR | (4 << 8))

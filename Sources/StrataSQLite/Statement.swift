@@ -85,10 +85,6 @@ public struct Statement: ~Copyable {
         sqlite3_column_name(handle, Int32(index)).map { String(cString: $0) } ?? ""
     }
 
-    package var parameterCount: Int {
-        Int(sqlite3_bind_parameter_count(handle))
-    }
-
     package var sql: String {
         prepared.sql.text
     }

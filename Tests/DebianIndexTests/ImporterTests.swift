@@ -273,7 +273,7 @@ struct ImporterProgramTests {
     private static let program: URL? = {
         let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
             .deletingLastPathComponent()
-        let url = folder.appendingPathComponent("DebianIndex")
+        let url = folder.appendingPathComponent("debian-index")
         return FileManager.default.isExecutableFile(atPath: url.path) ? url : nil
     }()
 

@@ -110,6 +110,18 @@ struct InspectorProgramTests {
         for command in StrataCommand.commands { expect(result.output.contains(command.usage)) }
     }
 
+    @Test func `the version is the one with which the changelog begins`() throws {
+        let result = run("--version")
+
+        expectEqual(result.code, .success)
+        expectEqual(result.output, "strata \(StrataCommand.version)\n")
+        let changelog = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../CHANGELOG.md")
+        let heading = try String(contentsOf: changelog, encoding: .utf8).split(separator: "\n")
+            .first { $0.hasPrefix("## ") }
+        expectEqual(heading.map(String.init), "## \(StrataCommand.version)")
+    }
+
     @Test(arguments: ["inspect", "fetch", "model", "schema", "verify"])
     func `each command explains its options`(name: String) throws {
         let result = run(name, "--help")

@@ -13,11 +13,10 @@ struct ModelFormTests {
 
     @Test(
         "each model that others made reads the same from the XML that is written of it",
-        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
         arguments: ModelFixtures.paths
     )
     func roundTrip(_ path: String) throws {
-        let model = try NSManagedObjectModel(reading: ModelFixtures.url(path))
+        let model = try NSManagedObjectModel(reading: Fixtures.url(path))
 
         let again = try Self.reread(model)
 
@@ -67,11 +66,10 @@ struct ModelFormTests {
 
     @Test(
         "the XML of a model that is read from XML is that of its file",
-        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
         arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") }
     )
     func sameText(_ path: String) throws {
-        let url = ModelFixtures.url(path)
+        let url = Fixtures.url(path)
 
         let result = Self.run("model", url.path, "--as", "xml")
 
@@ -311,39 +309,42 @@ struct ModelFormTests {
 
     // MARK: - The command
 
-    @Test("a package of all versions is written, as Xcode opens it", .enabled(if: AppleStores.areAvailable))
+    @Test("a package of all versions is written, as Xcode opens it")
     func package() throws {
         let scratch = try ScratchFolder()
         let path = "migration/notes-images/CoreDataMigration.xcdatamodeld"
         let output = scratch.file("Notes.xcdatamodeld")
 
-        let result = Self.run("model", ModelFixtures.url(path).path, "--as", "xml", "--output", output.path)
+        let result = Self.run("model", Fixtures.url(path).path, "--as", "xml", "--output", output.path)
 
         expectEqual(result.code, .success, "\(result.complaints)")
         let names = try FileManager.default.contentsOfDirectory(atPath: output.path).sorted()
         expect(names.first == ".xccurrentversion" && names.count == 5)
         for name in names.dropFirst() {
-            let original = ModelFixtures.url("\(path)/\(name)")
+            let original = Fixtures.url("\(path)/\(name)")
             try expect(
                 NSManagedObjectModel(reading: output.appendingPathComponent(name))
                     == NSManagedObjectModel(reading: original)
             )
         }
-        try expectEqual(NSManagedObjectModel(reading: output), NSManagedObjectModel(reading: ModelFixtures.url(path)))
+        try expectEqual(NSManagedObjectModel(reading: output), NSManagedObjectModel(reading: Fixtures.url(path)))
         // Nothing is replaced.
         expectEqual(Self.run("model", output.path, "--as", "xml", "--output", output.path).code, .usage)
     }
 
-    @Test("a compiled model and the one in a store come out in each form", .enabled(if: AppleStores.areAvailable))
+    @Test("a compiled model and the one in a store come out in each form")
     func everySource() throws {
+        let folder = try StoreFolder()
+        let pair = try require(AppleStores.pairs.first { $0.store.hasPrefix("sync") })
         let sources = [
-            "migration/airship-compiled/UAAutomation.momd", "migration/airship-compiled/UAInbox.momd/UAInbox.mom",
-            "apple-stores/cars-inheritance/SampleModel_V1.sqlite",
-            "apple-stores/cars-inheritance/SampleModel_V1.contents.xml",
+            Fixtures.url("migration/airship-compiled/UAAutomation.momd"),
+            Fixtures.url("migration/airship-compiled/UAInbox.momd/UAInbox.mom"),
+            try folder.copy(pair),
+            pair.modelURL,
         ]
         for source in sources {
             for form in ModelForm.allCases {
-                let result = Self.run("model", ModelFixtures.url(source).path, "--as", form.rawValue)
+                let result = Self.run("model", source.path, "--as", form.rawValue)
                 expect(result.code == .success && !result.lines.isEmpty, "\(source) \(form) \(result.complaints)")
             }
         }

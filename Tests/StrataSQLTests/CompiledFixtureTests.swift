@@ -9,10 +9,6 @@ import Testing
 /// Models that Apple's compiler has made.
 @Suite("Compiled models of Apple's tools")
 struct CompiledFixtureTests {
-    /// The folder of models and stores for migrations, beside that of stores.
-    private static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("migration")
-    private static let areAvailable = FileManager.default.fileExists(atPath: folder.path)
-
     /// The content of a store's model cache, unpacked; `nil` for stores of frameworks that kept none.
     private func cachedModel(_ pair: AppleStores.Pair) throws -> NSManagedObjectModel? {
         let tables = try AppleStores.rows("SELECT name FROM sqlite_master WHERE name = 'Z_MODELCACHE'", in: pair)
@@ -21,7 +17,7 @@ struct CompiledFixtureTests {
         return try NSManagedObjectModel(cachedModelData: try require(content as? Data))
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    @Test(arguments: AppleStores.pairs)
     func `a model read as XML and compiled gives the same schema`(_ pair: AppleStores.Pair) throws {
         guard let compiled = try cachedModel(pair) else { return }
         let statements = try SQLiteSchema(for: compiled).statements
@@ -31,8 +27,7 @@ struct CompiledFixtureTests {
         expectEqual(Set(statements).symmetricDifference(source).sorted(), [])
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
-    func `where a compiled model lists fetch indexes, older lists of indexes beside them make none`() throws {
+    @Test func `where a compiled model lists fetch indexes, older lists of indexes beside them make none`() throws {
         // It has two compound indexes besides, which the compiler has made fetch indexes of.
         let pair = try require(AppleStores.pairs.first { $0.store.contains("bookmarks-ordered") })
         let model = try require(try cachedModel(pair))
@@ -53,12 +48,9 @@ struct CompiledFixtureTests {
         try expect(SQLiteSchema(for: changed).statements.contains { $0.contains("INDEX Z_BookmarkEntity_title") })
     }
 
-    @Test(
-        .enabled(if: areAvailable, "the Apple-made models are not here"),
-        arguments: ["UAAutomation", "UAEvents", "UAInbox"]
-    )
+    @Test(arguments: ["UAAutomation", "UAEvents", "UAInbox"])
     func `a folder of compiled models is read, with or without a current version`(_ name: String) throws {
-        let package = Self.folder.appendingPathComponent("airship-compiled/\(name).momd")
+        let package = Fixtures.url("migration/airship-compiled/\(name).momd")
         let list = try PropertyListSerialization.propertyList(
             from: Data(contentsOf: package.appendingPathComponent("VersionInfo.plist")),
             format: nil
@@ -78,17 +70,16 @@ struct CompiledFixtureTests {
         try expectEqual(NSManagedObjectModel.__checksumsForVersionedModel(at: package).count, versions.count)
     }
 
-    @Test(.enabled(if: areAvailable, "the Apple-made models are not here"))
-    func `entities with two uniqueness constraints have the hashes of a store of Apple's framework`() throws {
+    @Test func `entities with two uniqueness constraints have the hashes of a store of Apple's framework`() throws {
         let model = try NSManagedObjectModel(
-            reading: Self.folder.appendingPathComponent("loop-v1-v4/Model.contents.xml")
+            reading: Fixtures.url("migration/loop-v1-v4/Model.contents.xml")
         )
         let scratch = FileManager.default.temporaryDirectory.appendingPathComponent(
             "strata-\(UUID().uuidString).sqlite"
         )
         defer { try? FileManager.default.removeItem(at: scratch) }
         try FileManager.default.copyItem(
-            at: Self.folder.appendingPathComponent("loop-v1-v4/Model_v1.sqlite"),
+            at: Fixtures.url("migration/loop-v1-v4/Model_v1.sqlite"),
             to: scratch
         )
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: scratch)

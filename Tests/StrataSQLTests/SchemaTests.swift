@@ -22,7 +22,7 @@ struct SchemaTests {
         "SurfJournalModel": ["CREATE TABLE Z_MODELCACHE (Z_CONTENT BLOB)"]
     ]
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    @Test(arguments: AppleStores.pairs)
     func `equals that of a store which Apple's framework made for the same model`(_ pair: AppleStores.Pair) throws {
         let name = URL(fileURLWithPath: pair.store).deletingPathExtension().lastPathComponent
         let rows = try AppleStores.rows("SELECT name, tbl_name, sql FROM sqlite_master WHERE sql NOT NULL", in: pair)

@@ -9,7 +9,7 @@ import Testing
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 
-@Suite("Stores that Apple's framework made", .enabled(if: AppleStores.areAvailable))
+@Suite("Stores that Apple's framework made")
 struct AppleStoreReadingTests {
     @Test(arguments: AppleStores.pairs)
     func `every value and relationship of every row is read as the file has it`(_ pair: AppleStores.Pair) throws {
@@ -90,7 +90,7 @@ private final class AppleStoreCopy {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         url = folder.appendingPathComponent("store.sqlite")
-        let source = AppleStores.folder.appendingPathComponent(pair.store)
+        let source = pair.storeURL
         try FileManager.default.copyItem(at: source, to: url)
         let wal = source.path + "-wal"
         if FileManager.default.fileExists(atPath: wal) {

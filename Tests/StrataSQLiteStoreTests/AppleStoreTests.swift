@@ -9,7 +9,7 @@ import Testing
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 
-@Suite("Stores that Apple's framework made", .enabled(if: AppleStores.areAvailable))
+@Suite("Stores that Apple's framework made")
 struct AppleStoreTests {
     @Test(arguments: AppleStores.pairs)
     func `verify`(_ pair: AppleStores.Pair) throws {
@@ -108,7 +108,8 @@ struct AppleStoreTests {
         expectEqual(problems.filter { !$0.contains("external") && !$0.contains("is required, and has no value") }, [])
     }
 
-    @Test func `have their derived counts kept by their own triggers`() throws {
+    @Test(.enabled(if: AppleStores.has("books"), "the store of books is not here"))
+    func `have their derived counts kept by their own triggers`() throws {
         let pair = try require(AppleStores.pairs.first { $0.store.hasPrefix("books") })
         let harness = try harness(pair)
         let counts = try harness.sql("SELECT Z_PK, ZPAGESCOUNT FROM ZBOOK")

@@ -215,10 +215,6 @@ extension NSManagedObject {
     }
 
     /// Changes the order of the members of an ordered relationship.
-    final func reorderMembers(_ order: [ObjectReference], _ slot: ToManySlot) {
-        _ = loadedMembers(slot)
-        changeToMany(slot) { $0.reorder(order) }
-    }
 
     /// Changes the state of a to-many relationship; if `change` returns true, then the object counts as changed.
     @discardableResult

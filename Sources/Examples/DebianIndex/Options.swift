@@ -20,7 +20,7 @@ struct Options: Equatable {
         Imports a Debian package index into a Core Data store, on several contexts at once, and answers
         questions about it.
 
-        Usage: DebianIndex [options]
+        Usage: debian-index [options]
 
           --index FILE     the index to read, plain or compressed
                            (default: apt's package lists, or /var/lib/dpkg/status when there are none)

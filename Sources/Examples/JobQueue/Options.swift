@@ -23,7 +23,7 @@ struct Options: Equatable {
     static let help = """
         A queue of background jobs in a Core Data store that several processes share.
 
-        Usage: JobQueue [demo | produce | work | monitor | check] [options]
+        Usage: job-queue [demo | produce | work | monitor | check] [options]
 
           demo      run a producer, workers and a monitor for some seconds, kill a worker on the way,
                     and check that every job was done exactly once (the default)

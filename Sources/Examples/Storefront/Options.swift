@@ -21,7 +21,7 @@ struct Options: Equatable {
     static let help = """
         A shop behind an HTTP server, with a worker in a process of its own that ships its orders.
 
-        Usage: Storefront [demo | serve | work] [options]
+        Usage: storefront-server [demo | serve | work] [options]
 
           demo      start server and worker, order for some seconds, kill the worker on the way, and check
                     that everything adds up (the default); the store is made anew

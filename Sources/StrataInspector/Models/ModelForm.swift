@@ -16,8 +16,6 @@ enum ModelForm: String, CaseIterable {
     case sql
     /// A picture in the language of Mermaid.
     case mermaid
-    /// A picture that a browser shows.
-    case svg
 
     /// The model in this form.
     func lines(of model: NamedModel) throws -> [String] {
@@ -28,7 +26,6 @@ enum ModelForm: String, CaseIterable {
         case .swift: ModelSwiftWriter.lines(of: model.model, name: model.name, remark: model.remark)
         case .sql: try SQLiteSchema(for: Self.copy(model.model)).statements.map { $0 + ";" }
         case .mermaid: ModelMermaid.lines(of: model.model)
-        case .svg: SVGWriter.lines(of: model.model)
         }
     }
 

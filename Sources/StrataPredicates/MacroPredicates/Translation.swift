@@ -51,11 +51,6 @@ struct Translation {
         return constant.flatMap { PredicateValue(scalar: $0)?.doubleValue }.map { $0 != 0 }
     }
 
-    var isNilConstant: Bool {
-        if case .some(nil) = constant { return true }
-        return false
-    }
-
     // MARK: - As one or the other
 
     /// As a value for a comparison or a function.

@@ -41,11 +41,6 @@ extension PredicateValue {
         default: return nil
         }
     }
-
-    /// Whether there can be an order between the two, nil aside.
-    package func isComparable(with other: PredicateValue) -> Bool {
-        isNull || other.isNull || order(other, folding: []) != nil
-    }
 }
 
 /// The order of an integer and a double that is not NaN, by their exact values.

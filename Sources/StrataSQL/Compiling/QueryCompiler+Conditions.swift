@@ -18,9 +18,9 @@ extension QueryCompiler {
             try write(operand, for: .comparison, against: [lower, upper])
             writeCollation(folding, of: [operand, lower, upper])
             write(" BETWEEN ")
-            try write(lower, for: .comparison)
+            try write(lower, for: .comparison, against: [operand])
             write(" AND ")
-            try write(upper, for: .comparison)
+            try write(upper, for: .comparison, against: [operand])
         case .member(let operand, let set): try writeMembership(operand, set)
         case .string(let test): try write(test)
         case .exists(let collection, let test): try writeExists(collection, test)
@@ -274,7 +274,9 @@ extension QueryCompiler {
     ) throws {
         guard !values.isEmpty else { return write(false) }
         let constants = set.members.lazy.map { ResolvedExpression.constant($0) }
-        try write(operand, for: .comparison, against: operand.type == .reference ? [] : Array(constants.prefix(1)))
+        // Of decimals each counts, of other numbers one tells their type.
+        let others = operand.type == .decimal ? Array(constants) : Array(constants.prefix(1))
+        try write(operand, for: .comparison, against: operand.type == .reference ? [] : others)
         writeCollation(set.folding, of: [operand])
         if values.count == 1 {
             write(" = ")

@@ -22,9 +22,14 @@ extension QueryCompiler {
         case .constant(let value, _): bind(binding(value))
         case .object(let path): try writeKey(of: path)
         case .attribute(let path, let attribute):
+            var use = use
             if attribute.type == .double, others.contains(where: \.isHugeInteger) {
                 // The number would be rounded to the type of the column first.
                 write(forms.computed)
+            } else if attribute.type == .decimal, !forms.hasDecimals, others.contains(where: \.mayBeHuge) {
+                // A column may hold a whole number with more digits than a double has, and decimals compare as doubles.
+                write(forms.computed)
+                use = .computation
             }
             try write(path, attribute, for: use)
         case .function(let function, let arguments, let type): try write(function, arguments, type, for: use)
@@ -47,11 +52,11 @@ extension QueryCompiler {
             write(" WHEN ")
             try write(test)
             write(" THEN ")
-            try write(value, for: use)
+            try write(value, for: use, against: [expression])
             rest = other
         }
         write(" ELSE ")
-        try write(rest, for: use)
+        try write(rest, for: use, against: [expression])
         write(" END")
     }
 
@@ -86,7 +91,7 @@ extension QueryCompiler {
         if function == .cast, let source = arguments.first { return try writeCast(source, to: arguments.last) }
         if function == .noIndex, let operand = arguments.first {
             write(forms.computed)
-            return try write(operand, for: use)
+            return try write(operand, for: use == .comparison && operand.type == .decimal ? .computation : use)
         }
         if let sign = function.sign(for: arguments), arguments.count == 2 {
             write("(")
@@ -205,6 +210,16 @@ extension ResolvedExpression {
             }
         case .conditional(_, let first, let second): return first.isSurelyInteger && second.isSurelyInteger
         case .object, .rowAggregate: return false
+        }
+    }
+
+    /// Whether the value may be a number beyond those of which a double has all whole ones.
+    fileprivate var mayBeHuge: Bool {
+        switch constantValue {
+        case nil: true
+        case .int(let value)?: value.magnitude >= 1 << 53
+        case .double(let value)?: value.magnitude >= 0x1p53
+        default: false
         }
     }
 

@@ -14,7 +14,8 @@ import StrataRows
 /// ## Values
 /// A value in SQL is of the storage class that the in-memory evaluator's value has: whole numbers INTEGER, other numbers
 /// and dates REAL. Columns of dates and decimals may hold either, which is the same in a comparison, but not in a division,
-/// so they are cast where something is computed from them.
+/// so they are cast where something is computed from them. Decimals are also cast where they are compared with what may
+/// be 2⁵³ or more: a column can hold a larger whole number with all of its digits, and decimals compare as doubles.
 ///
 /// ## Relationships
 /// To-one relationships are LEFT JOINs, shared by all that goes the same way. To-many relationships are sub-selects, in

@@ -9,7 +9,10 @@ import Testing
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 
-@Suite("A history that Apple's framework wrote", .enabled(if: AppleStores.areAvailable))
+@Suite(
+    "A history that Apple's framework wrote",
+    .enabled(if: AppleStores.has("books"), "the store of books is not here")
+)
 struct AppleHistoryTests {
     private let folder: StoreFolder
     private let coordinator: NSPersistentStoreCoordinator

@@ -9,10 +9,8 @@ import Testing
 @testable import StrataSQLiteStore
 
 /// Stores that Apple's framework made, migrated in place.
-@Suite("Migrating stores of Apple's framework", .enabled(if: AppleStores.areAvailable))
+@Suite("Migrating stores of Apple's framework")
 struct AppleMigrationTests {
-    private static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("migration")
-
     private func copy(_ source: URL) throws -> AgingStore {
         let store = try AgingStore()
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: source.path + suffix) {
@@ -28,7 +26,7 @@ struct AppleMigrationTests {
         _ old: String,
         _ new: String
     ) throws {
-        let folder = Self.folder.appendingPathComponent("renaming-chain")
+        let folder = Fixtures.url("migration/renaming-chain")
         let store = try copy(folder.appendingPathComponent("Example_v\(old).sqlite"))
         let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("v\(new).contents.xml"))
         let attribute = try require(model.entities.first?.attributesByName.keys.first)
@@ -41,7 +39,7 @@ struct AppleMigrationTests {
 
     @Test(arguments: AppleStores.pairs)
     func `m081 every row of a store stays what it was`(_ pair: AppleStores.Pair) throws {
-        let store = try copy(AppleStores.folder.appendingPathComponent(pair.store))
+        let store = try copy(pair.storeURL)
         if pair.store.contains("surfjournal") {
             // It has no copy of its model.
             expectThrows(CocoaError.self) { try store.use(Self.next(pair)) { _ in } }
@@ -116,8 +114,8 @@ struct AppleMigrationTests {
                 }.sorted()
             }
         }
-        let old = try copy(AppleStores.folder.appendingPathComponent(pair("Bookmarks_V2").store))
-        let new = try copy(AppleStores.folder.appendingPathComponent(pair("Bookmarks_V5").store))
+        let old = try copy(pair("Bookmarks_V2").storeURL)
+        let new = try copy(pair("Bookmarks_V5").storeURL)
         let byObjects = try AgingStore()
         let source = try require(AppleStores.model(pair("Bookmarks_V2")).copy(with: nil) as? NSManagedObjectModel)
         let destination = try require(model.copy(with: nil) as? NSManagedObjectModel)
@@ -136,7 +134,11 @@ struct AppleMigrationTests {
         try expectEqual(StoreVerifier(storeURL: old.url, model: model).problems(), [])
     }
 
-    @Test(arguments: [("Bookmarks_V2", "Bookmarks_V5"), ("Migration_Example_2", "Migration_Example_3")])
+    /// The older and the newer store of an app.
+    private static let successors = [("Bookmarks_V2", "Bookmarks_V5"), ("Migration_Example_2", "Migration_Example_3")]
+        .filter { older, _ in AppleStores.pairs.contains { $0.store.contains(older) } }
+
+    @Test(arguments: successors)
     func `m081 m082 m084 a migrated store is laid out as Apple's file of the newer version`(
         _ old: String,
         _ new: String
@@ -146,8 +148,8 @@ struct AppleMigrationTests {
         let pairs = try [old, new].map { name in
             try require(AppleStores.pairs.first { $0.store.contains(name) })
         }
-        let store = try copy(AppleStores.folder.appendingPathComponent(pairs[0].store))
-        let apple = try copy(AppleStores.folder.appendingPathComponent(pairs[1].store))
+        let store = try copy(pairs[0].storeURL)
+        let apple = try copy(pairs[1].storeURL)
         let uuid = try store.strings("SELECT Z_UUID FROM Z_METADATA")
 
         try store.use(AppleStores.model(pairs[1])) { _ in }
@@ -167,7 +169,7 @@ struct AppleMigrationTests {
     }
 
     @Test func `m033 what is required without a default is no obstacle where there are no objects`() throws {
-        let folder = Self.folder.appendingPathComponent("loop-v1-v4")
+        let folder = Fixtures.url("migration/loop-v1-v4")
         let store = try copy(folder.appendingPathComponent("Model_v1.sqlite"))
         let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("Modelv4.contents.xml"))
         try store.use(model) { context in
@@ -192,8 +194,9 @@ struct AppleMigrationTests {
         return Dictionary(found) { first, _ in first }
     }
 
-    @Test func `m111 posts get their sections by a policy as in Apple's newer file`() throws {
-        let folder = AppleStores.folder.appendingPathComponent("posts-migration")
+    @Test(.enabled(if: AppleStores.has("posts"), "the store of posts is not here"))
+    func `m111 posts get their sections by a policy as in Apple's newer file`() throws {
+        let folder = Fixtures.url("apple-stores/posts-migration")
         let models = try [2, 3].map { version in
             let model = try NSManagedObjectModel(
                 reading: folder.appendingPathComponent("Model_\(version).contents.xml")
@@ -229,8 +232,9 @@ struct AppleMigrationTests {
         try expectEqual(StoreVerifier(storeURL: new.url, model: models[1]).problems(), [])
     }
 
-    @Test func `m027 m081 posts keep what both versions have, in place`() throws {
-        let folder = AppleStores.folder.appendingPathComponent("posts-migration")
+    @Test(.enabled(if: AppleStores.has("posts"), "the store of posts is not here"))
+    func `m027 m081 posts keep what both versions have, in place`() throws {
+        let folder = Fixtures.url("apple-stores/posts-migration")
         let old = try copy(folder.appendingPathComponent("CoreDataMigration_Example_2.sqlite"))
         let apple = try copy(folder.appendingPathComponent("CoreDataMigration_Example_3.sqlite"))
         let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("Model_3.contents.xml"))

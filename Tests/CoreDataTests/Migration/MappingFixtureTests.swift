@@ -8,20 +8,18 @@ import Testing
 @testable import CoreData
 
 /// Stores migrated by the mapping models of other people's apps.
-@Suite("Migrating by mapping models of apps", .enabled(if: AppleStores.areAvailable))
+@Suite("Migrating by mapping models of apps")
 struct MappingFixtureTests {
-    private static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("migration")
-
     private func models(_ source: String, _ destination: String) throws -> MappingModelFile.Models {
         MappingModelFile.Models(
-            source: try NSManagedObjectModel(reading: Self.folder.appendingPathComponent(source)),
-            destination: try NSManagedObjectModel(reading: Self.folder.appendingPathComponent(destination))
+            source: try NSManagedObjectModel(reading: Fixtures.url("migration/\(source)")),
+            destination: try NSManagedObjectModel(reading: Fixtures.url("migration/\(destination)"))
         )
     }
 
     private func mapping(_ path: String, _ models: MappingModelFile.Models) throws -> NSMappingModel {
         let model = NSMappingModel()
-        let url = Self.folder.appendingPathComponent(path + ".xcmappingmodel")
+        let url = Fixtures.url("migration/\(path).xcmappingmodel")
         model.entityMappings = try MappingModelFile.mappings(at: url, models: models)
         return model
     }
@@ -45,7 +43,7 @@ struct MappingFixtureTests {
         NSEntityMigrationPolicy.register(CarbPolicy.self, as: "LoopKit.CachedCarbObjectv3EntityMigrationPolicy")
         NSEntityMigrationPolicy.register(DeletedCarbPolicy.self, as: "LoopKit.DeletedCarbObjectv3EntityMigrationPolicy")
         let url = scratch.file("old.sqlite")
-        try FileManager.default.copyItem(at: Self.folder.appendingPathComponent("loop-v1-v4/Model_v1.sqlite"), to: url)
+        try FileManager.default.copyItem(at: Fixtures.url("migration/loop-v1-v4/Model_v1.sqlite"), to: url)
         let new = scratch.file("new.sqlite")
 
         try migrate(url, to: new, models, mapping)
@@ -97,7 +95,7 @@ struct MappingFixtureTests {
         let scratch = try ScratchFolder()
         NSEntityMigrationPolicy.register(NotePolicy.self, as: "CoreDataMigration.NoteToNotePolicy")
         NSEntityMigrationPolicy.register(ImagePolicy.self, as: "CoreDataMigration.ImageToImagePolicy")
-        let versions = Self.folder.appendingPathComponent("notes-images/CoreDataMigration.xcdatamodeld")
+        let versions = Fixtures.url("migration/notes-images/CoreDataMigration.xcdatamodeld")
         func model(_ number: Int) throws -> NSManagedObjectModel {
             try NSManagedObjectModel(
                 reading: versions.appendingPathComponent("CoreDataMigration-v1.\(number).xcdatamodel")

@@ -195,10 +195,8 @@ struct MappingModelTests {
 }
 
 /// The fixtures' mapping models.
-@Suite("Mapping model files", .enabled(if: AppleStores.areAvailable))
+@Suite("Mapping model files")
 struct MappingModelFileTests {
-    private static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("migration")
-
     struct Sample: Sendable, CustomTestStringConvertible {
         let edited: String
         let compiled: String?
@@ -238,12 +236,12 @@ struct MappingModelFileTests {
             source: "mage-15-16/mage-ios-sdk_15.contents.xml",
             destination: "mage-15-16/mage-ios-sdk_16.contents.xml"
         ),
-    ]
+    ].filter { Fixtures.has("migration/\($0.edited).xcmappingmodel") }
 
     private static func models(_ sample: Sample) throws -> MappingModelFile.Models {
         MappingModelFile.Models(
-            source: try NSManagedObjectModel(reading: folder.appendingPathComponent(sample.source)),
-            destination: try NSManagedObjectModel(reading: folder.appendingPathComponent(sample.destination))
+            source: try NSManagedObjectModel(reading: Fixtures.url("migration/\(sample.source)")),
+            destination: try NSManagedObjectModel(reading: Fixtures.url("migration/\(sample.destination)"))
         )
     }
 
@@ -263,7 +261,7 @@ struct MappingModelFileTests {
     @Test(arguments: samples)
     func `m182 m183 m185 m186 the edited form means what its compiled form says`(_ sample: Sample) throws {
         let models = try Self.models(sample)
-        let url = Self.folder.appendingPathComponent(sample.edited + ".xcmappingmodel")
+        let url = Fixtures.url("migration/\(sample.edited).xcmappingmodel")
         let mappings = try MappingModelFile.mappings(at: url, models: models)
         expect(!mappings.isEmpty)
         let model = NSMappingModel()
@@ -272,14 +270,14 @@ struct MappingModelFileTests {
         guard let name = sample.compiled else { return }
 
         let compiled = try NSMappingModel(
-            reading: Self.folder.appendingPathComponent("constructed-cdm/\(name).cdm")
+            reading: Fixtures.url("migration/constructed-cdm/\(name).cdm")
         )
 
         expectEqual(Self.text(mappings), Self.text(compiled.entityMappings))
     }
 
     @Test func `m182 the models of an edited mapping model are found beside it`() throws {
-        let folder = Self.folder.appendingPathComponent("notes-images")
+        let folder = Fixtures.url("migration/notes-images")
         for (name, count) in [("v1.0-to-v1.1", 1), ("v1.1-to-v1.2", 2), ("v1.2-to-v1.3", 2)] {
             let model = try NSMappingModel(reading: folder.appendingPathComponent(name + ".xcmappingmodel"))
             expectEqual(model.entityMappings.count, count)
@@ -288,22 +286,22 @@ struct MappingModelFileTests {
             guard name != "v1.0-to-v1.1" else { continue }
             expectEqual(entry.userInfo?["sourceVersion"] as? String, String(name.prefix(4)))
             let compiled = try NSMappingModel(
-                reading: Self.folder.appendingPathComponent("constructed-cdm/notes-\(name).cdm")
+                reading: Fixtures.url("migration/constructed-cdm/notes-\(name).cdm")
             )
             expectEqual(Self.text(model.entityMappings), Self.text(compiled.entityMappings))
         }
         // Where there are none, the error says which is missing.
         let error = try #require(throws: CocoaError.self) {
-            try NSMappingModel(reading: Self.folder.appendingPathComponent("creatures/V2.FromV1.xcmappingmodel"))
+            try NSMappingModel(reading: Fixtures.url("migration/creatures/V2.FromV1.xcmappingmodel"))
         }
         expectEqual(error.code, .fileReadNoSuchFile)
         expect(error.localizedDescription.contains("Advanced.EvolutionDemo.V1.xcdatamodel"))
-        expectEqual(NSMappingModel(contentsOf: Self.folder), nil)
+        expectEqual(NSMappingModel(contentsOf: Fixtures.url("migration")), nil)
         expectEqual(NSMappingModel(contentsOf: nil), nil)
     }
 
     @Test func `the models that are given count, wherever the file looks for its own`() throws {
-        let folder = Self.folder.appendingPathComponent("creatures")
+        let folder = Fixtures.url("migration/creatures")
         let models = try ["V1", "V2"].map {
             try NSManagedObjectModel(reading: folder.appendingPathComponent($0 + ".contents.xml"))
         }
@@ -313,15 +311,15 @@ struct MappingModelFileTests {
             to: models[1]
         )
         let compiled = try NSMappingModel(
-            reading: Self.folder.appendingPathComponent("constructed-cdm/creatures-V2.FromV1.cdm")
+            reading: Fixtures.url("migration/constructed-cdm/creatures-V2.FromV1.cdm")
         )
         expectEqual(Self.text(mapping.entityMappings), Self.text(compiled.entityMappings))
         expectEqual(mapping.mismatches(sourceModel: models[0], destinationModel: models[1]), [])
     }
 
     @Test func `a mapping model is found in a bundle by the two models`() throws {
-        let bundle = try require(Bundle(path: Self.folder.appendingPathComponent("notes-images").path))
-        let versions = Self.folder.appendingPathComponent("notes-images/CoreDataMigration.xcdatamodeld")
+        let bundle = try require(Bundle(path: Fixtures.url("migration/notes-images").path))
+        let versions = Fixtures.url("migration/notes-images/CoreDataMigration.xcdatamodeld")
         let models = try ModelPackage.versions(at: versions).map { try NSManagedObjectModel(reading: $0) }
         var found = 0
         for source in models {
@@ -348,7 +346,7 @@ struct MappingModelFileTests {
         ]
         let models = try Self.models(Self.samples[0])
         for name in names {
-            let bytes = Array(try Data(contentsOf: Self.folder.appendingPathComponent(name)))
+            let bytes = Array(try Data(contentsOf: Fixtures.url("migration/\(name)")))
             let file = FileManager.default.temporaryDirectory.appendingPathComponent("mapping-\(UUID().uuidString)")
             defer { try? FileManager.default.removeItem(at: file) }
             for _ in 0..<60 {

@@ -53,7 +53,7 @@ struct ModelCopyTests {
         expectEqual(copy.entities(forConfigurationName: "Part")?.map(\.name), ["Guest"])
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable), arguments: AppleStores.pairs)
+    @Test(arguments: AppleStores.pairs)
     func `the models of Apple's stores come back with their hashes`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
         let copy = try NSManagedObjectModel(cachedModelData: try require(model.cachedModelData()))

@@ -359,7 +359,7 @@ struct ModelReadingTests {
         expectEqual(model.versionIdentifiers, [""])
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    @Test(arguments: AppleStores.pairs)
     func `a copy of a real model is equal to it`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
         let copy = try require(model.copy() as? NSManagedObjectModel)

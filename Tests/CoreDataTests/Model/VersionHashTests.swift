@@ -10,12 +10,9 @@ import Testing
 
 /// Models that are equivalent to those of stores that SwiftData made, and what these stores have.
 private enum SwiftDataStores {
-    static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("swiftdata")
-    static let areAvailable = FileManager.default.fileExists(atPath: folder.path)
-
     /// The rows of a table, without its head.
     static func rows(_ name: String) throws -> [[String]] {
-        let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
+        let text = try String(contentsOf: Fixtures.url("swiftdata/\(name)"), encoding: .utf8)
         return text.split(separator: "\n").dropFirst().map {
             $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
         }
@@ -23,7 +20,7 @@ private enum SwiftDataStores {
 
     /// The model of a store; `nil` for one that is not here.
     static func model(_ name: String) throws -> NSManagedObjectModel? {
-        let url = folder.appendingPathComponent("models/\(name).xcdatamodel")
+        let url = Fixtures.url("swiftdata/models/\(name).xcdatamodel")
         guard FileManager.default.fileExists(atPath: url.path) else { return nil }
         return try NSManagedObjectModel(reading: url)
     }
@@ -83,8 +80,7 @@ struct VersionHashTests {
 
     // MARK: - Composite attributes
 
-    @Test(.enabled(if: SwiftDataStores.areAvailable, "the models are not here"))
-    func `composite attributes have the hashes that they have in stores of SwiftData`() throws {
+    @Test func `composite attributes have the hashes that they have in stores of SwiftData`() throws {
         let rows = try SwiftDataStores.rows("composite-vectors.tsv")
         expectEqual(rows.count, 14)
         for row in rows {
@@ -95,8 +91,7 @@ struct VersionHashTests {
         }
     }
 
-    @Test(.enabled(if: SwiftDataStores.areAvailable, "the models are not here"))
-    func `entities have the hashes that they have in stores of SwiftData`() throws {
+    @Test func `entities have the hashes that they have in stores of SwiftData`() throws {
         var models: [String: NSManagedObjectModel] = [:]
         var count = 0
         for row in try SwiftDataStores.rows("hashes.tsv") {
@@ -108,8 +103,7 @@ struct VersionHashTests {
         expect(count > 30, "\(count)")
     }
 
-    @Test(.enabled(if: SwiftDataStores.areAvailable, "the models are not here"))
-    func `columns of elements are named as in stores of SwiftData`() throws {
+    @Test func `columns of elements are named as in stores of SwiftData`() throws {
         let model = try require(try SwiftDataStores.model("MetaCocktails-18228b5c"))
         try model.tryFreeze()
         let mapping = try SQLMapping(model.frozen.schema)
@@ -159,17 +153,14 @@ struct VersionHashTests {
         try expectEqual(source.versionHashes, NSManagedObjectModel.parsing(lines).entityVersionHashesByName)
     }
 
-    @Test(
-        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
-        arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") }
-    )
+    @Test(arguments: ModelFixtures.paths.filter { !$0.hasSuffix(".mom") })
     func `a file of somebody else's model has the hashes of the model that is made of it`(_ path: String) throws {
-        let url = ModelFixtures.url(path)
+        let url = Fixtures.url(path)
         let source = try ModelSource(xml: Data(contentsOf: url))
         try expectEqual(source.versionHashes, NSManagedObjectModel(reading: url).entityVersionHashesByName)
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    @Test(arguments: AppleStores.pairs)
     func `every hash equals the one in a store that Apple's framework made`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
         let metadata = try AppleStores.metadata(of: pair)
@@ -185,7 +176,7 @@ struct VersionHashTests {
         }
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    @Test(arguments: AppleStores.pairs)
     func `entities are numbered as in a store that Apple's framework made`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)
         let rows = try AppleStores.rows(

@@ -2,18 +2,14 @@ import CoreData
 
 /// The models that other programs have made: those of Apple's stores, and what lies beside the migrations.
 package enum ModelFixtures {
-    /// The files and folders of models, below the folder of fixtures.
+    /// The files of models, below the folder of fixtures.
     package static let paths: [String] = {
-        let root = AppleStores.folder.deletingLastPathComponent()
-        guard let files = FileManager.default.enumerator(atPath: root.path) else { return [] }
-        return files.compactMap { $0 as? String }
-            .filter { $0.hasSuffix(".contents.xml") || $0.hasSuffix("/contents") || $0.hasSuffix(".mom") }
+        let files = Fixtures.roots.flatMap { root -> [String] in
+            FileManager.default.enumerator(atPath: root.path)?.compactMap { $0 as? String } ?? []
+        }
+        return Set(files).filter { $0.hasSuffix(".contents.xml") || $0.hasSuffix("/contents") || $0.hasSuffix(".mom") }
             .sorted()
     }()
-
-    package static func url(_ path: String) -> URL {
-        AppleStores.folder.deletingLastPathComponent().appendingPathComponent(path)
-    }
 
     /// A model with something of everything that a file can say.
     package static let everything = """
@@ -81,51 +77,5 @@ package enum ModelFixtures {
 
     package static func everythingModel() throws -> NSManagedObjectModel {
         try .parsing(everything, attributes: "userDefinedModelVersionIdentifier=\"3.1\"")
-    }
-
-    /// A model with many entities: a hub, chains, hierarchies and some that stand alone.
-    package static func large(_ count: Int) -> NSManagedObjectModel {
-        var random = SplitMix(seed: 7)
-        let entities = (0..<count).map { number in
-            let attributes = (0..<(2 + Int(random.next() % 7))).map { attribute("attribute\($0)", .string) }
-            let entity = NSEntityDescription()
-            entity.name = "Entity\(number)"
-            entity.properties = attributes
-            return entity
-        }
-        func join(_ first: Int, _ second: Int, _ name: String) {
-            let there = relationship("\(name)\(second)", to: entities[second], maxCount: 1)
-            let back = relationship("\(name)From\(first)", to: entities[first])
-            there.inverseRelationship = back
-            back.inverseRelationship = there
-            entities[first].properties.append(there)
-            entities[second].properties.append(back)
-        }
-        for number in 1..<max(count - 3, 1) {
-            switch number % 5 {
-            case 0: entities[number - 1].subentities.append(entities[number])
-            case 1, 2: join(number, Int(random.next() % UInt64(number)), "link")
-            default: join(number, number - 1, "next")
-            }
-        }
-        if count > 8 { join(2, 2, "self") }
-        let model = NSManagedObjectModel()
-        model.entities = entities
-        return model
-    }
-
-    /// Numbers that are the same in each run.
-    private struct SplitMix {
-        private var state: UInt64
-
-        init(seed: UInt64) { state = seed }
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var value = state
-            value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-            return value ^ (value >> 31)
-        }
     }
 }

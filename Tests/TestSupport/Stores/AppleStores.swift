@@ -4,21 +4,16 @@ import Testing
 
 /// Stores that Apple's framework made, with the models they were made from.
 ///
-/// They lie beside the package folder and are not part of it. Tests that need them are skipped where they are absent.
+/// Some of them are in the repository. Tests that need another one are skipped where it is missing.
 package enum AppleStores {
-    package static let folder: URL = {
-        if let path = ProcessInfo.processInfo.environment["STRATA_FIXTURES"] { return URL(fileURLWithPath: path) }
-        let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        return package.deletingLastPathComponent().appendingPathComponent("shared/fixtures/apple-stores")
-    }()
-
-    package static let areAvailable = FileManager.default.fileExists(atPath: folder.path)
-
-    /// A store's file and its model's, both relative to `folder`.
+    /// A store's file and its model's, both relative to the folder `apple-stores` of the fixtures.
     package struct Pair: Sendable, CustomTestStringConvertible {
         package let store: String
         package let model: String
+        /// Where the store is.
+        package var storeURL: URL { Fixtures.url("apple-stores/\(store)") }
+        /// Where its model is.
+        package var modelURL: URL { Fixtures.url("apple-stores/\(model)") }
         package var testDescription: String { store }
         /// How to open it for writing: what has a history is read-only to those who do not keep it.
         package var options: [AnyHashable: Any] {
@@ -31,6 +26,7 @@ package enum AppleStores {
         }
     }
 
+    /// The stores that are here.
     package static let pairs = [
         Pair("authors-books-m2m", "TestModel", "TestModel"),
         Pair("bookmarks-ordered-wal", "Bookmarks_V5", "BookmarksModel_5"),
@@ -43,10 +39,13 @@ package enum AppleStores {
         Pair("scout-deep-inheritance", "Scout-v4", "Scout_4"),
         Pair("surfjournal-wal", "SurfJournalModel", "SurfJournalModel"),
         Pair("sync-unique-wal", "SyncMetadata_V3", "SyncMetadata_3"),
-    ]
+    ].filter { Fixtures.has("apple-stores/\($0.store)") }
+
+    /// Whether a store is here whose path begins like this.
+    package static func has(_ beginning: String) -> Bool { pairs.contains { $0.store.hasPrefix(beginning) } }
 
     package static func model(_ pair: Pair) throws -> NSManagedObjectModel {
-        try NSManagedObjectModel(reading: folder.appendingPathComponent(pair.model))
+        try NSManagedObjectModel(reading: pair.modelURL)
     }
 
     /// What a query gives, column by column as `Int64`, `String`, `Data` or `NSNull`; read from a copy with its -wal file.
@@ -54,7 +53,7 @@ package enum AppleStores {
         let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: scratch) }
-        let source = folder.appendingPathComponent(pair.store)
+        let source = pair.storeURL
         let copy = scratch.appendingPathComponent("store.sqlite")
         try FileManager.default.copyItem(at: source, to: copy)
         let wal = URL(fileURLWithPath: source.path + "-wal")

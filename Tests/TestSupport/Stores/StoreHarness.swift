@@ -24,7 +24,7 @@ package final class StoreFolder: Sendable {
 
     /// A copy of an Apple-made store, with its write-ahead log.
     package func copy(_ pair: AppleStores.Pair) throws -> URL {
-        let source = AppleStores.folder.appendingPathComponent(pair.store)
+        let source = pair.storeURL
         let target = file(source.lastPathComponent)
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: source.path + suffix) {
             try FileManager.default.copyItem(atPath: source.path + suffix, toPath: target.path + suffix)

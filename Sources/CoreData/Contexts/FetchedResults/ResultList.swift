@@ -27,7 +27,6 @@ final class ResultSection {
     }
 
     /// Forgets the list of objects, after objects of entries were exchanged.
-    func objectsWereReplaced() { knownObjects = nil }
 }
 
 /// The results of a controller: sections in order, the entries of each in order, and a table from objects to entries.

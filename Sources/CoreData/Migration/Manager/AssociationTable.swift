@@ -18,9 +18,6 @@ struct AssociationTable {
 
     init() {}
 
-    /// The numbers of the source entities that occur.
-    var sourceEntities: Set<Int> { Set(groups.map(\.source)).union(pendingBySource.keys.map(\.entity)) }
-
     // MARK: - Associating
 
     mutating func add(_ source: ObjectReference, _ destination: NSManagedObject) {
