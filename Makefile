@@ -42,35 +42,59 @@ POSTGRESQL_PARTS = $(addprefix test-postgresql-,context-a-to-m context-n-to-z st
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-fault-points test-repeat \
 	test-postgresql $(POSTGRESQL_PARTS) bench stress \
 	stress-quick stress-postgresql stress-red stress-tsan stress-asan soak mutants mutants-sample check-mutants tsan lint format layers \
-	check-layers check-stores check-models check-client check-without-postgresql docs docs-preview check-docs system-packages \
-	postgresql-packages
+	check-layers check-stores check-models check-client check-without-postgresql docs docs-preview check-docs check-pages \
+	system-packages postgresql-packages python
 
 help:
-	@echo "make demo     import this machine's Debian package index and answer questions about it"
-	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
-	@echo "make demo-jobs-postgresql  the same with processes that share a PostgreSQL database only, whose sessions end half-way"
-	@echo "make demo-migration  open an index of an older model, kill that half-way, and open it again"
-	@echo "make demo-server  order from an HTTP server on several connections, kill its worker, and check that all adds up"
-	@echo "make test     run the tests"
-	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
-	@echo "make test-postgresql  run the tests of stores on a private PostgreSQL server"
-	@echo "make check-without-postgresql  build everything as on a machine without libpq"
-	@echo "make test-fault-points  run the tests of what only a build with fault points has"
-	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
-	@echo "make bench    compare the framework with the raw SQLite C API"
-	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
-	@echo "make stress-postgresql  the same on a private PostgreSQL server, for SECONDS=5 each, from a seed that is printed"
-	@echo "make stress-red, stress-quick, stress-tsan, stress-asan, soak HOURS=n   see Docs/Reliability.md"
-	@echo "make mutants  break the library in 131 small ways, one at a time, and see which tests and scenarios notice; MUTANTS=3,7 picks"
-	@echo "make mutants-sample N=200 SEED=s  the same with faults that are drawn at random over the lines of code"
-	@echo "make tsan     run the tests under the thread sanitizer"
-	@echo "make lint     check the form of the sources"
-	@echo "make format   put the sources into that form"
-	@echo "make layers   draw the targets of Package.swift in Docs/Architecture.md; make check-layers compares the two"
-	@echo "make check-stores  check that tests which run on SQLite alone are listed with the reason"
-	@echo "make check-models  compile the Swift that is written of models, and compare hashes and tables with those of their files"
-	@echo "make check-client  build a program and a library that depend on this package, in a release build, and check what they print"
-	@echo "make docs     make the documentation as a site; make docs-preview shows it, and make check-docs opens it in Chromium"
+	@echo "Examples"
+	@echo "  make demo                     import this machine's Debian package index and answer questions about it; DEMO_ARGS=\"--search sqlite\""
+	@echo "  make demo-jobs                let several processes share a queue of jobs, kill one, and check that none is lost or done twice; JOBS_ARGS"
+	@echo "  make demo-jobs-postgresql     the same with processes that share a PostgreSQL database only, whose sessions end half-way"
+	@echo "  make demo-migration           open an index of an older model, kill that half-way, and open it again; DEMO_ARGS"
+	@echo "  make demo-server              order from an HTTP server on several connections, kill its worker, and check that all adds up; SERVER_ARGS"
+	@echo
+	@echo "Tests"
+	@echo "  make test                     run the tests; TEST_ARGS=\"--filter Merge\""
+	@echo "  make test-of                  build and run the tests of TARGET=name, or of several with commas between, without the others"
+	@echo "  make test-repeat              run the tests of contexts REPEAT_COUNT times (50), each time with other random numbers; stop at a failure"
+	@echo "  make test-fault-points        run the tests of what only a build with fault points has"
+	@echo "  make test-postgresql          run the tests of what any store must show, and those of the store for PostgreSQL, on private servers"
+	@echo "  make test-postgresql-PART     one part of them: context-a-to-m, context-n-to-z, store-a-to-g, store-h-to-z, stepped, others"
+	@echo "  make tsan                     run the tests under the thread sanitizer"
+	@echo "  make bench                    compare with the raw SQLite C API, or with libpq; BENCH_ARGS=\"--only W2 --json results.jsonl\""
+	@echo
+	@echo "Stress (Docs/Reliability.md; options for it in STRESS_ARGS)"
+	@echo "  make stress                   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
+	@echo "  make stress-quick             eleven scenarios for two seconds each, in a debug build without fault points"
+	@echo "  make stress-postgresql        the scenarios that know PostgreSQL, on a private server, for SECONDS=5 each"
+	@echo "  make stress-red               break something on purpose, once for each sabotage: each must be caught"
+	@echo "  make stress-tsan              run the scenarios that make sense under the thread sanitizer"
+	@echo "  make stress-asan              run the scenarios that make sense under the address sanitizer"
+	@echo "  make soak                     run steady load for HOURS=1"
+	@echo "  make mutants                  break the library in small ways from a list, and see which tests and scenarios notice; MUTANTS=3,7 picks"
+	@echo "  make mutants-sample           the same with N=200 faults that are drawn at random over the lines of code, from SEED=s"
+	@echo "  make check-mutants            check that the faults of the list fit the sources"
+	@echo
+	@echo "Checks and sources"
+	@echo "  make lint                     check the form of the sources"
+	@echo "  make format                   put the sources into that form"
+	@echo "  make layers                   draw the targets of Package.swift in Docs/Architecture.md"
+	@echo "  make check-layers             check that drawing, and that files import only what their target names"
+	@echo "  make check-stores             check that tests which run on SQLite alone are listed with the reason"
+	@echo "  make check-models             compile the Swift that is written of models, and compare hashes and tables with those of their files"
+	@echo "  make check-client             build a program and a library that depend on this package, in a release build, and check what they print"
+	@echo "  make check-without-postgresql build everything but the tests as on a machine without libpq"
+	@echo
+	@echo "Documentation"
+	@echo "  make check-pages              check that numbers of statements lead to Docs/Semantics.md, and that this list has all targets"
+	@echo "  make docs                     make the documentation as a site"
+	@echo "  make docs-preview             make the site, and show it at http://localhost:8000"
+	@echo "  make check-docs               make the site, and look in Chromium for what some of its pages say"
+	@echo
+	@echo "Packages of the system (the others call these; they install what is missing)"
+	@echo "  make system-packages          SQLite's header and pkg-config"
+	@echo "  make postgresql-packages      libpq's header, PostgreSQL's programs and openssl"
+	@echo "  make python                   Python 3"
 
 demo: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) debian-index --store $(DEMO_STORE) $(DEMO_ARGS)
@@ -244,7 +268,7 @@ soak: system-packages
 
 # Builds a copy with all faults of StressTests/mutants behind one switch, and tries them one by one: first the suites beside each, then all
 # tests, then stress. This takes a day; it goes on where it was stopped. Results go to .build/mutants-results.json, and with
-# MUTANTS_ARGS=--publish to Docs/Reliability.md.
+# MUTANTS_ARGS=--publish to Docs/Results.md.
 MUTANTS ?=
 MUTANTS_ARGS ?=
 mutants: system-packages postgresql-packages python
@@ -284,6 +308,10 @@ check-layers:
 # Whether tests that run on SQLite alone, in suites of what any store must show, are listed with the reason.
 check-stores:
 	@Tests/sqlite-only.sh
+
+# Whether each number of a statement, such as CS-12 or M-31, leads to one, and whether `make help` names all targets.
+check-pages: python
+	@python3 -B Docs/check-pages.py
 
 # The site: symbol graphs of the modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
 # that leads nowhere is an error. DOCS_BASE is the path at which a web server has the site, such as /strata.

@@ -1,4 +1,4 @@
-"""The results: kept as JSON between runs, printed as a table, and published in Docs/Reliability.md."""
+"""The results: kept as JSON between runs, printed as a table, and published in Docs/Results.md."""
 
 import json
 import threading
@@ -6,7 +6,7 @@ import threading
 from faults import BUILD, ROOT
 
 RESULTS = BUILD.parent / "mutants-results.json"
-PAGE = ROOT / "Docs" / "Reliability.md"
+PAGE = ROOT / "Docs" / "Results.md"
 BEGIN, END = "<!-- mutants: written by make mutants -->", "<!-- mutants: end -->"
 
 
