@@ -1,7 +1,7 @@
 import Foundation
 import StrataModelFiles
 
-/// What a build makes of the models and sources of one target.
+/// The output of a build for the models and sources of one target.
 package struct ModelBuild {
     package let module: String
     package let models: [URL]
@@ -18,9 +18,9 @@ package struct ModelBuild {
     package struct Output: Sendable {
         package var classes = ""
         package var accessors = "// No class has @NSManaged members.\n"
-        /// Whether there are members that the accessors are for.
+        /// Whether there are members that need the accessors.
         package var suppliesMembers = false
-        /// Faults in the form of the compiler's: `file:line:column: error: …`.
+        /// Problems in the compiler's form: `file:line:column: error: …`.
         package var errors: [String] = []
     }
 
@@ -41,9 +41,10 @@ package struct ModelBuild {
         }
         output.classes =
             texts.isEmpty ? "// There is no model to generate classes from.\n" : texts.joined(separator: "\n")
-        // Without the classes of a faulty model their names would be unknown everywhere: its own faults come first.
+        // Without the classes of a faulty model their names would be unknown everywhere, so the model's problems are
+        // reported first.
         guard output.errors.isEmpty else { return output }
-        // Managed properties have generated classes as types.
+        // Managed properties may have generated classes as types.
         declarations.add(texts.map { SourceFile(path: "", text: $0, module: module) })
         let accessors = AccessorGenerator(declarations).generate()
         output.errors += accessors.faults.map { "\($0.path):\($0.line):\($0.column): error: \($0.message)" }
@@ -52,7 +53,7 @@ package struct ModelBuild {
         return output
     }
 
-    /// The current version of a model, and the file that it is in.
+    /// Reads the current version of a model, and the file that contains it.
     package static func read(_ model: URL) throws(ModelError) -> (source: ModelSource, file: URL) {
         let contents = try ModelPackage.contents(at: model)
         do throws(ModelError) {

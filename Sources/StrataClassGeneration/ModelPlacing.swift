@@ -1,19 +1,18 @@
 import Foundation
 import StrataModelFiles
 
-/// Lays a model down where a bundle finds it: as it is, and as the compiled folder that code for Apple's platforms asks for.
+/// Puts a model into a bundle: unchanged, and as the compiled folder that code for Apple's platforms looks for.
 package enum ModelPlacing {
     /// Copies a model, with all of its versions.
     package static func copy(_ model: URL, to destination: URL) throws {
         try write(try tree(of: model), to: destination)
     }
 
-    /// Writes the `.momd` folder of a model: a `.mom` for each version, and the list of versions; of a model without
-    /// versions the `.mom`.
+    /// Writes the `.momd` folder of a model, with a `.mom` for each version and the list of versions.
     ///
-    /// The list names the current version, and has the hashes and checksums of all versions, as that of Xcode does. A
-    /// version that has faults is left out of the hashes. The versions stay XML, which the framework reads wherever a
-    /// model may be.
+    /// For a model without versions, only the `.mom` is written. The list names the current version, and has the hashes
+    /// and checksums of all versions, as Xcode's list does. If a version has faults, it is left out of the hashes. The
+    /// versions stay XML, which the framework reads from every place where a model may be.
     package static func compile(_ model: URL, to destination: URL) throws {
         guard destination.pathExtension == "momd" else {
             return try write(try ModelPackage.contents(at: model).data, to: destination)
@@ -48,7 +47,9 @@ package enum ModelPlacing {
         return files
     }
 
-    /// Makes a folder have these files and no others; what is the same is not touched, so that nothing is built anew.
+    /// Gives a folder exactly these files.
+    ///
+    /// Unchanged ones are not written, so that they cause no rebuild.
     private static func write(_ files: [String: Data], to folder: URL) throws {
         let manager = FileManager.default
         try manager.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -63,7 +64,7 @@ package enum ModelPlacing {
         }
     }
 
-    /// Writes a file unless it has these bytes.
+    /// Writes a file unless it already has these bytes.
     package static func write(_ data: Data, to file: URL) throws {
         guard (try? Data(contentsOf: file)) != data else { return }
         try data.write(to: file)

@@ -118,7 +118,7 @@ package enum ModelTool {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         for file in generator.files() {
             let url = folder.appendingPathComponent(file.name)
-            // The file of the class is its author's once it is there.
+            // If the file of the class exists, it belongs to its author.
             let isKept = file.name.hasSuffix("+CoreDataClass.swift") && FileManager.default.fileExists(atPath: url.path)
             if isKept { continue }
             try ModelPlacing.write(Data(file.text.utf8), to: url)

@@ -1,7 +1,7 @@
 /// An option of a command, such as `--store FILE`, or a switch such as `--json`.
 struct Option: Sendable {
     let name: String
-    /// What the help calls the value; `nil` for a switch.
+    /// The name of the value in the help; `nil` for a switch.
     let value: String?
     let isRequired: Bool
     let help: String
@@ -14,18 +14,21 @@ struct Option: Sendable {
     }
 }
 
-/// What the user wrote after a command's name, checked against the options that the command has.
+/// The text that the user wrote after a command's name, checked against the options of the command.
 struct Arguments: Equatable {
     private var values: [String: String] = [:]
     private var switches: Set<String> = []
     private(set) var operands: [String] = []
 
-    /// Reads `arguments`; an option and its value are two of them, or one with `=` between.
+    /// Reads `arguments`.
     ///
-    /// After `--`, everything is an operand. What is meant for the framework, `-com.apple.CoreData.SQLDebug 3`, is passed over.
+    /// An option and its value are two of them, or one with `=` between.
     ///
-    /// - Throws: ``UsageError`` for an option that is unknown, given twice, missing, or without its value, and for more or
-    ///   fewer than `operands` operands; `operandName` is what the help calls them.
+    /// After `--`, everything is an operand. Arguments for the framework, such as `-com.apple.CoreData.SQLDebug 3`, are
+    /// skipped.
+    ///
+    /// - Throws: ``UsageError`` for an option that is unknown, given twice, missing, or without its value, and if the
+    ///   number of operands is not in `operands`. `operandName` is their name in the help.
     init(
         _ arguments: some Sequence<String>,
         options: [Option],
@@ -78,7 +81,9 @@ struct Arguments: Equatable {
 
     func has(_ name: String) -> Bool { switches.contains(name) }
 
-    /// The value of an option that the command requires, which reading has made sure is there.
+    /// The value of an option that the command requires.
+    ///
+    /// Reading has checked that it is there.
     func required(_ name: String) throws -> String {
         guard let value = values[name] else { throw UsageError("\(name) is missing") }
         return value
@@ -94,7 +99,7 @@ struct Arguments: Equatable {
     }
 }
 
-/// A command line that makes no sense.
+/// The error of an invalid command line.
 struct UsageError: Error, Equatable, CustomStringConvertible {
     let description: String
 

@@ -1,14 +1,14 @@
-/// One of the things that `strata` can do.
+/// A command of `strata`.
 protocol Command: SendableMetatype {
     static var name: String { get }
     static var summary: String { get }
     static var options: [Option] { get }
-    /// What the help calls the operand; `nil` for a command without one.
+    /// The name of the operand in the help; `nil` for a command without one.
     static var operand: String? { get }
-    /// How many operands there may be.
+    /// The permitted number of operands.
     static var operandCount: ClosedRange<Int> { get }
 
-    /// Does it, handing lines for standard output to `print`.
+    /// Runs the command, and passes lines for standard output to `print`.
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode
 }
 
@@ -16,7 +16,7 @@ extension Command {
     static var operand: String? { nil }
     static var operandCount: ClosedRange<Int> { operand == nil ? 0...0 : 1...1 }
 
-    /// The command's line in the list of all, as in `strata fetch --store FILE …`.
+    /// The command's line in the list of all commands, such as `strata fetch --store FILE …`.
     static var usage: String {
         let words = options.map { option in
             let text = option.value.map { "\(option.name) \($0)" } ?? option.name
@@ -35,13 +35,13 @@ extension Command {
     }
 }
 
-/// How the program ends.
+/// The exit code of the program.
 package enum ExitCode: Int32 {
-    /// Done; for `verify`, nothing is wrong.
+    /// The command has succeeded; for `verify`, there are no problems.
     case success = 0
-    /// What `verify` says when something is wrong, and `check-migration` when a version cannot be reached.
+    /// `verify` has found a problem, or `check-migration` a version from which there is no migration.
     case problemsFound = 1
-    /// The command line makes no sense.
+    /// The command line is invalid.
     case usage = 2
     /// A store or a model cannot be read, or a request fails.
     case failure = 3

@@ -1,15 +1,17 @@
 import CoreData
 import StrataSQLiteStore
 
-/// A store opened for looking only, unless it is said otherwise.
+/// A store opened for reading, unless the command needs another access.
 struct Store {
-    /// What is to be done with a store.
+    /// The access that a command needs to a store.
     enum Access {
-        /// It is looked at.
+        /// The store is read.
         case reading
-        /// It is looked at, and transformable values are read as the data that they are stored as.
+        /// The store is read, and transformable values are read as their stored data.
         case readingArchives
-        /// It is changed; with options for opening it.
+        /// The store is changed.
+        ///
+        /// The dictionary has options for opening it.
         case writing([AnyHashable: Any])
     }
 
@@ -19,7 +21,7 @@ struct Store {
     let coordinator: NSPersistentStoreCoordinator
     let context: NSManagedObjectContext
 
-    /// Opens the store that `arguments` name, with the model that they name or the one cached in the store.
+    /// Opens the store that `arguments` name, with the model that they name or the copy in the store.
     init(_ arguments: Arguments, access: Access = .reading) throws {
         let place = try StorePlace(try arguments.required("--store"))
         if case .writing = access, !place.isFile { throw UsageError("that is done with files only, not with a URL") }
@@ -36,7 +38,7 @@ struct Store {
             options[NSIgnorePersistentStoreVersioningOption] = true
         case .writing(let further):
             options = further
-            // A store that has a history may be written by those only who keep it.
+            // A store with a history may be written only with the history option.
             if try StoreFigures(of: url).history != nil { options[NSPersistentHistoryTrackingKey] = true }
         }
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
@@ -50,7 +52,7 @@ struct Store {
         context.persistentStoreCoordinator = coordinator
     }
 
-    /// The file that `--store` names, for commands that know files only.
+    /// The file that `--store` names, for commands that accept only files.
     static func url(_ arguments: Arguments) throws -> URL {
         let place = try StorePlace(try arguments.required("--store"))
         guard place.isFile else { throw UsageError("that is done with files only, not with a URL") }
@@ -73,14 +75,14 @@ struct Store {
         )
     }
 
-    /// The model that `--model` names, or else the one cached in the store.
+    /// The model that `--model` names, or otherwise the copy in the store.
     ///
     /// - Parameters:
     ///   - arguments: The command line.
     ///   - storeURL: The store.
     ///   - option: The option that names a model.
     /// - Returns: The model, with plain objects.
-    /// - Throws: `migrationMissingSourceModel` (134130), which says what to name, and errors of reading either file.
+    /// - Throws: `migrationMissingSourceModel` (134130) with advice on what to name, and errors of reading either file.
     static func model(
         _ arguments: Arguments,
         storeURL: URL,
@@ -115,7 +117,7 @@ struct Store {
         withoutClasses(try NSManagedObjectModel(reading: URL(fileURLWithPath: path)))
     }
 
-    /// Makes all objects plain managed objects: the classes of whoever made the model are not here.
+    /// Makes all objects plain managed objects: the classes of the model's author are not in this program.
     private static func withoutClasses(_ model: NSManagedObjectModel) -> NSManagedObjectModel {
         for entity in model.entities { entity.managedObjectClassName = "NSManagedObject" }
         return model
@@ -123,9 +125,11 @@ struct Store {
 }
 
 extension NSManagedObjectModel {
-    /// Makes plain data of transformable attributes, which are stored as that: the transformers of whoever made the store are not here.
+    /// Makes plain data of transformable attributes, which is their stored form.
     ///
-    /// A store has to be opened with `NSIgnorePersistentStoreVersioningOption` then.
+    /// Their transformers are not in this program.
+    ///
+    /// A store then has to be opened with `NSIgnorePersistentStoreVersioningOption`.
     func readTransformablesAsData() {
         for entity in entities {
             for attribute in entity.attributesByName.values where attribute.attributeType == .transformableAttributeType

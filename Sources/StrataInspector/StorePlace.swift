@@ -4,15 +4,15 @@ import CoreData
 import CoreDataPostgreSQL
 #endif
 
-/// Where a store is that the command line names: a file of SQLite, or a schema of a PostgreSQL database by its URL.
+/// The place of a store on the command line: a SQLite file, or a schema of a PostgreSQL database by its URL.
 struct StorePlace {
     let url: URL
     let type: NSPersistentStore.StoreType
 
-    /// Takes what stands behind `--store`.
+    /// Takes the value of `--store`.
     ///
-    /// - Throws: `fileReadNoSuchFile` (260) for a file that is not there, `persistentStoreOpen` (134080) for a folder, a ``UsageError``
-    ///   for a URL where libpq is not.
+    /// - Throws: `fileReadNoSuchFile` (260) for a file that does not exist, `persistentStoreOpen` (134080) for a
+    ///   folder, a ``UsageError`` for a URL if there is no libpq.
     init(_ text: String) throws {
         (url, type) = try Self.place(text)
         guard isFile else { return }
@@ -31,9 +31,9 @@ struct StorePlace {
         }
     }
 
-    /// Takes what stands behind `--store` for a store that is to be made.
+    /// Takes the value of `--store` for a new store.
     ///
-    /// - Throws: A ``UsageError`` if there is one already, or for a URL where libpq is not.
+    /// - Throws: A ``UsageError`` if there is a store already, or for a URL if there is no libpq.
     init(new text: String) throws {
         (url, type) = try Self.place(text)
         let isTaken: Bool
@@ -66,10 +66,10 @@ struct StorePlace {
 
     var isFile: Bool { type == .sqlite }
 
-    /// What lines call the store.
+    /// The name of the store in printed lines.
     var name: String { isFile ? url.path : Self.shown(url) }
 
-    /// A URL as it may be printed, without users and options.
+    /// A URL in printable form, without users and options.
     static func shown(_ url: URL) -> String {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let schema = parts?.queryItems?.last { $0.name == "schema" }?.value ?? "strata"
@@ -85,7 +85,7 @@ struct StorePlace {
         for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }
     }
 
-    /// The model that the store keeps a copy of.
+    /// The copy of the model in the store.
     ///
     /// - Throws: `migrationMissingSourceModel` (134130) for a store without one.
     func cachedModel() throws -> NSManagedObjectModel {
@@ -106,7 +106,7 @@ struct StorePlace {
         )
     }
 
-    /// What is wrong with a store of PostgreSQL, a sentence each.
+    /// The problems of a PostgreSQL store, a sentence each.
     func problems(_ model: NSManagedObjectModel, configuration: String?) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         try PostgreSQLStore.problems(at: url, model, configuration: configuration)
@@ -115,7 +115,7 @@ struct StorePlace {
         #endif
     }
 
-    /// The statements that create a store of PostgreSQL for a model.
+    /// The statements that create a PostgreSQL store for a model.
     static func postgreSQLStatements(for model: NSManagedObjectModel) throws -> [String] {
         #if canImport(CoreDataPostgreSQL)
         try PostgreSQLStore.statements(for: model)

@@ -1,6 +1,6 @@
 import CoreData
 
-/// What the program `strata` does: picks the command and turns errors into messages and exit codes.
+/// The program `strata`: it selects the command and converts errors to messages and exit codes.
 package enum StrataCommand {
     static let commands: [any Command.Type] = [
         InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,

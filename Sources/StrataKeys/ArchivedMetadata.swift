@@ -1,7 +1,7 @@
 import Foundation
 
 extension PropertyListSerialization {
-    /// The metadata of a store as a binary property list, as stores keep them.
+    /// The metadata of a store as a binary property list, the form in which stores keep it.
     ///
     /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
     package static func data(ofMetadata metadata: [String: Any]) throws -> Data {

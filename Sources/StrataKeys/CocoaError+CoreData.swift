@@ -1,6 +1,6 @@
 import Foundation
 
-// The codes once more on `CocoaError` itself, so that `catch CocoaError.validationMissingMandatoryProperty` can be written.
+// The codes are repeated on `CocoaError` itself, so that `catch CocoaError.validationMissingMandatoryProperty` works.
 
 extension CocoaError {
     // MARK: - Validation
@@ -118,12 +118,12 @@ extension CocoaError {
     /// Code 134000.
     public static var persistentStoreInvalidType: CocoaError.Code { .persistentStoreInvalidType }
 
-    /// The file holds a store of another type.
+    /// The file is a store of another type.
     ///
     /// Code 134010.
     public static var persistentStoreTypeMismatch: CocoaError.Code { .persistentStoreTypeMismatch }
 
-    /// A store refused what was saved because its schema differs.
+    /// A store refused a save because its schema differs.
     ///
     /// Code 134020.
     public static var persistentStoreIncompatibleSchema: CocoaError.Code { .persistentStoreIncompatibleSchema }
@@ -133,22 +133,22 @@ extension CocoaError {
     /// Code 134030.
     public static var persistentStoreSave: CocoaError.Code { .persistentStoreSave }
 
-    /// Of several stores some were saved and some were not.
+    /// Some of several stores were saved, and others were not.
     ///
     /// Code 134040.
     public static var persistentStoreIncompleteSave: CocoaError.Code { .persistentStoreIncompleteSave }
 
-    /// Saving met conflicts that were not resolved.
+    /// A save had conflicts that were not resolved.
     ///
     /// Code 134050.
     public static var persistentStoreSaveConflicts: CocoaError.Code { .persistentStoreSaveConflicts }
 
-    /// A Core Data error without a code of its own.
+    /// A Core Data error without a specific code.
     ///
     /// Code 134060.
     public static var coreData: CocoaError.Code { .coreData }
 
-    /// A store could not do what was asked.
+    /// A store could not carry out an operation.
     ///
     /// Code 134070.
     public static var persistentStoreOperation: CocoaError.Code { .persistentStoreOperation }

@@ -1,10 +1,10 @@
 import Foundation
 
 extension CocoaError {
-    /// An error whose text is what `\(error)` shows, too.
+    /// Makes an error whose text is also what `\(error)` prints.
     ///
-    /// On Linux the description of an `NSError` has the reason of the failure for its text, and not the localized description. Without
-    /// one it says `(null)`.
+    /// On Linux the description of an `NSError` uses the reason of the failure as its text, not the localized
+    /// description. Without a reason it is `(null)`.
     package static func described(_ code: CocoaError.Code, userInfo: [String: Any]) -> CocoaError {
         var userInfo = userInfo
         if userInfo[NSLocalizedFailureReasonErrorKey] == nil {

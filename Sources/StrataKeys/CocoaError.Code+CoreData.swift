@@ -146,14 +146,14 @@ extension CocoaError.Code {
         CocoaError.Code(rawValue: NSPersistentStoreInvalidTypeError)
     }
 
-    /// The file holds a store of another type.
+    /// The file is a store of another type.
     ///
     /// Code 134010.
     public static var persistentStoreTypeMismatch: CocoaError.Code {
         CocoaError.Code(rawValue: NSPersistentStoreTypeMismatchError)
     }
 
-    /// A store refused what was saved because its schema differs.
+    /// A store refused a save because its schema differs.
     ///
     /// Code 134020.
     public static var persistentStoreIncompatibleSchema: CocoaError.Code {
@@ -165,26 +165,26 @@ extension CocoaError.Code {
     /// Code 134030.
     public static var persistentStoreSave: CocoaError.Code { CocoaError.Code(rawValue: NSPersistentStoreSaveError) }
 
-    /// Of several stores some were saved and some were not.
+    /// Some of several stores were saved, and others were not.
     ///
     /// Code 134040.
     public static var persistentStoreIncompleteSave: CocoaError.Code {
         CocoaError.Code(rawValue: NSPersistentStoreIncompleteSaveError)
     }
 
-    /// Saving met conflicts that were not resolved.
+    /// A save had conflicts that were not resolved.
     ///
     /// Code 134050.
     public static var persistentStoreSaveConflicts: CocoaError.Code {
         CocoaError.Code(rawValue: NSPersistentStoreSaveConflictsError)
     }
 
-    /// A Core Data error without a code of its own.
+    /// A Core Data error without a specific code.
     ///
     /// Code 134060.
     public static var coreData: CocoaError.Code { CocoaError.Code(rawValue: NSCoreDataError) }
 
-    /// A store could not do what was asked.
+    /// A store could not carry out an operation.
     ///
     /// Code 134070.
     public static var persistentStoreOperation: CocoaError.Code {

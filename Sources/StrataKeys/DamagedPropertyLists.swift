@@ -1,23 +1,24 @@
 import Foundation
 
 extension PropertyListSerialization {
-    /// Reads a dictionary from a property list that may be damaged, or that somebody has made to do harm.
+    /// Reads a dictionary from a property list that may be damaged or malicious.
     ///
-    /// Foundation on Linux stops the program at a binary list with a set in it, which no property list should have but one changed byte
-    /// can make. Such lists are refused before it sees them.
+    /// Foundation on Linux stops the program if a binary list contains a set. No property list should contain one, but
+    /// one changed byte can make it. Such lists are refused before Foundation reads them.
     ///
     /// - Parameter data: A list in any format.
-    /// - Returns: The dictionary; `nil` if the data is no property list, or one of something else.
+    /// - Returns: The dictionary; `nil` if the data is not a property list, or if the list is not a dictionary.
     /// - Complexity: O(*n*) in the number of values.
     package static func dictionary(from data: Data) -> [String: Any]? {
         guard !data.starts(with: "bplist".utf8) || hasPlainValues(data) else { return nil }
         return try? propertyList(from: data, format: nil) as? [String: Any]
     }
 
-    /// Whether all values of a binary property list are of kinds that a property list may have.
+    /// Whether all values of a binary property list are of permitted kinds.
     private static func hasPlainValues(_ data: Data) -> Bool {
         let bytes = [UInt8](data)
-        // At the end: the sizes of offsets and references, how many values there are, the first one, and where the offsets begin.
+        // The end contains the sizes of offsets and references, the number of values, the first value, and the start of
+        // the offsets.
         let trailer = bytes.count - 32
         guard trailer >= 8 else { return false }
         let size = Int(bytes[trailer + 6])

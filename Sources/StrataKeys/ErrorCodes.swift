@@ -123,12 +123,12 @@ public let NSManagedObjectConstraintMergeError = 133021
 /// Code 134000.
 public let NSPersistentStoreInvalidTypeError = 134000
 
-/// The file holds a store of another type.
+/// The file is a store of another type.
 ///
 /// Code 134010.
 public let NSPersistentStoreTypeMismatchError = 134010
 
-/// A store refused what was saved because its schema differs.
+/// A store refused a save because its schema differs.
 ///
 /// Code 134020.
 public let NSPersistentStoreIncompatibleSchemaError = 134020
@@ -138,22 +138,22 @@ public let NSPersistentStoreIncompatibleSchemaError = 134020
 /// Code 134030.
 public let NSPersistentStoreSaveError = 134030
 
-/// Of several stores some were saved and some were not.
+/// Some of several stores were saved, and others were not.
 ///
 /// Code 134040.
 public let NSPersistentStoreIncompleteSaveError = 134040
 
-/// Saving met conflicts that were not resolved.
+/// A save had conflicts that were not resolved.
 ///
 /// Code 134050.
 public let NSPersistentStoreSaveConflictsError = 134050
 
-/// A Core Data error without a code of its own.
+/// A Core Data error without a specific code.
 ///
 /// Code 134060.
 public let NSCoreDataError = 134060
 
-/// A store could not do what was asked.
+/// A store could not carry out an operation.
 ///
 /// Code 134070.
 public let NSPersistentStoreOperationError = 134070

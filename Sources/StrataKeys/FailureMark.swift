@@ -1,9 +1,9 @@
 import Foundation
 
-/// User info: what is at fault, where the code of an error does not tell; see `CoreDataFailure`.
+/// A user info key: the cause of an error whose code does not show it; see `CoreDataFailure`.
 package let failureMarkKey = "CoreDataFailure"
 
-/// What is at fault, for ``failureMarkKey``.
+/// The cause of an error, for ``failureMarkKey``.
 package enum FailureMark: String, Sendable {
     case request
     case data
@@ -12,7 +12,7 @@ package enum FailureMark: String, Sendable {
 }
 
 extension CocoaError {
-    /// The same error, marked with what is at fault.
+    /// The same error, marked with its cause.
     package func marked(_ mark: FailureMark) -> CocoaError {
         var userInfo = userInfo
         userInfo[failureMarkKey] = mark.rawValue

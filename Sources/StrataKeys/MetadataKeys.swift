@@ -1,4 +1,4 @@
-// What a store says of itself in its metadata, and the texts of the store types.
+// These are the keys of a store's metadata, and the texts of the store types.
 
 /// Metadata: the type of the store.
 public let NSStoreTypeKey = "NSStoreType"
@@ -8,11 +8,13 @@ public let NSStoreUUIDKey = "NSStoreUUID"
 public let NSStoreModelVersionHashesKey = "NSStoreModelVersionHashes"
 /// Metadata: the version identifiers of the model.
 public let NSStoreModelVersionIdentifiersKey = "NSStoreModelVersionIdentifiers"
-/// Option: a Boolean; a migration puts off what only tidies up, so that the store opens sooner.
+/// Option: a Boolean.
 ///
-/// Metadata: the same key is true as long as something is left to be done; see
-/// `NSPersistentStoreCoordinator.finishDeferredLightweightMigration()`. Only columns that nobody needs any more are left behind, and
-/// only in SQLite stores; whatever cannot be put off is done at once.
+/// If it is true, a migration defers work that only tidies up, so that the store opens sooner.
+///
+/// Metadata: the same key is true as long as there is deferred work; see
+/// `NSPersistentStoreCoordinator.finishDeferredLightweightMigration()`. Only columns that are no longer needed are
+/// deferred, and only in SQLite stores. All other work is done at once.
 public let NSPersistentStoreDeferredLightweightMigrationOptionKey =
     "NSPersistentStoreDeferredLightweightMigrationOptionKey"
 /// Metadata: a checksum over the version hashes.

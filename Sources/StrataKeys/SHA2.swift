@@ -2,9 +2,9 @@ import Foundation
 
 /// SHA-256 and SHA-512 of short messages (FIPS 180-4).
 ///
-/// Version hashes need both, a few hundred bytes at a time, and Foundation on Linux has neither. The two differ in the
-/// size of a word alone, and are written out all the same: generic code is not specialised in debug builds, where it
-/// made the hashing of a model the dearest part of opening a store.
+/// Version hashes need both, a few hundred bytes at a time, and Foundation on Linux has neither. The two differ only in
+/// the size of a word, but they are written separately: generic code is not specialised in debug builds, where it made
+/// the hashing of a model the most expensive part of opening a store.
 package enum SHA2 {
     /// The 32 bytes of SHA-256.
     package static func sha256(_ message: some Sequence<UInt8>) -> Data {
@@ -46,7 +46,7 @@ package enum SHA2 {
         return data(state.map(\.bigEndian))
     }
 
-    // MARK: - What the two share
+    // MARK: - Shared parts
 
     /// The message, a one bit, zeros, and the length in bits at the end of the last block.
     private static func pad(_ message: some Sequence<UInt8>, block: Int) -> [UInt8] {
@@ -66,7 +66,7 @@ package enum SHA2 {
 
     // MARK: - Words of 32 bits
 
-    /// Works a block, the first 16 words of `schedule`, into the state.
+    /// Processes a block, the first 16 words of `schedule`, and updates the state.
     private static func compress256(_ state: inout [UInt32], _ schedule: UnsafeMutablePointer<UInt32>) {
         var index = 16
         while index < 64 {
@@ -102,7 +102,7 @@ package enum SHA2 {
 
     // MARK: - Words of 64 bits
 
-    /// Works a block, the first 16 words of `schedule`, into the state.
+    /// Processes a block, the first 16 words of `schedule`, and updates the state.
     private static func compress512(_ state: inout [UInt64], _ schedule: UnsafeMutablePointer<UInt64>) {
         var index = 16
         while index < 80 {

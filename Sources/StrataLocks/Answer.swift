@@ -1,7 +1,8 @@
-/// Suspends the task until `start` has handed over an answer, once, on any thread.
+/// Suspends the task until `start` has passed on an answer, once, on any thread.
 ///
-/// It is a continuation, but for builds under ThreadSanitizer: where the answer comes before the task has begun to wait,
-/// Swift's runtime hands it over unseen by the sanitizer, which would take the use of the answer for a race.
+/// It is a continuation, except in builds under ThreadSanitizer. If the answer comes before the task has begun to wait,
+/// Swift's runtime passes it on in a way that the sanitizer does not see. The sanitizer would report the use of the
+/// answer as a race.
 nonisolated(nonsending) package func withAnswer<Answer: Sendable>(
     _ start: (@escaping @Sendable (Answer) -> Void) -> Void
 ) async -> Answer {

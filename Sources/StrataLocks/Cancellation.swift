@@ -3,8 +3,8 @@ import Synchronization
 
 /// Lets any thread stop an operation that runs, or waits, on another one.
 ///
-/// ``cancel()`` ends a wait for a connection or a turn at once; whoever carries the operation out polls the flag. It stays up, so
-/// what follows in the same operation stops too.
+/// ``cancel()`` ends a wait for a connection or a turn at once. The code of the operation polls the flag. The flag
+/// stays set, so that later parts of the same operation stop too.
 package final class Cancellation: Sendable {
     private let flag = Atomic(false)
     // The sleeper to wake, if the operation is waiting for a connection.
@@ -12,8 +12,9 @@ package final class Cancellation: Sendable {
 
     private let isOver: (@Sendable () -> Bool)?
 
-    /// Makes a cancellation that `cancel()` triggers, and `isOver`, which is asked every thousand instructions, on the thread that
-    /// runs the statement.
+    /// Makes a cancellation that `cancel()` or `isOver` triggers.
+    ///
+    /// - Parameter isOver: Called every thousand instructions, on the thread that runs the statement.
     package init(orWhen isOver: (@Sendable () -> Bool)? = nil) {
         self.isOver = isOver
     }
@@ -22,12 +23,12 @@ package final class Cancellation: Sendable {
         flag.load(ordering: .acquiring)
     }
 
-    /// Whether the operation has to stop: it was cancelled, or is over by its own measure.
+    /// Whether the operation has to stop: it was cancelled, or `isOver` says so.
     package var endsStatement: Bool { isCancelled || isOver?() ?? false }
 
     /// Asks the operation to stop.
     ///
-    /// Any thread; the second call does nothing.
+    /// Any thread may call it; the second call does nothing.
     package func cancel() {
         flag.store(true, ordering: .releasing)
         sleeper.withLock { sleeper in
@@ -35,7 +36,7 @@ package final class Cancellation: Sendable {
         }
     }
 
-    /// Arranges that `cancel()` signals `semaphore`, now if it has been called already.
+    /// Makes `cancel()` signal `semaphore`, at once if it has been called already.
     func wake(_ semaphore: DispatchSemaphore) {
         sleeper.withLock { $0 = semaphore }
         if isCancelled { semaphore.signal() }

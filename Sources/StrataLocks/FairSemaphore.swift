@@ -1,7 +1,8 @@
-/// A number of permits, handed out strictly in the order of asking, with a deadline for the wait.
+
+/// A number of permits, given out strictly in the order of asking, with a deadline for the wait.
 ///
-/// Any thread may call any method. A permit that is given back goes straight to the thread that has waited longest, so
-/// nobody can overtake the queue and nobody starves.
+/// Any thread may call any method. A permit that is returned goes directly to the thread that has waited longest, so no
+/// thread can overtake the queue or starve.
 package final class FairSemaphore: Sendable {
     package enum Outcome {
         case acquired(waited: Double)
@@ -20,14 +21,14 @@ package final class FairSemaphore: Sendable {
         state = Locked(State(permits: permits))
     }
 
-    /// Takes a permit, waiting up to `timeout` seconds.
+    /// Takes a permit, and waits up to `timeout` seconds for it.
     package func acquire(timeout: Double, cancellation: Cancellation? = nil) -> Outcome {
         let (isAcquired, waiter): (Bool, Waiter?) = state.withLock { state in
             if state.permits > 0 {
                 state.permits -= 1
                 return (true, nil)
             }
-            // Who does not want to wait does not line up.
+            // A caller without a time-out does not enter the queue.
             guard timeout > 0 else { return (false, nil) }
             let waiter = Waiter()
             state.waiters.append(waiter)
@@ -36,7 +37,7 @@ package final class FairSemaphore: Sendable {
         guard let waiter else { return isAcquired ? .acquired(waited: 0) : .timedOut(waited: 0) }
         let (awakening, waited) = waiter.sleep(timeout: timeout, cancellation: cancellation)
 
-        // Only the queue tells why the wait ended: the permit may have come at the same moment as the deadline.
+        // Only the queue knows why the wait ended: the permit may have come at the same moment as the deadline.
         let isStillQueued = state.withLock { state in
             guard let index = state.waiters.firstIndex(where: { $0 === waiter }) else { return false }
             state.waiters.remove(at: index)
@@ -46,7 +47,7 @@ package final class FairSemaphore: Sendable {
         return awakening == .called ? .cancelled : .timedOut(waited: waited)
     }
 
-    /// Gives a permit back.
+    /// Returns a permit.
     package func release() {
         let next: Waiter? = state.withLock { state in
             guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
@@ -56,10 +57,10 @@ package final class FairSemaphore: Sendable {
         next?.call()
     }
 
-    /// How many permits nobody has.
+    /// The number of free permits.
     package var freeCount: Int { state.withLock { $0.permits } }
 
-    /// How many threads wait, for tests that script an interleaving.
+    /// The number of waiting threads, for tests that script an interleaving.
     package var waiterCount: Int {
         state.withLock { $0.waiters.count }
     }

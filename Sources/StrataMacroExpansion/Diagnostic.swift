@@ -1,10 +1,10 @@
-/// An error at a place of the declaration that a macro was asked to expand.
+/// An error at a place of the declaration that a macro expands.
 struct Diagnostic: Error, Equatable {
-    /// What is wrong and what to do about it.
+    /// The problem, and the remedy.
     let message: String
-    /// The bytes of the declaration's source that it is about.
+    /// The bytes of the declaration's source to which it applies.
     let range: Range<Int>
-    /// A change that mends it.
+    /// A change that corrects the error.
     var fixIt: FixIt?
 
     /// A change of source text that the compiler offers.
@@ -20,7 +20,7 @@ struct Diagnostic: Error, Equatable {
         self.fixIt = fixIt
     }
 
-    /// The diagnostic as the plugin protocol has it, for a declaration that begins at `location`.
+    /// The diagnostic in the form of the plugin protocol, for a declaration that begins at `location`.
     func encoded(at location: SourceLocation) -> String {
         let file = JSON.quoted(location.file)
 

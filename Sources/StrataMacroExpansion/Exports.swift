@@ -1,2 +1,2 @@
-// The words and brackets of Swift, which all macros read.
+// These are the words and brackets of Swift, which all macros read.
 @_exported import StrataSwiftSyntax

@@ -1,6 +1,7 @@
-// The compiler starts this program once a compilation and asks it to expand `@Managed` and `@ManagedObject`.
-// Only the C library is linked, not Foundation: starting up is paid by every client's every build.
-// What it does is in a library, because tests that import a macro are built for the host: everything would be built twice.
+// The compiler starts this program once for each compilation, and asks it to expand `@Managed` and `@ManagedObject`.
+// Only the C library is linked, not Foundation, because each build of every client pays for the start of this program.
+// The work is done in a library, because tests that import a macro are built for the host: everything would be built
+// twice.
 
 import StrataMacroExpansion
 

@@ -4,8 +4,8 @@ import StrataKeys
 /// The version hashes of entities and properties, as a formula over plain values.
 ///
 /// They decide whether a store can be opened with a model, here and on Apple's systems, so they are computed over the
-/// same bytes. Where no store was found to measure, the choice made here is marked "own choice"; such models open with
-/// this framework, but perhaps not with Apple's.
+/// same bytes. If no store was found to measure, the rule is marked "own choice". Models with such parts open with this
+/// framework, but perhaps not with Apple's.
 package enum HashFormula {
     /// The parts of a hash that every kind of property has.
     package struct Base {
@@ -14,7 +14,7 @@ package enum HashFormula {
         package init(name: String, isOptional: Bool, modifier: String?) {
             var message = Data(name.utf8)
             message.append(isOptional ? 1 : 0)
-            // Zero in every store that was measured, for transient properties take no part in an entity's hash.
+            // It is zero in every store that was measured: transient properties are not in an entity's hash.
             message.append(0)
             message.append(contentsOf: (modifier ?? "").utf8)
             hash = SHA2.sha256(message)
@@ -28,7 +28,7 @@ package enum HashFormula {
     /// - Parameters:
     ///   - base: The parts that all properties have.
     ///   - type: The number of its type.
-    ///   - allowsExternalStorage: Whether a large value may lie in a separate file.
+    ///   - allowsExternalStorage: Whether a large value may be in a separate file.
     ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
     /// - Returns: 32 bytes.
     package static func attribute(
@@ -47,8 +47,8 @@ package enum HashFormula {
 
     /// The hash of a composite attribute: only its elements count, by name.
     ///
-    /// Its own name decides its place among the properties of its entity, and nothing else. A composite inside of another
-    /// is hashed by the same rule, which is an own choice.
+    /// Its own name only decides its place among the properties of its entity. A composite inside of another is hashed
+    /// by the same rule, which is an own choice.
     ///
     /// - Parameter elements: The elements with their hashes.
     /// - Returns: 32 bytes.
@@ -56,13 +56,13 @@ package enum HashFormula {
         SHA2.sha256(sorted(elements).reduce(into: Data()) { $0.append($1.hash) })
     }
 
-    /// The hash that this framework gave a composite attribute before Apple's rule was known.
+    /// The hash that this framework gave to a composite attribute before Apple's rule was known.
     ///
-    /// Stores that were made then have it in their metadata.
+    /// Stores of that time have it in their metadata.
     ///
     /// - Parameters:
     ///   - base: The parts that all properties have.
-    ///   - allowsExternalStorage: Whether a large value may lie in a separate file.
+    ///   - allowsExternalStorage: Whether a large value may be in a separate file.
     ///   - preservesValueOnDeletion: Whether the history keeps the value of a deleted object.
     ///   - elements: The elements with their hashes by the same rule.
     /// - Returns: 32 bytes.
@@ -117,7 +117,9 @@ package enum HashFormula {
         return SHA2.sha256(message)
     }
 
-    /// The hash of a property that no store keeps; it takes no part in an entity's.
+    /// The hash of a property that no store keeps.
+    ///
+    /// It is not part of an entity's hash.
     package static func other(_ base: Base) -> Data { SHA2.sha256(base.hash) }
 
     // MARK: - Entities
@@ -128,7 +130,7 @@ package enum HashFormula {
     ///   - name: Its name.
     ///   - isAbstract: Whether it is abstract.
     ///   - parent: The hash of its super-entity; `nil` for none.
-    ///   - properties: The stored properties with their hashes, inherited ones among them.
+    ///   - properties: The stored properties with their hashes, including inherited ones.
     ///   - constraints: The uniqueness constraints that it declares itself.
     ///   - modifier: The version hash modifier.
     /// - Returns: 32 bytes.
@@ -144,7 +146,7 @@ package enum HashFormula {
         message.append(isAbstract ? 1 : 0)
         if let parent { message.append(parent) }
         for property in sorted(properties) { message.append(property.hash) }
-        // In the order of their texts, whatever the model's order.
+        // They are in the order of their texts, whatever their order in the model is.
         for constraint in constraints.map({ $0.joined(separator: ".") }).sorted(by: precedes) {
             message.append(contentsOf: constraint.utf8)
         }
@@ -152,12 +154,12 @@ package enum HashFormula {
         return SHA2.sha256(message)
     }
 
-    // MARK: - Pieces
+    // MARK: - Parts
 
-    /// The text of a derivation as it is hashed.
+    /// The text of a derivation in the form that is hashed.
     ///
-    /// Key paths that end in, or go through, a collection operator count as calls: `pages.@count` is `count:(pages)`.
-    /// Measured for `@count` only; the same form for other operators is an own choice.
+    /// If a key path ends in a collection operator, or contains one, it counts as a call: `pages.@count` is
+    /// `count:(pages)`. This was measured only for `@count`; the same form for other operators is an own choice.
     package static func canonicalDerivation(_ text: String) -> String {
         let text = text.trimmingCharacters(in: .whitespaces)
         let parts = text.components(separatedBy: ".")
@@ -170,7 +172,9 @@ package enum HashFormula {
         hashes.sorted { precedes($0.name, $1.name) }
     }
 
-    /// Byte order, which for names beyond ASCII is not the order of `String`.
+    /// Compares in byte order.
+    ///
+    /// For names beyond ASCII, that is not the order of `String`.
     private static func precedes(_ left: String, _ right: String) -> Bool {
         left.utf8.lexicographicallyPrecedes(right.utf8)
     }

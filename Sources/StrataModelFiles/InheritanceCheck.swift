@@ -1,6 +1,6 @@
-/// Checks that the super-entities of a model make trees.
+/// Checks that the super-entities of a model form trees.
 package enum InheritanceCheck {
-    /// How many super-entities an entity may have in a file, which is far more than a store has columns for.
+    /// The most super-entities of an entity in a file, far more than a store has columns for.
     private static let maximumDepth = 256
 
     /// - Parameter parents: The name of each entity's super-entity, if it has one.

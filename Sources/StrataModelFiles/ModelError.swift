@@ -1,10 +1,10 @@
 import Foundation
 
-/// What is wrong with a model, or with the file it is read from: where, and why.
+/// A problem of a model, or of the file that it is read from: its place and its reason.
 ///
-/// Reaches callers as a `CocoaError` whose description names the entity and the property.
+/// Callers receive it as a `CocoaError` whose description names the entity and the property.
 package struct ModelError: Error, Equatable {
-    /// The kinds of trouble, each with the error code that callers see.
+    /// The kinds of problems, each with the error code that callers see.
     package enum Kind: Equatable, Sendable {
         /// There is no file. Code 260, `fileReadNoSuchFile`.
         case missing
@@ -15,7 +15,7 @@ package struct ModelError: Error, Equatable {
         /// The file is larger than any model. Code 263, `fileReadTooLarge`.
         case tooLarge
 
-        /// A form of model that is not supported. Code 3328, `featureUnsupported`.
+        /// This form of model is not supported. Code 3328, `featureUnsupported`.
         case unsupported
 
         /// The model contradicts itself. Code 134060, `coreData`.
@@ -27,9 +27,9 @@ package struct ModelError: Error, Equatable {
     package var property: String?
     package var reason: String
     package var file: URL?
-    /// The line of the file, where its form has lines.
+    /// The line of the file, if its form has lines.
     package var line: Int?
-    /// The class and property that say so, where a model is made of classes.
+    /// The class and property that declare it, if a model is made of classes.
     package var source: String?
 
     package init(
@@ -48,7 +48,7 @@ package struct ModelError: Error, Equatable {
         self.reason = reason
     }
 
-    /// The entity, the property and what is wrong with them.
+    /// The entity, the property and their problem.
     package var sentence: String {
         var place = ""
         if let property { place += "property \"\(property)\"" }
@@ -57,7 +57,7 @@ package struct ModelError: Error, Equatable {
         return place.isEmpty ? reason : "\(place): \(reason)"
     }
 
-    /// One sentence for people.
+    /// One sentence for readers.
     package var message: String {
         let subject = file.map { "The model at \($0.path)" } ?? "The model"
         return "\(subject) cannot be used: \(sentence)\(line.map { " (line \($0))" } ?? "")"

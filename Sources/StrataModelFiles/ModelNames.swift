@@ -1,6 +1,6 @@
-/// What entities and properties may be called.
+/// The rules for names of entities and properties.
 package enum ModelNames {
-    /// What is wrong with the name of something, such as "a property"; `nil` if it can be used.
+    /// The problem of a name of something, such as "a property"; `nil` if it can be used.
     package static func fault(_ name: String, of what: String) -> String? {
         guard !name.isEmpty else { return "\(what) has no name" }
         let isWord = name.unicodeScalars.allSatisfy {
@@ -14,7 +14,7 @@ package enum ModelNames {
         return nil
     }
 
-    /// What is wrong with the name of a property as a member of a class; `nil` if it can be used.
+    /// The problem of a property's name as a member of a class; `nil` if it can be used.
     package static func memberFault(_ name: String) -> String? {
         reserved.contains(name)
             ? "the name is reserved, for managed objects have a member of that name; rename it" : nil

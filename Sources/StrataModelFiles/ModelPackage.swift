@@ -1,15 +1,15 @@
 import Foundation
 import StrataKeys
 
-/// The files and folders that a model can come in.
+/// The files and folders in which a model can be stored.
 package enum ModelPackage {
-    /// The most bytes that a model file may have: far more than the largest model that people edit.
+    /// The most bytes of a model file: far more than the largest model that is edited by hand.
     package static let maximumSize = 16 << 20
 
-    /// The XML or the archive of the model at a URL, and the file that it is in.
+    /// The XML or the archive of the model at a URL, and the file that contains it.
     ///
-    /// The URL may be that of an `.xcdatamodeld` or `.momd` folder, of which the current version is read, of an `.xcdatamodel`
-    /// folder, or of the file itself; of an `.omo` file, the `.mom` beside it is read.
+    /// The URL may be that of an `.xcdatamodeld` or `.momd` folder, whose current version is read, of an `.xcdatamodel`
+    /// folder, or of the file itself. For an `.omo` file, the `.mom` beside it is read.
     package static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
@@ -43,7 +43,7 @@ package enum ModelPackage {
         throw failure(.missing, url, "the folder has no file \"contents\"")
     }
 
-    /// The versions in an `.xcdatamodeld` or `.momd` folder, by name; `url` itself when it is something else.
+    /// The versions in an `.xcdatamodeld` or `.momd` folder, by name; `url` itself if it is something else.
     package static func versions(at url: URL) -> [URL] {
         guard let kind = ["xcdatamodeld": "xcdatamodel", "momd": "mom"][url.pathExtension] else { return [url] }
         let entries = try? FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
@@ -66,8 +66,8 @@ package enum ModelPackage {
 
     /// The version that a property list names.
     ///
-    /// Without the list, or if it names none, as that of a folder with one version does: the version named as the folder, or the
-    /// only one.
+    /// There may be no list, or one without a name, as for a folder with one version. Then it is the version with the
+    /// name of the folder, or the only one.
     private static func currentVersion(
         of url: URL,
         namedIn list: String,
@@ -81,7 +81,7 @@ package enum ModelPackage {
                 throw failure(.malformed, url, "its \(list) is no property list that could name a version")
             }
             if let named = entries[key] {
-                // Only a name that the folder lists: a path in it must not lead elsewhere.
+                // Only a name in the folder is accepted: a path in the list must not lead elsewhere.
                 guard let version = versions.first(where: { name($0) == named as? String }) else {
                     throw failure(.missing, url, "its current version \"\(named)\" is not there")
                 }
@@ -99,7 +99,7 @@ package enum ModelPackage {
         return version
     }
 
-    /// The bytes of a file, if it has no more than any model.
+    /// The bytes of a file, if it is not larger than any model.
     package static func read(_ file: URL) throws(ModelError) -> Data {
         let handle: FileHandle
         do {
@@ -108,7 +108,7 @@ package enum ModelPackage {
             throw failure(.malformed, file, "it cannot be read: \(error.localizedDescription)")
         }
         defer { try? handle.close() }
-        // One byte more than allowed tells a file that is too large, even one that has no size, such as a device.
+        // One byte more than allowed shows that a file is too large, even if it has no size, such as a device.
         let data: Data?
         do {
             data = try handle.read(upToCount: maximumSize + 1)

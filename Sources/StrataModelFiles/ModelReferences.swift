@@ -1,4 +1,4 @@
-/// Checks what parts of a model say of each other: names that are there twice, and names of what is not there.
+/// Checks how parts of a model refer to each other: duplicate names, and names of missing parts.
 struct ModelReferences {
     private let source: ModelSource
     private let entities: [String: EntitySource]
@@ -40,7 +40,7 @@ struct ModelReferences {
         return faults + source.fetchRequests.flatMap { self.faults(of: $0, nil, nil) }
     }
 
-    // MARK: - Names that are there twice
+    // MARK: - Duplicate names
 
     private func nameFaults(_ entity: EntitySource) -> [ModelError] {
         var faults: [ModelError] = []
@@ -87,7 +87,7 @@ struct ModelReferences {
         return faults
     }
 
-    // MARK: - Names of what is not there
+    // MARK: - Names of missing parts
 
     private func inheritanceFaults() -> [ModelError] {
         var parents: [String: String] = [:]

@@ -1,9 +1,9 @@
 import Foundation
 
 extension ModelSource {
-    /// The 32-byte version hashes of the entities, by name, as the framework computes them of its descriptions.
+    /// The 32-byte version hashes of the entities, by name, as the framework computes them from its descriptions.
     ///
-    /// If the model has faults, then they may be those of no model.
+    /// If the model has faults, they may not be the hashes of any model.
     package var versionHashes: [String: Data] {
         var hashes = SourceHashes(self)
         var result: [String: Data] = [:]
@@ -13,7 +13,7 @@ extension ModelSource {
 }
 
 extension AttributeSource.TypeName {
-    /// The number that Apple's framework has for the type.
+    /// The number of the type in Apple's framework.
     fileprivate var number: UInt {
         switch self {
         case .undefined: 0
@@ -51,7 +51,7 @@ private struct SourceHashes {
 
     mutating func hash(of entity: EntitySource) -> Data {
         if let hash = known[entity.name] { return hash }
-        // From the root down, so that an inheritance cycle, which is a fault, does not recurse for ever.
+        // The order is from the root down, so that an inheritance cycle, which is a fault, does not recurse for ever.
         var line = [entity]
         var seen: Set<String> = [entity.name]
         while let parent = line.last?.parent.flatMap({ entities[$0] }), seen.insert(parent.name).inserted {
@@ -109,7 +109,7 @@ private struct SourceHashes {
 
     /// The elements of a composite attribute: its own, or those of the composite type that it names.
     ///
-    /// The framework refuses those that are nested deeper.
+    /// The framework refuses deeper nesting.
     private func elements(of attribute: AttributeSource, depth: Int) -> [(name: String, hash: Data)] {
         guard depth < 8 else { return [] }
         let named = attribute.compositeNames.lazy.compactMap { composites[$0] }.first?.elements

@@ -1,7 +1,7 @@
-/// A model as its file has it: plain values with the lines that they stand on.
+/// A model as it is in its file: plain values with their line numbers.
 ///
-/// Texts are kept as they are written; what a default value or a predicate means is for the framework to say. The framework
-/// makes its descriptions of these values, and the generator of classes makes Swift of them.
+/// Texts are kept as they are written; the framework interprets default values and predicates. The framework makes its
+/// descriptions from these values, and the generator of classes makes Swift from them.
 package struct ModelSource: Sendable {
     /// All attributes of the root element, such as `documentVersion`.
     package var attributes: [String: String] = [:]
@@ -11,12 +11,12 @@ package struct ModelSource: Sendable {
     package var configurations: [ConfigurationSource] = []
     /// The templates.
     package var fetchRequests: [FetchRequestSource] = []
-    /// What is wrong with the model, in the order in which it was found.
+    /// The faults of the model, in the order in which they were found.
     ///
-    /// With faults, some of the values are missing.
+    /// If there are faults, some of the values are missing.
     package internal(set) var faults: [ModelError] = []
 
-    /// The identifier of the version, which is empty when none was set.
+    /// The identifier of the version; empty if none was set.
     package var versionIdentifier: String {
         attributes["userDefinedModelVersionIdentifier"] ?? attributes["versionIdentifier"] ?? ""
     }
@@ -26,7 +26,9 @@ package struct ModelSource: Sendable {
 package struct EntitySource: Sendable {
     package var name: String
     package var line: Int
-    /// `representedClassName` as it is written: with a dot in front for the module of the model, or with another module's name.
+    /// `representedClassName` as it is written.
+    ///
+    /// It may begin with a dot, for the module of the model, or with the name of another module.
     package var className: String?
     package var codeGeneration = CodeGeneration.manual
     package var isAbstract = false
@@ -40,13 +42,13 @@ package struct EntitySource: Sendable {
     /// The properties that the entity declares itself, in the order of the file.
     package var properties: [PropertySource] = []
 
-    /// What Xcode generates for an entity.
+    /// The code that Xcode generates for an entity.
     package enum CodeGeneration: Sendable {
-        /// Nothing.
+        /// No code.
         case manual
         /// The class and its properties.
         case `class`
-        /// The properties, for a class that somebody has written.
+        /// The properties, for a hand-written class.
         case category
     }
 }
@@ -66,7 +68,7 @@ package enum PropertySource: Sendable {
     }
 }
 
-/// What all kinds of properties have.
+/// The values that all kinds of properties have.
 package struct PropertyFacts: Sendable {
     package var name: String
     package var line: Int
@@ -82,10 +84,10 @@ package struct PropertyFacts: Sendable {
 package struct AttributeSource: Sendable {
     package var facts: PropertyFacts
     package var type: TypeName
-    /// All attributes of the element, where its default value and its limits are.
+    /// All attributes of the element, including its default value and its limits.
     package var texts: [String: String]
     package var usesScalarValueType = false
-    /// The class of a transformable attribute's values, or what a composite attribute's struct is called.
+    /// The class of a transformable attribute's values, or the name of a composite attribute's struct.
     package var customClassName: String?
     package var valueTransformerName: String?
     package var isDerived = false
@@ -94,16 +96,18 @@ package struct AttributeSource: Sendable {
     package var preservesValueInHistoryOnDeletion = false
     /// The elements of a composite attribute that lists them itself.
     package var elements: [AttributeSource] = []
-    /// What may name the composite type of one that lists none; the first that the model has is meant.
+    /// Possible names of the composite type, for an attribute that lists no elements.
+    ///
+    /// The first one in the model counts.
     package var compositeNames: [String] = []
 
-    /// The text of an attribute of the element; `nil` when it is missing.
+    /// The text of an attribute of the element; `nil` if it is missing.
     package subscript(_ key: String) -> String? { texts[key] }
 
-    /// The text of an attribute of the element; `nil` when it is missing or empty.
+    /// The text of an attribute of the element; `nil` if it is missing or empty.
     package func text(_ key: String) -> String? { texts[key].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The names of types, as Xcode writes them.
+    /// The names of types in Xcode's files.
     package enum TypeName: String, Sendable, CaseIterable {
         case undefined = "Undefined"
         case integer16 = "Integer 16"
@@ -122,7 +126,7 @@ package struct AttributeSource: Sendable {
         case objectID = "Object ID"
         case composite = "Composite"
 
-        /// The type that a name in a file means; `nil` if there is none.
+        /// Finds the type for a name in a file; `nil` if there is none.
         init?(written name: String) {
             switch name {
             case "Binary": self = .data
@@ -172,7 +176,7 @@ package struct FetchedPropertySource: Sendable {
     package var request: FetchRequestSource?
 }
 
-/// A fetch request that a model has: a template, or that of a fetched property.
+/// A fetch request in a model: a template, or the request of a fetched property.
 package struct FetchRequestSource: Sendable {
     package var name: String
     package var line: Int

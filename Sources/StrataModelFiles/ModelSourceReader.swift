@@ -3,7 +3,8 @@ import Foundation
 extension ModelSource {
     /// Reads the XML of a model.
     ///
-    /// - Throws: What keeps the file from being read at all. What is wrong with a model that can be read is in ``faults``.
+    /// - Throws: The error that keeps the file from being read at all. The faults of a readable model are in
+    ///   ``faults``.
     package init(xml: Data) throws(ModelError) {
         let root = try ModelXMLParser.parse(xml)
         guard root.name == "model" else {
@@ -15,9 +16,9 @@ extension ModelSource {
     }
 }
 
-/// Turns the elements of a model's XML into values.
+/// Converts the elements of a model's XML to values.
 ///
-/// What cannot be read is left out and noted as a fault, so that one pass finds all faults of a file.
+/// Parts that cannot be read are left out and noted as faults, so that one pass finds all faults of a file.
 struct ModelSourceReader {
     private(set) var source = ModelSource()
 
@@ -79,7 +80,9 @@ struct ModelSourceReader {
 
     private static let properties: Set = ["attribute", "relationship", "fetchedProperty", "composite"]
 
-    /// Without one, and with `none` or `manual`, somebody writes the class.
+    /// The setting for generated code.
+    ///
+    /// Without one, and with `none` or `manual`, the class is hand-written.
     private static func codeGeneration(of element: ModelXMLElement) -> EntitySource.CodeGeneration {
         switch element.text("codeGenerationType") {
         case "class": .class
@@ -138,7 +141,7 @@ struct ModelSourceReader {
             isOptional: element.flag("optional"),
             isTransient: element.flag("transient"),
             isIndexed: element.flag("indexed"),
-            // `elementID` is what Xcode wrote for the renaming identifier before `renamingIdentifier`.
+            // Xcode wrote the renaming identifier as `elementID` before `renamingIdentifier` existed.
             renamingIdentifier: element.text("renamingIdentifier") ?? element.text("elementID"),
             versionHashModifier: element.text("versionHashModifier"),
             userInfo: userInfo(of: element)
@@ -196,7 +199,9 @@ struct ModelSourceReader {
         return elements
     }
 
-    /// Xcode writes the first; the others are met in files that other tools have made.
+    /// Possible keys.
+    ///
+    /// Xcode writes the first; the others occur in files of other tools.
     private static let compositeNameKeys = [
         "composite", "compositeName", "compositeType", "elementName", "customClassName", "destinationComposite",
     ]
@@ -243,7 +248,7 @@ struct ModelSourceReader {
         return Int(value)
     }
 
-    // MARK: - What stands beside entities
+    // MARK: - Parts beside entities
 
     private mutating func addComposite(_ element: ModelXMLElement) {
         guard let name = element.text("name") else { return }

@@ -3,7 +3,7 @@ package final class ModelXMLElement {
     package let name: String
     package let line: Int
     package private(set) var children: [ModelXMLElement] = []
-    /// The text in the element, where the form of the file has some.
+    /// The text in the element, if the form of the file has text.
     package private(set) var content = ""
     package let attributes: [String: String]
 
@@ -13,15 +13,15 @@ package final class ModelXMLElement {
         self.line = line
     }
 
-    /// The attribute's text; `nil` when it is missing.
+    /// The attribute's text; `nil` if it is missing.
     package subscript(_ attribute: String) -> String? { attributes[attribute] }
 
-    /// The attribute's text; `nil` when it is missing or empty.
+    /// The attribute's text; `nil` if it is missing or empty.
     package func text(_ attribute: String) -> String? {
         attributes[attribute].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Whether the attribute says `YES` (or `true`, or 1).
+    /// Whether the attribute is `YES` (or `true`, or 1).
     package func flag(_ attribute: String, default value: Bool = false) -> Bool {
         guard let text = attributes[attribute]?.uppercased() else { return value }
         return ["YES", "TRUE", "1"].contains(text)

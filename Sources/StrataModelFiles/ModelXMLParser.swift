@@ -1,10 +1,12 @@
 import Foundation
 
-/// Parses a model's XML into a small tree of elements and attributes; text between elements is skipped, but for mapping models.
+/// Parses a model's XML into a small tree of elements and attributes.
 ///
-/// Foundation's parser stops the program on some damaged files, so this one is used. It reads what Xcode writes and all XML that
-/// looks like it, and refuses what no model has: document type and entity declarations, deep nesting, and encodings other than
-/// UTF-8. Time and memory are in proportion to the length of the file, whatever is in it.
+/// It skips text between elements, except for mapping models.
+///
+/// Foundation's parser stops the program on some damaged files, so this one is used. It reads Xcode's files and all
+/// similar XML. It refuses parts that no model has: document type and entity declarations, deep nesting, and encodings
+/// other than UTF-8. Time and memory are in proportion to the length of the file, for any contents.
 package struct ModelXMLParser {
     private static let maximumDepth = 32
     private static let maximumElements = 200_000
@@ -15,11 +17,11 @@ package struct ModelXMLParser {
     private var countedUpTo = 0
     private let form: Form
 
-    /// What a file may have beside elements and attributes.
+    /// The parts of a file beside elements and attributes.
     package enum Form {
-        /// Nothing that counts: models.
+        /// There are no relevant ones: models.
         case attributes
-        /// Text in elements, and a document type without declarations, as in the XML stores that mapping models are.
+        /// There is text in elements, and a document type without declarations: the XML stores of mapping models.
         case text
     }
 
@@ -28,7 +30,7 @@ package struct ModelXMLParser {
         self.form = form
     }
 
-    /// The root element.
+    /// Returns the root element.
     package static func parse(_ data: Data, _ form: Form = .attributes) throws(ModelError) -> ModelXMLElement {
         var bytes = [UInt8](data)
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
@@ -76,7 +78,7 @@ package struct ModelXMLParser {
         return root
     }
 
-    /// The rest of `<?xml … ?>`.
+    /// Reads the rest of `<?xml … ?>`.
     private mutating func checkDeclaration() throws(ModelError) {
         let start = position
         try skipPast("?>")
@@ -93,14 +95,15 @@ package struct ModelXMLParser {
         }
     }
 
-    /// Goes to the next tag, past comments, processing instructions and text, which the element around gets if it counts;
-    /// `false` at the end of the file.
+    /// Moves to the next tag, past comments, processing instructions and text; returns `false` at the end of the file.
+    ///
+    /// If text is relevant, it is added to the enclosing element.
     private mutating func skipToTag(in element: ModelXMLElement?) throws(ModelError) -> Bool {
         var text: [UInt8] = []
         defer { if !text.isEmpty { element?.append(text: String(decoding: text, as: UTF8.self)) } }
         while position < bytes.count {
             if bytes[position] != UInt8(ascii: "<") {
-                // Only the root element may have text around it, and that must be white space.
+                // There may be text outside of the root element, but only white space.
                 guard element != nil || Self.isSpace(bytes[position]) else { throw malformed() }
                 position += 1
                 guard form == .text, element != nil else { continue }
@@ -133,7 +136,9 @@ package struct ModelXMLParser {
         return false
     }
 
-    /// The rest of a document type that declares nothing itself; what it names is not read.
+    /// Reads the rest of a document type without declarations.
+    ///
+    /// A file that it names is not read.
     private mutating func skipDocumentType() throws(ModelError) {
         let start = position
         try skipPast(">")
@@ -142,7 +147,7 @@ package struct ModelXMLParser {
         }
     }
 
-    /// The rest of a start tag.
+    /// Reads the rest of a start tag.
     private mutating func element() throws(ModelError) -> (element: ModelXMLElement, isClosed: Bool) {
         let name = try name()
         let line = currentLine()
@@ -173,7 +178,7 @@ package struct ModelXMLParser {
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// An attribute's value in quotes.
+    /// Reads an attribute's value in quotes.
     private mutating func value() throws(ModelError) -> String {
         guard position < bytes.count, [UInt8(ascii: "\""), UInt8(ascii: "'")].contains(bytes[position]) else {
             throw malformed()
@@ -188,7 +193,7 @@ package struct ModelXMLParser {
             case quote: return String(decoding: value, as: UTF8.self)
             case UInt8(ascii: "<"): throw malformed()
             case UInt8(ascii: "&"): value += try reference().utf8
-            // As XML wants it: white space in a value is a space, unless it is written as a reference.
+            // XML requires this: white space in a value is a space, unless it is written as a reference.
             case 9, 10: value.append(0x20)
             case 13: if position >= bytes.count || bytes[position] != 10 { value.append(0x20) }
             default: value.append(byte)
@@ -197,7 +202,7 @@ package struct ModelXMLParser {
         throw malformed()
     }
 
-    /// What stands for a character, after its `&`.
+    /// Reads a character reference, after its `&`.
     private mutating func reference() throws(ModelError) -> String {
         let start = position
         while position < bytes.count, position - start < 12, bytes[position] != UInt8(ascii: ";") {
@@ -246,7 +251,7 @@ package struct ModelXMLParser {
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (9...10).contains(byte) || byte == 13 }
 
-    /// Letters, digits, `_`, `-`, `.`, `:`, and all beyond ASCII.
+    /// Whether a byte is part of a name: letters, digits, `_`, `-`, `.`, `:`, and all beyond ASCII.
     private static func isPartOfName(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
@@ -258,7 +263,7 @@ package struct ModelXMLParser {
 
     /// The line of the current position.
     ///
-    /// Asked with growing positions only, so that the file is counted once.
+    /// The positions must increase from call to call, so that the file is counted once.
     private mutating func currentLine() -> Int {
         line += bytes[countedUpTo..<max(position, countedUpTo)].count { $0 == 10 }
         countedUpTo = max(position, countedUpTo)

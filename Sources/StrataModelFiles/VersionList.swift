@@ -3,7 +3,9 @@ import StrataKeys
 
 /// The list of versions in a `.momd` folder, `VersionInfo.plist`.
 package struct VersionList: Sendable {
-    /// The name of the current version, which a list of one version may lack.
+    /// The name of the current version.
+    ///
+    /// A list of one version may lack it.
     package var currentVersion: String?
     /// The 32-byte hashes of each version's entities, by the names of versions and entities.
     package var hashes: [String: [String: Data]]
@@ -18,7 +20,7 @@ package struct VersionList: Sendable {
         self.hashes = hashes
     }
 
-    /// Reads the list of a `.momd` folder; `nil` if there is none, or none that can be read.
+    /// Reads the list of a `.momd` folder; `nil` if there is none, or if it cannot be read.
     ///
     /// Versions without hashes in the right form are left out.
     package init?(folder: URL) {
@@ -30,7 +32,7 @@ package struct VersionList: Sendable {
         hashes = (entries[Self.hashesKey] as? [String: Any] ?? [:]).compactMapValues { $0 as? [String: Data] }
     }
 
-    /// The list as a file has it, with the checksums of all versions.
+    /// The list in the form of a file, with the checksums of all versions.
     package func data() throws -> Data {
         var entries: [String: Any] = [
             Self.hashesKey: hashes,

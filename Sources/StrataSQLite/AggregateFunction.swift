@@ -4,16 +4,16 @@ import CStrataSQLite
 package struct AggregateFunction: Sendable {
     package let name: String
     package let argumentCount: Int
-    /// Makes what gathers the rows of one group.
+    /// Makes the accumulator for the rows of one group.
     package let make: @Sendable () -> any Accumulator
 
-    /// What an aggregate function knows of the rows that it has seen.
+    /// The state of an aggregate function for the rows that it has received.
     ///
-    /// Used by one thread.
+    /// One thread uses it.
     package protocol Accumulator: AnyObject {
-        /// Takes in one row.
+        /// Adds one row.
         ///
-        /// The call's arguments are the row's; what it returns does not matter.
+        /// The arguments of the call are those of the row. Its result is ignored.
         func add(_ call: FunctionCall)
 
         /// Returns the result through `call`, which has no arguments.
@@ -42,7 +42,7 @@ package struct AggregateFunction: Sendable {
                 accumulator.add(FunctionCall(context: context, count: Int(count), arguments: arguments))
             },
             { context in
-                // Called for every group that was begun, also when the statement is given up.
+                // SQLite calls this for every group that was begun, even if the statement is abandoned.
                 guard let context else { return }
                 let slot = AggregateFunction.slot(context, size: 0)
                 let kept = slot?.pointee

@@ -5,23 +5,25 @@ import Synchronization
 
 /// Waits for locks on the file that a connection outside of this pool holds: jittered back-off up to a deadline.
 ///
-/// SQLite has no queue between processes. Pauses double from 50 µs up to 5 ms, and each is shortened by a random share
-/// of up to a half, so that two waiters do not keep arriving at the same moments. A writer that has waited for some
-/// milliseconds asks the others to let it go first (``WaitSign``), and looks more often as long as they do. Confined like its
-/// connection.
+/// SQLite has no queue between processes. Pauses double from 50 µs up to 5 ms. Each is shortened by a random part of up
+/// to a half, so that two waiters do not try at the same moments again and again. A writer that has waited for some
+/// milliseconds asks the others to let it go first (``WaitSign``), and retries more often while they do. A waiter
+/// belongs to one connection, and is confined like it.
 final class BusyWait {
-    /// How long to keep trying.
+    /// The longest time to retry, in seconds.
     var timeout: Double
     /// Ends the wait early.
     var cancellation: Cancellation?
-    /// The connection to interrupt if the wait fails, so that it does not go on without the lock.
+    /// The connection to interrupt if the wait fails, so that its operation does not continue without the lock.
     var interrupted: OpaquePointer?
-    /// Of a connection that writes: asks other processes to let this one go first.
+    /// Asks other processes to let this connection go first; `nil` for one that does not write.
     var sign: WaitSign?
-    /// How long the wait at hand has taken, or the last one took.
+    /// The duration of the present wait, or of the last one.
     private(set) var waited: Double = 0
 
-    /// Whether a wait is under way; for any thread.
+    /// Whether a wait is in progress.
+    ///
+    /// Any thread may read it.
     var isWaiting: Bool { waiting.load(ordering: .relaxed) }
 
     private var start: UInt64 = 0
@@ -35,9 +37,9 @@ final class BusyWait {
         self.timeout = timeout
     }
 
-    /// Pauses, and tells whether to try again.
+    /// Pauses, and returns whether to retry.
     ///
-    /// - Parameter attempt: How often the lock was asked for in vain before this, from 0.
+    /// - Parameter attempt: The number of failed attempts before this, from 0.
     /// - Returns: Whether there is time left.
     func shouldRetry(attempt: Int32) -> Bool {
         if attempt == 0 {
@@ -60,7 +62,7 @@ final class BusyWait {
         return true
     }
 
-    /// The time of the last wait, forgotten by asking.
+    /// Returns the duration of the last wait, and resets it.
     func takeWaited() -> Double {
         defer { waited = 0 }
         return waited

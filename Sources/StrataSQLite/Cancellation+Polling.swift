@@ -1,11 +1,12 @@
 import CStrataSQLite
 import StrataLocks
 
-// Given to `reader`, `read`, `writer` or `write` of the pool, a cancellation stops a running statement within about a thousand of
-// SQLite's instructions, some microseconds; the operation then throws an error with the code `interrupt`.
+// A cancellation is passed to `reader`, `read`, `writer` or `write` of the pool. It stops a running statement within
+// about a thousand of SQLite's instructions, some microseconds. The operation then throws an error with the code
+// `interrupt`.
 //
-// Why not `sqlite3_interrupt`: SQLite forgets an interrupt that falls between two statements, and one that comes late hits whoever
-// has the connection next. A flag which the connection polls while the operation owns it has neither problem.
+// `sqlite3_interrupt` is not used: SQLite forgets an interrupt that comes between two statements, and a late one hits
+// the next user of the connection. A flag that the connection polls while the operation owns it has neither problem.
 
 extension Cancellation {
     /// Makes the connection poll the flag.

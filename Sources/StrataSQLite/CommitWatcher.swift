@@ -1,24 +1,26 @@
 import Dispatch
 import Synchronization
 
-/// Tells of commits to a database: those of this process and of others.
+/// Reports commits to a database, by this process and by others.
 ///
-/// The kernel tells of writes to the log. A write alone is no commit, and one that is gets visible a moment after the log was
-/// written; so each event is followed by looks at the database's version, at first quickly one after another. A slow look
-/// goes on for ever, in case a file system tells nothing (one in the network), and is the only one where the
-/// system has no events.
+/// The kernel reports writes to the log. A write alone is no commit, and a commit becomes visible a moment after the
+/// log was written. So each event is followed by checks of the database's version, at first in quick succession. A slow
+/// check goes on for ever, in case a file system reports nothing (such as one in the network). It is the only check if
+/// the system has no events.
 ///
 /// Any thread may call any member.
 package final class CommitWatcher: @unchecked Sendable {
-    // @unchecked Sendable: the variables are touched on `queue` only, and in the initialiser and the deinitialiser.
+    // @unchecked Sendable: the variables are used only on `queue`, in the initialiser and in the deinitialiser.
 
-    /// How a watcher paces itself, in seconds.
+    /// The intervals of a watcher, in seconds.
     package struct Pace: Sendable {
-        /// The least time between two reports: commits in between are told as one.
+        /// The shortest time between two reports.
+        ///
+        /// Commits in between are reported as one.
         package var coalescing = 0.005
-        /// The time between two looks if nothing happens.
+        /// The time between two checks if nothing happens.
         package var idle = 1.0
-        /// The same where the system tells of no writes.
+        /// The time between two checks if the system reports no writes.
         package var polling = 0.05
         /// Whether to ask the system for events.
         package var usesEvents = true
@@ -31,18 +33,20 @@ package final class CommitWatcher: @unchecked Sendable {
 
     private let queue = DispatchQueue(label: "CoreData commits")
     private let isStopped = Atomic(false)
-    /// Whether something has happened that no look has answered yet.
+    /// Whether an event has happened after which no check was made yet.
     private let isStirred = Atomic(false)
     private weak let pool: ConnectionPool?
     private let isMemory: Bool
     private let pace: Pace
     private let handler: @Sendable () -> Void
 
-    /// Looks at the version; `nil` of a database in memory, and once stopped.
+    /// Reads the version; `nil` for a database in memory, and after the watcher was stopped.
     private var detector: Connection?
     private var version: Int64 = 0
     private var token: FileEvents.Token?
-    /// The pause before the next quick look; beyond the longest there is none.
+    /// The pause before the next quick check.
+    ///
+    /// If it exceeds the longest pause, there is none.
     private var pause = longestPause * 2
     private var isLookScheduled = false
     private var hasNews = false
@@ -53,10 +57,10 @@ package final class CommitWatcher: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - pool: The connections of the database.
-    ///   - pace: How often to look and to report.
-    ///   - handler: Called after commits, on a queue of the watcher's, not for each one. It must be short, and must not
-    ///     stop the watcher.
-    /// - Throws: What keeps the database from being read.
+    ///   - pace: The intervals of checks and reports.
+    ///   - handler: Called after commits, on a queue of the watcher, but not for each commit. It must be short, and
+    ///     must not stop the watcher.
+    /// - Throws: Errors of reading the database.
     package init(_ pool: ConnectionPool, pace: Pace = Pace(), handler: @escaping @Sendable () -> Void)
         throws(SQLiteError)
     {
@@ -66,7 +70,7 @@ package final class CommitWatcher: @unchecked Sendable {
         isMemory = pool.isMemory
         if !isMemory {
             let detector = try pool.opening.openReader()
-            // A look that waits for locks is made again.
+            // If a check fails because of locks, it is repeated.
             detector.busyWait.timeout = 0.1
             version = try detector.dataVersion()
             self.detector = detector
@@ -85,7 +89,8 @@ package final class CommitWatcher: @unchecked Sendable {
 
     /// Ends the watch, and closes its connection.
     ///
-    /// No call begins afterwards. Idempotent. Waits for a look at the database that is under way, and for the handler.
+    /// No call of the handler begins afterwards. A second call of this method does nothing. The method waits for a
+    /// check that is in progress, and for the handler.
     package func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         queue.sync { end() }
@@ -99,9 +104,9 @@ package final class CommitWatcher: @unchecked Sendable {
         detector = nil
     }
 
-    // MARK: - What happens
+    // MARK: - Events
 
-    /// Somebody has written to the log, or this process has committed.
+    /// Notes that another program has written to the log, or that this process has committed.
     private func stir() {
         guard !isStirred.exchange(true, ordering: .sequentiallyConsistent) else { return }
         onQueue { watcher in
@@ -111,12 +116,12 @@ package final class CommitWatcher: @unchecked Sendable {
         }
     }
 
-    /// Reads the version, reports a new one, and schedules the next quick look.
+    /// Reads the version, reports a new one, and schedules the next quick check.
     private func look() {
         if isMemory {
             hasNews = true
         } else if let seen = try? detector?.dataVersion(), seen != version {
-            // What cannot be read now can at the next look.
+            // If the version cannot be read now, the next check will try again.
             version = seen
             hasNews = true
         }
@@ -137,7 +142,7 @@ package final class CommitWatcher: @unchecked Sendable {
         }
     }
 
-    /// Calls the handler if there is news, but not too soon after the last time.
+    /// Calls the handler if there is a new version, but not too soon after the last time.
     private func report() {
         guard hasNews, !isReportScheduled else { return }
         let now = BusyWait.now()
@@ -164,9 +169,9 @@ package final class CommitWatcher: @unchecked Sendable {
 }
 
 extension ConnectionPool {
-    /// Has `observer` called after each commit of this pool.
+    /// Makes the pool call `observer` after each of its commits.
     ///
-    /// That is before the next writer gets its turn, so it must be short, and must not use the pool.
+    /// The call comes before the next writer gets its turn, so it must be short, and must not use the pool.
     func addCommitObserver(_ owner: ObjectIdentifier, _ observer: @escaping @Sendable () -> Void) {
         state.withLock { $0.commitObservers[owner] = observer }
     }
@@ -175,7 +180,7 @@ extension ConnectionPool {
         state.withLock { $0.commitObservers[owner] = nil }
     }
 
-    /// Tells of a commit.
+    /// Reports a commit to the observers.
     func noteCommit() {
         let observers = state.withLock { $0.commitObservers }
         for observer in observers.values { observer() }

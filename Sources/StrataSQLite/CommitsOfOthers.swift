@@ -1,25 +1,31 @@
 import CStrataSQLite
 import StrataLocks
 
-/// Counts how often a database was found changed by others than its pool: other processes, and other pools of this one.
+/// Counts how often a database was found changed by writers outside its pool.
 ///
-/// In WAL mode SQLite counts all commits to a database in the index of its log, which is memory that all processes share
-/// (the change counter of the [WAL-index header](https://www.sqlite.org/walformat.html#the_wal_index_header)). A look at that word costs
-/// some nanoseconds, where `PRAGMA data_version` takes a lease, a transaction and its locks. The pool counts its own commits. While it
-/// commits, the word may have either of two values; at any other time a difference is somebody else's work.
+/// These are other processes, and other pools of this process.
 ///
-/// With another journal, and in memory, nothing is found.
+/// In WAL mode SQLite counts all commits to a database in the index of its log, which is memory that all processes
+/// share (the change counter of the [WAL-index header](https://www.sqlite.org/walformat.html#the_wal_index_header)).
+/// Reading that word takes some nanoseconds, while `PRAGMA data_version` needs a lease, a transaction and its locks.
+/// The pool counts its own commits. While it commits, the word may have either of two values. At any other time a
+/// difference comes from another writer.
+///
+/// With another journal, and in memory, the count is always 0.
 ///
 /// Any thread may call any member. The lock is a leaf, held for a few instructions.
 final class CommitsOfOthers: Sendable {
     fileprivate struct State: @unchecked Sendable {
-        // @unchecked Sendable: the word is memory of SQLite's, which others write to at any time, and which is read as an atomic.
+        // @unchecked Sendable: the word is memory of SQLite, which others write to at any time. It is read as an
+        // atomic.
 
-        /// Keeps the index of the log where it is; reads nothing after it has been opened.
+        /// Keeps the index of the log mapped.
+        ///
+        /// It reads nothing after it was opened.
         var connection: Connection?
-        /// The word; `nil` once the pool was closed, and where there is none.
+        /// The word; `nil` after the pool was closed, and if there is none.
         var word: UnsafePointer<UInt32>?
-        /// What the word is, unless somebody else has committed.
+        /// The value of the word, unless another writer has committed.
         var expected: UInt32 = 0
         /// Whether the pool holds the write lock, and may be committing.
         var isWriting = false
@@ -30,11 +36,11 @@ final class CommitsOfOthers: Sendable {
 
     init() {}
 
-    /// Begins to look, through a connection that is kept for that until ``close()``.
+    /// Starts to count, with a connection that is kept for that until ``close()``.
     ///
     /// - Throws: Errors of SQLite.
     func open(_ connection: Connection) throws(SQLiteError) {
-        // Makes SQLite open the index.
+        // This makes SQLite open the index.
         _ = try connection.dataVersion()
         let word = UnsafePointer<UInt32>(strata_sqlite3_commit_counter(connection.handle))
         guard let word else { return connection.close() }
@@ -45,7 +51,7 @@ final class CommitsOfOthers: Sendable {
         }
     }
 
-    /// Ends all looks.
+    /// Stops counting.
     func close() {
         let connection = state.withLock { state in
             defer { (state.connection, state.word) = (nil, nil) }
@@ -54,9 +60,9 @@ final class CommitsOfOthers: Sendable {
         connection?.close()
     }
 
-    /// How often others were found to have committed, now or before.
+    /// The number of times that commits of other writers were found, including this time.
     ///
-    /// What was committed when the call begins is counted, several commits perhaps as one.
+    /// It counts all commits before the call began; several may count as one.
     var count: UInt64 {
         state.withLock { state in
             state.look()
@@ -72,7 +78,9 @@ final class CommitsOfOthers: Sendable {
         }
     }
 
-    /// Notes that a write of the pool has ended, with so many commits that have changed the database.
+    /// Notes that a write of the pool has ended.
+    ///
+    /// - Parameter commits: The number of its commits that have changed the database.
     func endWrite(_ commits: UInt32) {
         state.withLock { state in
             state.isWriting = false
@@ -87,7 +95,7 @@ extension CommitsOfOthers.State {
         let found = strata_load(word)
         guard found != expected, !isWriting || found != expected &+ 1 else { return }
         count += 1
-        // A write of the pool that has just been committed is still to be counted.
+        // A commit that the pool has just made still has to be counted.
         if !isWriting { expected = found }
     }
 }

@@ -30,15 +30,16 @@ extension Connection {
         try firstString(SQL("PRAGMA \(Self.checkedPragmaName(name))"))
     }
 
-    /// Sets a pragma, and returns what SQLite answers.
+    /// Sets a pragma, and returns SQLite's answer.
     ///
-    /// - Throws: `misuse` if `name` is not a name, or `value` neither a name nor a number (a text is quoted by this call).
+    /// - Throws: `misuse` if `name` is not a name, or if `value` is neither a name nor a number (this call quotes a
+    ///   text).
     @discardableResult
     package func setPragma(_ name: String, _ value: String) throws(SQLiteError) -> String? {
         let name = try Self.checkedPragmaName(name)
         let isPlain = value.utf8.allSatisfy { Self.isNamePart($0) || $0 == 0x2D || $0 == 0x2E }
         let literal = isPlain && !value.isEmpty ? value : "'" + value.replacing("'", with: "''") + "'"
-        // To its end: SQLite answers with the new journal mode, and then commits it, which may fail.
+        // The statement runs to its end: SQLite answers with the new journal mode, and then commits it, which may fail.
         return try strings(SQL("PRAGMA \(name) = \(literal)")).first
     }
 
@@ -56,11 +57,11 @@ extension Connection {
         }
     }
 
-    // MARK: - Looking at the database
+    // MARK: - Checking the database
 
-    /// Reads the header and the schema, which is where a file that is no database, or was cut off, shows.
+    /// Reads the header and the schema, which shows whether the file is no database or was cut off.
     ///
-    /// - Throws: `notADatabase`, `corrupt`, or what reading the file brings up. A file of no bytes is an empty database.
+    /// - Throws: `notADatabase`, `corrupt`, or errors of reading the file. A file of no bytes is an empty database.
     package func validate() throws(SQLiteError) {
         do {
             _ = try firstInt64("SELECT count(*) FROM sqlite_schema")
@@ -69,7 +70,7 @@ extension Connection {
         }
     }
 
-    /// What `error` means when it comes up while the file is being opened.
+    /// The meaning of `error` if it occurs while the file is being opened.
     func openingError(_ error: SQLiteError) -> SQLiteError {
         let explanation: String
         switch error.code {
@@ -83,24 +84,24 @@ extension Connection {
 
     /// The faults that SQLite finds in the whole file; empty if it is sound.
     ///
-    /// Reads everything.
+    /// This reads the whole file.
     ///
     /// - Parameter isQuick: Leaves out the comparison of each index with its table.
-    /// - Returns: A line a fault.
-    /// - Throws: What kept the file from being read, other than damage.
+    /// - Returns: The faults, a line each.
+    /// - Throws: Errors of reading the file, other than damage.
     package func integrityFaults(isQuick: Bool = false) throws(SQLiteError) -> [String] {
         let statement = try statement(isQuick ? "PRAGMA quick_check" : "PRAGMA integrity_check")
         var faults: [String] = []
         do {
             while try statement.step() { faults.append(statement[0].string) }
         } catch  where error.code == .corrupt {
-            // The check itself stops at damage of some kinds.
+            // Some kinds of damage end the check itself.
             faults.append(error.message)
         }
         return faults.filter { $0 != "ok" }
     }
 
-    /// How SQLite would run a statement: a line a step, indented by two spaces a level.
+    /// SQLite's plan for a statement: a line a step, indented by two spaces a level.
     package func queryPlan(_ sql: String) throws(SQLiteError) -> [String] {
         let statement = try statement(SQL("EXPLAIN QUERY PLAN " + sql))
         var depths: [Int64: Int] = [:]
@@ -113,14 +114,14 @@ extension Connection {
         return lines
     }
 
-    /// How much memory the pages take that the connection keeps, those of temporary tables among them.
+    /// The memory for the pages that the connection caches, including those of temporary tables.
     package var cachedBytes: Int {
         var (now, highest): (Int32, Int32) = (0, 0)
         sqlite3_db_status(handle, SQLITE_DBSTATUS_CACHE_USED, &now, &highest, 0)
         return Int(now)
     }
 
-    /// A number that is different once another connection, of this or another process, has changed the database.
+    /// A number that changes if another connection, of this or another process, changes the database.
     package func dataVersion() throws(SQLiteError) -> Int64 {
         try firstInt64("PRAGMA data_version") ?? 0
     }

@@ -3,12 +3,14 @@ import CStrataSQLite
 extension Connection {
     /// Replaces all of this database by another one, page by page, under the locks of both.
     ///
-    /// Others that have this database open see the new content with their next transaction; with a failure it is as before.
+    /// Connections that have this database open see the new content in their next transaction. If there is an error,
+    /// the database is unchanged.
     ///
     /// - Parameters:
     ///   - source: The other database.
-    ///   - condition: Asked under the write lock of this database, before anything is written; without it nothing is.
-    /// - Returns: Whether it was replaced.
+    ///   - condition: Called under the write lock of this database, before anything is written. If it returns false,
+    ///     nothing is written.
+    /// - Returns: Whether the database was replaced.
     /// - Throws: `busy` if a lock was not free until the deadline; `readOnly`, `full` and errors of either file.
     @discardableResult
     package func copyAll(from source: Connection, if condition: () -> Bool = { true }) throws(SQLiteError) -> Bool {
@@ -16,14 +18,14 @@ extension Connection {
             throw failure(sqlite3_errcode(handle), .step, sql: nil)
         }
         let deadline = BusyWait.now() &+ UInt64(max(busyWait.timeout, 0) * 1e9)
-        // A step of no pages takes the lock, and keeps it.
+        // A step of no pages takes the lock and keeps it.
         var code = step(backup, 0, deadline)
         if code == SQLITE_OK || code == SQLITE_DONE {
             guard condition() else {
                 sqlite3_backup_finish(backup)
                 return false
             }
-            // All pages in one step, so that nobody can write in between.
+            // All pages are copied in one step, so that no other connection can write in between.
             code = step(backup, -1, deadline)
         }
         let finished = sqlite3_backup_finish(backup)
@@ -31,7 +33,7 @@ extension Connection {
         return true
     }
 
-    /// One step of a backup, tried again until the deadline while somebody has a lock.
+    /// Runs one step of a backup, and retries until the deadline while others have a lock.
     private func step(_ backup: OpaquePointer, _ pages: Int32, _ deadline: UInt64) -> Int32 {
         while true {
             let code = sqlite3_backup_step(backup, pages)

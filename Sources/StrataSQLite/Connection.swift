@@ -4,24 +4,24 @@ import StrataLocks
 
 /// One connection to a database, with its prepared statements.
 ///
-/// Confined to whoever has it checked out of the pool (or made it): used by one thread at a time, on a `NOMUTEX` handle.
-/// Statements are lent by ``statement(_:)`` and must be gone before the connection goes back.
+/// A connection is confined to the owner that has leased it from the pool or made it: one thread at a time uses it, on
+/// a `NOMUTEX` handle. Statements are lent by ``statement(_:)``, and must be returned before the connection.
 package final class Connection: @unchecked Sendable {
-    // @unchecked Sendable: one owner at a time; the pool hands it from thread to thread under a lock.
+    // @unchecked Sendable: it has one owner at a time. The pool passes it between threads under a lock.
 
-    /// What a connection may do to the file.
+    /// The permitted access to the file.
     package enum Access: Sendable {
-        /// Reads and writes; makes the file if there is none.
+        /// The connection reads and writes, and makes the file if there is none.
         case readWriteCreate
         case readWrite
         case readOnly
     }
 
-    /// What every connection is set up with.
+    /// The settings of every connection.
     package struct Options: Sendable {
-        /// How long to wait for locks of other connections, in seconds.
+        /// The longest wait for locks of other connections, in seconds.
         package var timeout: Double = 60
-        /// How many idle statements are kept.
+        /// The number of idle statements that are kept.
         package var statementCacheLimit = 128
         package var functions: [ScalarFunction] = []
         package var aggregates: [AggregateFunction] = []
@@ -30,25 +30,27 @@ package final class Connection: @unchecked Sendable {
         package init() {}
     }
 
-    /// The path as opened; `:memory:` for a database of its own in memory.
+    /// The path as opened; `:memory:` for a private database in memory.
     package let path: String
-    /// Set after an I/O error: what the connection knows about the file may be wrong, so the pool closes it.
+    /// Whether an I/O error has occurred.
+    ///
+    /// The connection's knowledge of the file may be wrong then, so the pool closes it.
     package private(set) var isBroken = false
 
     @usableFromInline let handle: OpaquePointer
     let busyWait: BusyWait
-    /// How many seconds whoever has the connection now waited for it.
+    /// The seconds that the present owner has waited for the connection.
     package var leaseWait: Double = 0
-    /// Pages in the write-ahead log after the last commit of this connection.
+    /// The number of pages in the write-ahead log after the last commit of this connection.
     let log = LogSize()
-    /// When to maintain the log next.
+    /// Decides when to maintain the log.
     var upkeep = LogUpkeep()
-    /// Which trace handler of the pool is installed.
+    /// The trace handler of the pool that is installed, by its number.
     var traceGeneration = 0
     /// A note of the pool's user about the contents.
     package var note = ContentsNote()
 
-    /// Whether the schema may be another one than when somebody last asked.
+    /// Whether the schema may have changed since ``takeSchemaNews()`` was last called.
     private var hasSchemaNews = true
 
     private var statements: StatementCache
@@ -62,10 +64,12 @@ package final class Connection: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - path: A path in the file system, or `:memory:`.
-    ///   - access: What the connection may do to the file.
-    ///   - isImmutable: Promises that nobody changes the file: no locks, no side files. Wrong answers if untrue.
-    ///   - options: What the connection is set up with.
-    /// - Throws: `cannotOpen` if there is no such file or it may not be read. What the file holds is not looked at yet.
+    ///   - access: The permitted access to the file.
+    ///   - isImmutable: Promises that no process changes the file: no locks, no side files. If untrue, answers are
+    ///     wrong.
+    ///   - options: The settings of the connection.
+    /// - Throws: `cannotOpen` if there is no such file, or if it may not be read. The contents of the file are not
+    ///   checked yet.
     package init(
         path: String,
         access: Access,
@@ -98,8 +102,8 @@ package final class Connection: @unchecked Sendable {
 
         busyWait.install(on: handle)
         log.install(on: handle)
-        // The schema of a file may come from anywhere: it gets no say beyond tables, indexes and harmless triggers. And
-        // a misspelt column name in double quotes is an error rather than a text.
+        // The schema of a file may come from anywhere, so only its tables, indexes and harmless triggers are trusted.
+        // And if a column name in double quotes is misspelt, it is an error rather than a text.
         strata_sqlite3_set_switch(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         strata_sqlite3_set_switch(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         strata_sqlite3_set_switch(handle, SQLITE_DBCONFIG_DQS_DML, 0)
@@ -116,12 +120,12 @@ package final class Connection: @unchecked Sendable {
 
     /// Finalizes the idle statements and closes.
     ///
-    /// Idempotent.
+    /// A second call does nothing.
     package func close() {
         guard isOpen else { return }
         isOpen = false
         statements.removeAll()
-        // The handlers go first: with a statement still out, SQLite keeps the handle beyond this object.
+        // The handlers are removed first: if a statement is still lent, SQLite keeps the handle beyond this object.
         sqlite3_busy_handler(handle, nil, nil)
         sqlite3_wal_hook(handle, nil, nil)
         Cancellation.uninstall(from: handle)
@@ -129,7 +133,7 @@ package final class Connection: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
-    /// Keeps SQLite from checkpointing when this connection closes as the last one of the file.
+    /// Keeps SQLite from checkpointing if this connection is the last one of the file to close.
     func leaveLogOnClose() {
         strata_sqlite3_set_switch(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     }
@@ -138,7 +142,7 @@ package final class Connection: @unchecked Sendable {
 
     /// Lends the statement with this text, prepared now or taken from the cache.
     ///
-    /// - Throws: The error of the SQL compiler; `misuse` if the text holds more than one statement, or none.
+    /// - Throws: The error of the SQL compiler; `misuse` if the text contains more than one statement, or none.
     package func statement(_ sql: SQL) throws(SQLiteError) -> Statement {
         if let cached = statements.lend(sql) { return Statement(prepared: cached, connection: self) }
         var prepared: OpaquePointer?
@@ -181,9 +185,9 @@ package final class Connection: @unchecked Sendable {
         guard code == SQLITE_OK else { throw failure(code, .step, sql: script) }
     }
 
-    /// Whether the schema may have changed since this was last asked: always true at first.
+    /// Returns whether the schema may have changed since the last call; the first call always returns true.
     ///
-    /// Known once a statement has been given back that SQLite had to prepare anew.
+    /// This is known as soon as a statement is returned that SQLite had to prepare anew.
     package func takeSchemaNews() -> Bool {
         defer { hasSchemaNews = false }
         return hasSchemaNews
@@ -197,9 +201,9 @@ package final class Connection: @unchecked Sendable {
         statements.takeBack(entry)
     }
 
-    /// How many statements are lent out.
+    /// The number of statements that are lent.
     package var lentStatementCount: Int { statements.lent }
-    /// How many statements the cache holds.
+    /// The number of statements in the cache.
     package var cachedStatementCount: Int { statements.count }
 
     // MARK: - State
@@ -209,7 +213,7 @@ package final class Connection: @unchecked Sendable {
         sqlite3_get_autocommit(handle) == 0
     }
 
-    /// The rows that the last INSERT, UPDATE or DELETE touched itself, triggers not counted.
+    /// The number of rows that the last INSERT, UPDATE or DELETE changed itself, without its triggers.
     package var changeCount: Int {
         Int(sqlite3_changes64(handle))
     }
@@ -235,7 +239,7 @@ package final class Connection: @unchecked Sendable {
         guard code == SQLITE_OK else { throw failure(code, .configure, sql: nil) }
     }
 
-    /// Reports every statement from now on to `handler`; `nil` stops that, and costs nothing.
+    /// Reports every statement from now on to `handler`; `nil` stops that, and then tracing costs nothing.
     package func setTrace(_ handler: TraceHandler?, detail: TraceDetail = []) {
         guard let handler else {
             Tracer.uninstall(from: handle)
@@ -247,7 +251,7 @@ package final class Connection: @unchecked Sendable {
         self.tracer = tracer
     }
 
-    /// Makes `cancellation` stop the statements of this connection; `nil` ends that.
+    /// Lets `cancellation` stop the statements of this connection; `nil` ends that.
     func setCancellation(_ cancellation: Cancellation?) {
         guard let cancellation else {
             if self.cancellation != nil {
@@ -262,11 +266,11 @@ package final class Connection: @unchecked Sendable {
         cancellation.install(on: handle)
     }
 
-    // MARK: - Failure
+    // MARK: - Errors
 
-    /// The error for a result code, with what SQLite has to say about it.
+    /// The error for a result code, with SQLite's message about it.
     func failure(_ code: Int32, _ operation: SQLiteError.Operation, sql: String?) -> SQLiteError {
-        // The connection remembers more than some functions return, but of the last call that failed.
+        // The connection remembers more than some functions return, but only of the last call that failed.
         let remembered = sqlite3_extended_errcode(handle)
         let extended = ResultCode(rawValue: remembered & 0xFF == code & 0xFF ? remembered : code)
         if extended.primary == .inputOutput { isBroken = true }
@@ -290,7 +294,7 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - The library
 
-    /// The oldest SQLite that has what the SQL of the stores needs (RETURNING).
+    /// The oldest SQLite with the SQL that the stores need (RETURNING).
     private static let oldestVersion: Int32 = 3_035_000
 
     /// The version of the SQLite in use, such as `3.40.1`.
@@ -314,13 +318,13 @@ package final class Connection: @unchecked Sendable {
     }
 }
 
-/// A note of a pool's user about the contents of the database, as one connection sees them.
+/// A note of the pool's user about the contents of the database, as one connection sees them.
 ///
-/// It means nothing to the pool, which keeps it with the connection.
+/// The pool only keeps it with the connection, and does not read it.
 package struct ContentsNote {
-    /// The version of the schema with which the contents were looked at; -1 for none.
+    /// The version of the schema at the last check of the contents; -1 for none.
     package var schemaVersion: Int64 = -1
-    /// How many other contents were known then.
+    /// The number of different contents that were known then.
     package var generation: Int64 = 0
     /// The number that is added to the versions of rows.
     package var versionOffset: Int64 = 0
@@ -329,10 +333,10 @@ package struct ContentsNote {
 /// The size of the write-ahead log, as SQLite reports it after each commit.
 final class LogSize {
     private(set) var pages: Int32 = 0
-    /// How many commits of this connection have changed the database.
+    /// The number of commits of this connection that have changed the database.
     private(set) var commits: UInt32 = 0
 
-    /// Takes the place of SQLite's automatic checkpoints.
+    /// Replaces SQLite's automatic checkpoints.
     ///
     /// The connection keeps `self` alive until it is closed.
     func install(on handle: OpaquePointer) {

@@ -1,18 +1,19 @@
 import CStrataSQLite
 import StrataLocks
 
-// A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts over while a
-// checkpoint begins, which takes two processes that checkpoint and one that commits. So here whoever copies holds SQLite's write
-// lock, on a connection of its own since a transaction cannot checkpoint: nobody commits meanwhile, in any process.
+// A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts
+// over while a checkpoint begins. That takes two processes that checkpoint and one that commits. So each checkpoint
+// holds SQLite's write lock here, and no process commits meanwhile. The lock is on a separate connection, because a
+// transaction cannot checkpoint.
 
 extension ConnectionPool {
-    /// How far a checkpoint goes.
+    /// The extent of a checkpoint.
     package enum CheckpointMode: Sendable {
-        /// Copies as much of the log as readers allow, without waiting for them.
+        /// The checkpoint copies as much of the log as readers allow, without waiting for them.
         case passive
-        /// Waits for readers, so that the next write starts the log over.
+        /// The checkpoint waits for readers, so that the next write starts the log over.
         case restart
-        /// As `restart`, and cuts the log file to no bytes.
+        /// The checkpoint does the same as `restart`, and truncates the log file to no bytes.
         case truncate
 
         var rawValue: Int32 {
@@ -27,7 +28,7 @@ extension ConnectionPool {
     /// Copies the write-ahead log into the database file.
     ///
     /// - Returns: Whether all of the log was copied.
-    /// - Throws: `busy` if writers or readers were in the way until the deadline.
+    /// - Throws: `busy` if writers or readers prevented it until the deadline.
     @discardableResult
     package func checkpoint(_ mode: CheckpointMode, timeout: Double? = nil) throws -> Bool {
         try writeWithoutTransaction(timeout: timeout) { connection in
@@ -38,17 +39,16 @@ extension ConnectionPool {
         }
     }
 
-    /// Copies the log and cuts its file to no bytes, if nobody is in the way.
+    /// Copies the log and truncates its file to no bytes, if no reader or writer prevents it.
     ///
-    /// For what is committed already: a reader elsewhere may keep the log, and nothing is lost by that.
+    /// It is for data that is already committed. A reader in another process may keep the log, and nothing is lost by
+    /// that.
     package func emptyLogIfNobodyReads() { _ = try? checkpoint(.truncate, timeout: Self.copyPatience) }
 
     /// Checkpoints after a commit, if the log has grown enough.
     ///
-    /// By the holder of the turn.
-    ///
-    /// The commit is durable in the log already, so a checkpoint that fails takes nothing from it: the log stays, and the
-    /// next commit tries again, after an I/O error on a new connection.
+    /// Only the holder of the turn may call it. The commit is already durable in the log, so a failed checkpoint does
+    /// it no harm: the log stays, and the next commit tries again. After an I/O error, it does so on a new connection.
     func checkpointIfDue(_ connection: Connection) {
         let (pages, step) = (connection.log.pages, opening.checkpointPages)
         guard isWriteAheadLogged, step > 0, connection.upkeep.isCopyDue(pages, step: step) else { return }
@@ -56,7 +56,7 @@ extension ConnectionPool {
         defer { FaultPoint.checkpointEnded.pass() }
         let start = BusyWait.now()
         defer { checkpointNanoseconds.add(BusyWait.now() &- start, ordering: .relaxed) }
-        // Who is writing just now will checkpoint, or this connection will after its next commit.
+        // The process that is writing at this moment will checkpoint, or this connection will after its next commit.
         guard (try? copyLog(connection, timeout: Self.copyPatience)) != nil else { return }
         connection.upkeep.noteCopy(pages)
         let limit = options.restartPages
@@ -66,18 +66,18 @@ extension ConnectionPool {
         _ = try? Self.checkpoint(connection, .restart)
     }
 
-    /// How long the checkpoints after commits have taken since this was asked for the last time, in nanoseconds.
+    /// Returns the time that checkpoints after commits have taken since the last call, in nanoseconds.
     ///
-    /// Any thread may ask. Of two that do at the same time one is told.
+    /// Any thread may call it. If two do so at the same time, one gets the time.
     package func takeCheckpointTime() -> Int64 {
         guard checkpointNanoseconds.load(ordering: .relaxed) > 0 else { return 0 }
         return Int64(checkpointNanoseconds.exchange(0, ordering: .relaxed))
     }
 
-    /// How long a commit waits for the write lock of another process, in seconds.
+    /// The longest time that a commit waits for the write lock of another process, in seconds.
     private static let copyPatience = 0.02
 
-    /// Copies as much of the log as readers allow, while nobody can write.
+    /// Copies as much of the log as readers allow, while no connection can write.
     private func copyLog(_ connection: Connection, timeout: Double) throws(SQLiteError) -> Bool {
         let guardian = try logGuardian()
         guardian.busyWait.timeout = timeout
@@ -96,7 +96,7 @@ extension ConnectionPool {
     static func checkpoint(_ connection: Connection, _ mode: CheckpointMode) throws(SQLiteError) -> Bool {
         var pagesInLog: Int32 = 0
         var pagesCopied: Int32 = 0
-        // One that gets no write lock would go on as a passive one.
+        // A checkpoint that gets no write lock would continue as a passive one.
         if mode != .passive { connection.busyWait.interrupted = connection.handle }
         defer { connection.busyWait.interrupted = nil }
         var code = sqlite3_wal_checkpoint_v2(connection.handle, nil, mode.rawValue, &pagesInLog, &pagesCopied)
@@ -109,7 +109,7 @@ extension ConnectionPool {
 
     /// The connection that keeps others from writing, opened when it is first needed.
     ///
-    /// By the holder of the turn.
+    /// Only the holder of the turn may call it.
     private func logGuardian() throws(SQLiteError) -> Connection {
         if let known = state.withLock({ $0.logGuardian }) { return known }
         let guardian = try opening.openLogGuardian()
@@ -117,7 +117,9 @@ extension ConnectionPool {
         return guardian
     }
 
-    /// By the holder of the turn, or once the pool is idle.
+    /// Closes the guardian.
+    ///
+    /// Only the holder of the turn may call it, or any caller once the pool is idle.
     func closeLogGuardian() {
         let guardian = state.withLock { state in
             defer { state.logGuardian = nil }

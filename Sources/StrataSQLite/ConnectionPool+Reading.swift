@@ -1,6 +1,6 @@
 import StrataLocks
 
-/// A connection for reading, the caller's until the end of the scope.
+/// A connection for reading, which belongs to the caller until the end of the scope.
 package struct ReadLease: ~Copyable {
     package let connection: Connection
     private let pool: ConnectionPool
@@ -46,7 +46,7 @@ extension ConnectionPool {
         updateTrace(of: connection)
         connection.busyWait.timeout = timeout
         if let cancellation { connection.setCancellation(cancellation) }
-        // From here on the lease gives the connection back, also when BEGIN fails.
+        // From here on the lease returns the connection, even if BEGIN fails.
         let lease = ReadLease(connection: connection, pool: self)
         try lookForFiles()
         if isSnapshot { try connection.run(.begin) }
@@ -99,12 +99,12 @@ extension ConnectionPool {
         }
     }
 
-    /// Ends the transaction of a lease, whatever state it is in.
+    /// Ends the transaction of a lease, whatever its state is.
     ///
-    /// Reading transactions have nothing to lose.
+    /// Read transactions have nothing to lose.
     func endTransaction(_ connection: Connection) {
         guard connection.isInTransaction else { return }
-        // A failure leaves the transaction open, which the caller looks at next.
+        // If the rollback fails, the transaction stays open. The caller checks that next.
         try? connection.run(.rollback)
     }
 }

@@ -1,12 +1,12 @@
 import StrataLocks
 
-/// The writer connection inside a write transaction, the caller's until the end of the scope.
+/// The writer connection inside a write transaction, which belongs to the caller until the end of the scope.
 ///
-/// Rolls back at the end of the scope unless ``commit()`` has succeeded.
+/// It rolls back at the end of the scope unless ``commit()`` has succeeded.
 package struct WriteLease: ~Copyable {
     package let connection: Connection
     private let pool: ConnectionPool
-    /// How many commits of the connection there were before.
+    /// The number of earlier commits of the connection.
     private let commits: UInt32
 
     init(connection: Connection, pool: ConnectionPool) {
@@ -21,10 +21,10 @@ package struct WriteLease: ~Copyable {
 
     /// Makes the changes durable and visible to others.
     ///
-    /// - Parameter beforeNextWriter: Called once the changes are durable and before another writer of this process gets its
-    ///   turn, so that what is kept beside the database sees commits in their order. Must not use the pool.
-    /// - Throws: What kept SQLite from committing. All changes are then rolled back. After an I/O error the pool opens a new
-    ///   connection for the next write.
+    /// - Parameter beforeNextWriter: Called when the changes are durable, and before another writer of this process
+    ///   gets its turn. So data beside the database sees commits in their order. It must not use the pool.
+    /// - Throws: The error that kept SQLite from committing. All changes are then rolled back. After an I/O error the
+    ///   pool opens a new connection for the next write.
     package consuming func commit(beforeNextWriter: () -> Void = {}) throws(SQLiteError) {
         try pool.commit(connection, beforeNextWriter)
     }
@@ -37,12 +37,12 @@ extension ConnectionPool {
     /// Leases the writer connection, inside a transaction that already holds SQLite's write lock.
     ///
     /// - Parameters:
-    ///   - timeout: Seconds to wait, for other threads and for other processes together; ``PoolOptions/timeout`` by default.
+    ///   - timeout: Seconds to wait for other threads and other processes together; ``PoolOptions/timeout`` by default.
     ///   - cancellation: Ends the wait, and the statements of the lease, from another thread.
     /// - Returns: The lease, which rolls back at the end of its scope unless it has committed.
-    /// - Throws: `busy` at the deadline, with a ``SQLiteError/wait`` that tells threads from processes; `interrupt` on
-    ///   cancellation; `readOnly` if the pool was opened so; `misuse` inside another write of this thread or after
-    ///   ``close(timeout:)``.
+    /// - Throws: `busy` at the deadline, with a ``SQLiteError/wait`` that says whether a thread or a process was in the
+    ///   way; `interrupt` on cancellation; `readOnly` if the pool was opened so; `misuse` inside another write of this
+    ///   thread or after ``close(timeout:)``.
     package func writer(
         timeout: Double? = nil,
         cancellation: Cancellation? = nil
@@ -66,11 +66,11 @@ extension ConnectionPool {
         } catch {
             var error = error
             error.operation = .begin
-            // The wait for other threads, and for processes that went first, is part of it.
+            // The error's wait includes the waits for other threads, and for processes that went first.
             error.wait?.seconds += waited
             throw error
         }
-        // With the lock: nothing that is written now may be in a file that cannot be opened any more.
+        // This check needs the lock: nothing may be written to a file that can no longer be opened by its path.
         try opening.files?.require(.begin)
         others.beginWrite()
         return lease
@@ -100,7 +100,9 @@ extension ConnectionPool {
         return result
     }
 
-    /// Leases the writer connection without a transaction, for what SQLite does not allow in one: `VACUUM`, some pragmas.
+    /// Leases the writer connection without a transaction, for statements that SQLite does not allow in one.
+    ///
+    /// Examples are `VACUUM` and some pragmas.
     package func writeWithoutTransaction<R>(timeout: Double? = nil, _ body: (Connection) throws -> R) throws -> R {
         guard !isReadOnly else {
             throw SQLiteError(code: .readOnly, message: "the database is open for reading only", operation: .begin)
@@ -114,9 +116,11 @@ extension ConnectionPool {
         return try body(lease.connection)
     }
 
-    /// The writer, opened anew if an I/O error has closed the last one.
+    /// The writer.
     ///
-    /// Gives the turn back if it throws.
+    /// If an I/O error has closed the last one, it is opened again.
+    ///
+    /// If this throws, it returns the turn.
     private func writerConnection() throws(SQLiteError) -> Connection {
         do {
             try checkOpen(.waitForWriter)
@@ -156,7 +160,7 @@ extension ConnectionPool {
         connection.setCancellation(nil)
         endTransaction(connection)
         others.endWrite(connection.log.commits &- commits)
-        // A database in memory exists in its connection alone.
+        // A database in memory exists only in its connection.
         if (connection.isBroken || connection.isInTransaction) && !isMemory {
             connection.leaveLogOnClose()
             if connection.isInTransaction { closeWriter() } else { replaceWriter() }

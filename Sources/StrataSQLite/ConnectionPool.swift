@@ -7,27 +7,30 @@ import Synchronization
 /// In WAL mode, which is the default, a reader sees the last commit before it began, whatever the writer does. Guarantees:
 ///
 /// - **Reads do not queue behind writes.** A reader waits only if ``PoolOptions/maximumReaders`` others are reading.
-/// - **Writes are exclusive and fair.** Within the process, threads write in the order they came, over all pools of
-///   a file. Between processes every transaction begins IMMEDIATE, with jittered back-off, and who has waited goes first.
+/// - **Writes are exclusive and fair.** Within the process, threads write in the order in which they came, over all
+///   pools of a file. Between processes every transaction begins IMMEDIATE, with jittered back-off, and a waiter goes
+///   first.
 /// - **No wait is for ever.** Each has a deadline, and its error says how long it took and who was in the way.
-/// - **A transaction is all or nothing.** A lease that ends without a commit rolls back. A commit that fails is rolled back; after an
-///   I/O error, a failed sync above all, the connection is closed too, as a repeated sync may claim success for lost data.
-/// - **The log stays bounded.** Writers checkpoint after commits, one connection at a time over all processes, and outwait readers
-///   that keep a grown log from starting over. Closing the last pool leaves neither `-wal` nor `-shm`.
+/// - **A transaction is all or nothing.** A lease that ends without a commit rolls back. A commit that fails is rolled
+///   back. After an I/O error, above all a failed sync, the connection is closed too, because a repeated sync may
+///   report success for lost data.
+/// - **The log stays bounded.** Writers checkpoint after commits, one connection at a time over all processes. If
+///   readers keep a grown log from starting over, writers wait for them. Closing the last pool leaves neither `-wal`
+///   nor `-shm`.
 ///
-/// With another `journal_mode`, readers and the writer do wait for each other, inside the same deadline.
+/// With another `journal_mode`, readers and the writer do wait for each other, within the same deadline.
 ///
-/// A database in memory has a single connection, and reads and writes take turns on it. SQLite's ways to share
-/// one between connections (`cache=shared`, the `memdb` file system) know no WAL: with either, on 3.40, a reader beside
-/// an open write transaction fails as locked, and so does a writer beside a reader.
+/// A database in memory has a single connection, and reads and writes take turns on it. SQLite's ways to share one
+/// between connections (`cache=shared`, the `memdb` file system) have no WAL. With either, on 3.40, a reader beside an
+/// open write transaction fails as locked, and so does a writer beside a reader.
 ///
 /// Any thread may call any member. A thread that reads must not start a write in memory, or a second write on a file, inside
 /// the first: that throws `misuse`.
 package final class ConnectionPool: Sendable {
-    /// What the pool is open on.
+    /// The place of the pool's database.
     package enum Location: Sendable {
         case file(String)
-        /// A database of its own, gone with the pool.
+        /// A private database, which disappears with the pool.
         case memory
     }
 
@@ -39,9 +42,9 @@ package final class ConnectionPool: Sendable {
     package let isReadOnly: Bool
 
     let turn: FileTurn
-    /// Asks other processes to let this one write; `nil` of a database in memory.
+    /// Asks other processes to let this one write; `nil` for a database in memory.
     ///
-    /// Used by the holder of the turn only, which makes it safe to share.
+    /// Only the holder of the turn uses it, which makes it safe to share.
     nonisolated(unsafe) let sign: WaitSign?
     let opening: DatabaseOpening
     let readers: ReaderShelf
@@ -49,25 +52,30 @@ package final class ConnectionPool: Sendable {
     let others = CommitsOfOthers()
     let traceGeneration = Atomic<Int>(0)
     let checkpointNanoseconds = Atomic<UInt64>(0)
-    /// When ``lookForFiles()`` has found all files in their places.
+    /// The last time at which ``lookForFiles()`` has found all files in their places.
     private let lastLookForFiles = Atomic<UInt64>(0)
     let state: Locked<State>
 
     struct State {
         var isClosed = false
-        /// The writer, or `nil` until it is opened again after an I/O error; used by the holder of the turn only.
-        var writer: Connection?
-        /// A writer that an I/O error has ended, kept until another connection is open on the log; used by the holder of the turn only.
+        /// The writer; after an I/O error it is `nil` until it is opened again.
         ///
-        /// The log may hold the whole of what it could not commit. Who opens a log alone takes all that is in there for committed;
-        /// beside a connection that knows better it is overwritten.
+        /// Only the holder of the turn uses it.
+        var writer: Connection?
+        /// A writer that an I/O error has ended, kept until another connection has opened the log.
+        ///
+        /// Only the holder of the turn uses it. The log may hold all of a failed commit. A connection that is the first
+        /// to open a log takes everything in it for committed. If a connection is open that knows better, the failed
+        /// commit is overwritten.
         var brokenWriter: Connection?
-        /// Holds the write lock while the writer checkpoints; used by the holder of the turn only.
+        /// Holds the write lock while the writer checkpoints.
+        ///
+        /// Only the holder of the turn uses it.
         var logGuardian: Connection?
-        /// Whether the files of a log that reading has made are another pool's to remove.
+        /// Whether another pool has to remove the files of a log that reading has made.
         var leavesLog = false
         var snapshotCount = 0
-        /// By those who watch for commits.
+        /// The observers of commits, by their owners.
         var commitObservers: [ObjectIdentifier: @Sendable () -> Void] = [:]
         var trace: TraceHandler?
         var traceDetail: TraceDetail = []
@@ -81,8 +89,8 @@ package final class ConnectionPool: Sendable {
 
     /// Opens a database, and makes it if ``PoolOptions/access`` says so.
     ///
-    /// - Throws: `cannotOpen` if there is no file or no access to it, `notADatabase` and `corrupt` for a file that SQLite cannot
-    ///   read, `misuse` for a pragma that would break the pool.
+    /// - Throws: `cannotOpen` if there is no file or no access to it, `notADatabase` and `corrupt` for a file that
+    ///   SQLite cannot read, `misuse` for a pragma that would break the pool.
     package init(_ location: Location, options: PoolOptions = PoolOptions()) throws(SQLiteError) {
         self.location = location
         self.options = options
@@ -123,7 +131,9 @@ package final class ConnectionPool: Sendable {
     /// - Throws: `readOnlyMoved`.
     package func requireFilesInPlace() throws(SQLiteError) { try opening.files?.require(.waitForReader) }
 
-    /// As ``requireFilesInPlace()``, if it was not asked for the last fifty milliseconds: a read takes a few microseconds.
+    /// Calls ``requireFilesInPlace()``, unless that was done in the last fifty milliseconds.
+    ///
+    /// A read takes only a few microseconds.
     func lookForFiles() throws(SQLiteError) {
         guard let files = opening.files else { return }
         let now = BusyWait.now()
@@ -133,8 +143,8 @@ package final class ConnectionPool: Sendable {
     }
 
     deinit {
-        // Leases and snapshots keep the pool alive, so everything is idle now.
-        // The writer goes last, so that it is the one to empty the log.
+        // Leases and snapshots keep the pool alive, so everything is idle now. The writer closes last, so that it
+        // empties the log.
         readers.close()
         sharing.close()
         others.close()
@@ -145,10 +155,10 @@ package final class ConnectionPool: Sendable {
 
     /// Closes every connection, and empties the write-ahead log if this was the last one of the file.
     ///
-    /// New leases throw `misuse` from now on. Waits for a write under way; connections that are still leased for reading, and
-    /// pinned snapshots, close when they come back. Idempotent.
+    /// New leases throw `misuse` from now on. The call waits for a write in progress. Connections that are still leased
+    /// for reading, and pinned snapshots, close when they are returned. A second call does nothing.
     ///
-    /// - Throws: `busy` if a write did not end within `timeout`; the writer then closes with it.
+    /// - Throws: `busy` if a write did not end within `timeout`; the writer then closes when the write ends.
     package func close(timeout: Double? = nil) throws(SQLiteError) {
         state.withLock { $0.isClosed = true }
         readers.close()
@@ -160,9 +170,9 @@ package final class ConnectionPool: Sendable {
         closeWriter()
     }
 
-    /// Closes a pool that only reads while another one writes to the file: the log is the other one's to empty and to remove.
+    /// Closes a pool that only reads while another one writes to the file: the other one empties and removes the log.
     ///
-    /// - Throws: As ``close(timeout:)``.
+    /// - Throws: The errors of ``close(timeout:)``.
     package func closeBesideWriter() throws(SQLiteError) {
         state.withLock { $0.leavesLog = true }
         try close()
@@ -174,7 +184,7 @@ package final class ConnectionPool: Sendable {
 
     /// Closes the writer for good.
     ///
-    /// By the holder of the turn.
+    /// Only the holder of the turn may call it.
     func closeWriter() {
         closeLogGuardian()
         let (writer, broken) = state.withLock { state in
@@ -183,22 +193,23 @@ package final class ConnectionPool: Sendable {
         }
         var opening = opening
         if let files = opening.files, !files.areThere {
-            // Into the database that it belongs to, wherever that is now; SQLite does not do so by itself when it closes.
+            // The log is copied into its own database, wherever that is now. SQLite does not do so by itself when it
+            // closes.
             if files.isLogStranded, let writer { _ = try? Self.checkpoint(writer, .truncate) }
             // The log at the path may be that of another database.
             writer?.leaveLogOnClose()
             broken?.leaveLogOnClose()
         }
-        // In its place one that can empty the log, if the disk lets it.
+        // Another connection that can empty the log takes its place, if the disk permits it.
         let successor = broken == nil ? nil : try? opening.openWriter()
         broken?.close()
         successor?.close()
         writer?.close()
     }
 
-    /// Lets another connection take the writer's place for the next write.
+    /// Opens another connection in the writer's place for the next write.
     ///
-    /// By the holder of the turn.
+    /// Only the holder of the turn may call it.
     func replaceWriter() {
         closeLogGuardian()
         let old = state.withLock { state in
@@ -213,26 +224,26 @@ package final class ConnectionPool: Sendable {
         throw .closed(operation)
     }
 
-    /// How often the database was found changed by others than this pool, other processes above all.
+    /// The number of times that the database was found changed by other writers, above all other processes.
     ///
-    /// What they had committed when the call begins is counted, several commits perhaps as one. Always 0 in memory and without a
-    /// write-ahead log. Costs some nanoseconds, and waits for nothing.
+    /// It counts all their commits before the call began; several may count as one. It is always 0 in memory and
+    /// without a write-ahead log. It costs some nanoseconds, and does not wait.
     package var commitsOfOthers: UInt64 { others.count }
 
-    /// How many connections read, or are kept for reading, pinned ones not counted.
+    /// The number of connections that read, or are kept for reading, without pinned ones.
     package var readerCount: Int { readers.connectionCount }
 
-    /// How many threads wait for a connection to read with.
+    /// The number of threads that wait for a connection to read with.
     package var waitingReaders: Int { readers.waiterCount }
 
-    /// How many threads of this process wait for their turn to write.
+    /// The number of threads of this process that wait for their turn to write.
     package var waitingWriters: Int { turn.waiterCount }
 
     // MARK: - Tracing
 
     /// Reports the statements of every connection, from its next lease on, to `handler`; `nil` stops that.
     ///
-    /// Plans are known of statements that are prepared from then on.
+    /// Plans are available for statements that are prepared from then on.
     package func setTrace(_ handler: TraceHandler?, detail: TraceDetail = []) {
         state.withLock { state in
             state.trace = handler
@@ -241,7 +252,7 @@ package final class ConnectionPool: Sendable {
         traceGeneration.add(1, ordering: .releasing)
     }
 
-    /// Brings the trace handler of a connection that is being leased up to date.
+    /// Installs the present trace handler in a connection that is being leased.
     func updateTrace(of connection: Connection) {
         let generation = traceGeneration.load(ordering: .acquiring)
         guard connection.traceGeneration != generation else { return }
@@ -250,7 +261,7 @@ package final class ConnectionPool: Sendable {
         connection.traceGeneration = generation
     }
 
-    /// Traps if a statement is still lent out, since it would go on using a connection that belongs to another thread.
+    /// Traps if a statement is still lent, because it would use a connection that belongs to another thread.
     func checkReturned(_ connection: Connection) {
         precondition(
             connection.lentStatementCount == 0,

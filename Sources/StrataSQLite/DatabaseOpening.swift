@@ -1,28 +1,30 @@
 import Foundation
 
-/// Opens the connections of one pool, all on the same terms.
+/// Opens the connections of one pool, all with the same settings.
 ///
 /// ## Files that may only be read
-/// A database in WAL mode needs its `-shm` file even for reading. If SQLite cannot make one, since the folder may not be written:
+/// A database in WAL mode needs its `-shm` file even for reading. SQLite cannot make one if the folder may not be
+/// written:
 ///
 /// - without a `-wal` file (or with an empty one) the database file is complete, and is opened `immutable`;
-/// - with a `-wal` file, part of the data is in there, and `immutable` would silently leave it out. Database and log are then
-///   copied to a temporary folder and read there; the copy goes away with the pool. Nobody can be writing meanwhile: a
-///   writer would have made the `-shm` file. The same serves a database with a rollback journal left by a crash.
+/// - with a `-wal` file, part of the data is in that file, and `immutable` would silently leave it out. Database and
+///   log are then copied to a temporary folder and read there. The copy is removed with the pool. No process can be
+///   writing meanwhile: a writer would have made the `-shm` file. A database with a rollback journal left by a crash is
+///   treated in the same way.
 ///
-/// In a folder that may be written, reading makes an empty `-wal` and a `-shm` file where there are none. The pool removes them at
-/// its end, unless somebody else uses them by then. The database file itself is never touched.
+/// In a folder that may be written, reading makes an empty `-wal` and a `-shm` file if there are none. The pool removes
+/// them at its end, unless another process uses them by then. The database file itself is never changed.
 struct DatabaseOpening: Sendable {
-    /// What the connections open: the path that was asked for, or that of a private copy.
+    /// The path that the connections open: the requested one, or that of a private copy.
     private(set) var path: String
     private(set) var isImmutable = false
     /// The folder of the private copy, to be removed at the end.
     private(set) var temporaryFolder: String?
     /// Whether readers see a snapshot beside a writer.
     private(set) var isWriteAheadLogged = false
-    /// The files of the database, once the first connection is open; `nil` where they are the pool's own, or there are none.
+    /// The files of the database, once the first connection is open; `nil` if the pool has a private copy or no files.
     private(set) var files: FilesInPlace?
-    /// Whether reading has made the files of a log, of which there were none.
+    /// Whether reading has made the files of a log that did not exist before.
     private var hasMadeLog = false
 
     private let options: PoolOptions
@@ -34,7 +36,7 @@ struct DatabaseOpening: Sendable {
     init(path: String, options: PoolOptions) throws(SQLiteError) {
         self.path = path
         self.options = options
-        // In a fixed order, for the sake of equal behaviour from run to run.
+        // The order is fixed, so that all runs behave equally.
         pragmas = options.pragmas.map { (name: $0.key.lowercased(), value: $0.value) }.sorted { $0.name < $1.name }
         if let mode = pragma("locking_mode"), mode.uppercased() != "NORMAL" {
             let message = "locking_mode \(mode) would lock the pool's own readers out"
@@ -50,12 +52,12 @@ struct DatabaseOpening: Sendable {
         pragmas.first { $0.name == name }?.value
     }
 
-    /// Pages in the log after which to checkpoint.
+    /// The number of pages in the log after which to checkpoint.
     var checkpointPages: Int32 {
         pragma("wal_autocheckpoint").flatMap { Int32($0) } ?? options.checkpointPages
     }
 
-    /// Takes the files that are at the path for those of all connections from now on.
+    /// Notes the files that are now at the path as those of all connections.
     mutating func fixFiles() {
         guard !isImmutable, temporaryFolder == nil else { return }
         files = FilesInPlace(path, hasLog: isWriteAheadLogged)
@@ -68,7 +70,7 @@ struct DatabaseOpening: Sendable {
         let connection = try open(access: options.access, cacheKiB: options.writerCacheKiB)
         try connection.validate()
         if try connection.firstInt64("PRAGMA page_count") == 0 {
-            // These are laid down with the first page, which the change of the journal mode writes.
+            // The first page fixes these settings. The change of the journal mode writes it.
             try connection.setPragma("page_size", pragma("page_size") ?? "4096")
             try connection.setPragma("auto_vacuum", pragma("auto_vacuum") ?? "2")
             if let encoding = pragma("encoding") { try connection.setPragma("encoding", encoding) }
@@ -78,9 +80,10 @@ struct DatabaseOpening: Sendable {
         return connection
     }
 
-    /// Changes the journal mode, in which others who make the same database may be faster.
+    /// Changes the journal mode, while other processes that make the same database may be faster.
     ///
-    /// SQLite gives up at once then, without a wait, as each of two who have read the database waits for the other to end.
+    /// SQLite fails at once then, without a wait: if two connections have read the database, each waits for the other
+    /// to end.
     private func setJournalMode(of connection: Connection) throws(SQLiteError) -> String? {
         let start = BusyWait.now()
         while true {
@@ -94,14 +97,16 @@ struct DatabaseOpening: Sendable {
         }
     }
 
-    /// Opens the connection that holds the write lock during checkpoints, and reads and writes nothing.
+    /// Opens the connection that holds the write lock during checkpoints.
+    ///
+    /// It reads and writes nothing.
     func openLogGuardian() throws(SQLiteError) -> Connection {
         let connection = try open(access: .readWrite, cacheKiB: 16)
         connection.leaveLogOnClose()
         return connection
     }
 
-    /// Opens a connection that only keeps the index of the log open, and so needs none of what statements need.
+    /// Opens a connection that only keeps the index of the log open, and so needs no setup for statements.
     func openWatcher() throws(SQLiteError) -> Connection {
         var settings = Connection.Options()
         settings.timeout = options.timeout
@@ -112,7 +117,7 @@ struct DatabaseOpening: Sendable {
         return connection
     }
 
-    /// Opens the one connection of a database in memory.
+    /// Opens the only connection of a database in memory.
     func openMemory() throws(SQLiteError) -> Connection {
         let connection = try open(access: .readWriteCreate, cacheKiB: options.writerCacheKiB)
         try connection.setPragma("auto_vacuum", pragma("auto_vacuum") ?? "2")
@@ -127,7 +132,7 @@ struct DatabaseOpening: Sendable {
         return connection
     }
 
-    /// Opens the first reader of a database that is not to be written, settling how that can be done.
+    /// Opens the first reader of a database that is not to be written, and determines how it can be read.
     mutating func openFirstReader() throws(SQLiteError) -> Connection {
         do {
             let hadLog = ["-wal", "-shm"].contains { Self.size(of: path + $0) != nil }
@@ -135,7 +140,7 @@ struct DatabaseOpening: Sendable {
             hasMadeLog = isWriteAheadLogged && !hadLog
             return connection
         } catch {
-            // Without a file at all the first answer is the best one.
+            // If there is no file at all, the first error is the best one.
             guard [.cannotOpen, .readOnly].contains(error.code), Self.size(of: path) != nil else { throw error }
         }
         if Self.size(of: path + "-wal") ?? 0 == 0, Self.size(of: path + "-journal") ?? 0 == 0 {
@@ -144,7 +149,7 @@ struct DatabaseOpening: Sendable {
         }
         try copyToTemporaryFolder()
         do {
-            // Recovers the log or the journal, which is writing, so that readers need not.
+            // This recovers the log or the journal. That is a write, and readers need not do it afterwards.
             try Connection(path: path, access: .readWrite).validate()
             return try openValidatedReader()
         } catch {
@@ -181,12 +186,12 @@ struct DatabaseOpening: Sendable {
         path = folder.path + "/copy"
     }
 
-    /// Removes the files of a log that reading has made, once the readers are closed.
+    /// Removes the files of a log that reading has made, after the readers were closed.
     ///
-    /// They stay if somebody else uses the database, or has written to it meanwhile.
+    /// They stay if another process uses the database, or has written to it meanwhile.
     func removeOwnLog() {
         guard hasMadeLog, Self.size(of: path + "-wal") == 0 else { return }
-        // SQLite itself removes them with the last connection that may write, under its locks.
+        // SQLite itself removes them when the last connection that may write is closed, under its locks.
         guard let connection = try? open(access: .readWrite, cacheKiB: 16) else { return }
         try? connection.validate()
         connection.close()
@@ -194,7 +199,7 @@ struct DatabaseOpening: Sendable {
 
     func removeTemporaryFolder() {
         guard let temporaryFolder else { return }
-        // Nothing depends on it any more; what cannot be removed is left to the system's own cleaning.
+        // Nothing depends on it any more. If it cannot be removed, the system's own cleaning will do so.
         try? FileManager.default.removeItem(atPath: temporaryFolder)
     }
 
@@ -224,7 +229,7 @@ struct DatabaseOpening: Sendable {
         do throws(SQLiteError) {
             try files?.require(.open)
         } catch {
-            // It may be on another database, whose log is not this pool's.
+            // The file at the path may be another database, whose log is not this pool's.
             connection.leaveLogOnClose()
             throw error
         }

@@ -3,18 +3,18 @@ import Foundation
 
 /// Files beside a database, on the file system that SQLite uses for the database.
 ///
-/// So what is put in front of that, a disk that fails or one that keeps a record, has all files of a store before it.
+/// So a layer in front of that file system, such as a simulated failing disk, sees all files of a store.
 ///
-/// Any thread may call any member. Nothing waits but for the disk.
+/// Any thread may call any member. Calls wait only for the disk.
 package enum DiskFile {
-    /// The most that is written with one call: no more than a page of a database has, as SQLite's own files take only that.
+    /// The most bytes to write with one call: at most a page of a database, because SQLite's own files take no more.
     private static let pieceSize = 1 << 16
-    /// SQLite's kinds of files know what to do with locks and journals; this one is just a file.
+    /// SQLite has special kinds of files for locks and journals; this is a plain file.
     private static let plain = SQLITE_OPEN_READWRITE | SQLITE_OPEN_SUPER_JOURNAL
 
-    /// Writes a new file, of a name that no other has.
+    /// Writes a new file with a unique name.
     ///
-    /// It may not survive a loss of power before ``synchronize(_:)``.
+    /// It may be lost in a loss of power until ``synchronize(_:)`` is called.
     ///
     /// - Throws: `cannotOpen` or `readOnly` if none can be made, `full` without space, `inputOutput`.
     package static func create(_ path: String, _ bytes: UnsafeRawBufferPointer) throws(SQLiteError) {
@@ -29,25 +29,27 @@ package enum DiskFile {
         }
     }
 
-    /// Syncs a file, so that what was written survives a loss of power.
+    /// Syncs a file, so that its content survives a loss of power.
     ///
     /// - Throws: `cannotOpen` if it is not there, `inputOutput` if the disk fails.
     package static func synchronize(_ path: String) throws(SQLiteError) {
         try withFile(path, plain) { file, methods in methods.xSync(file, SQLITE_SYNC_NORMAL) }
     }
 
-    /// Sees to it that a folder names its files as it does now after a loss of power.
+    /// Syncs a folder, so that its present file names survive a loss of power.
     ///
     /// - Throws: `cannotOpen` if it is not there, `inputOutput` if the disk fails.
     package static func synchronize(folder path: String) throws(SQLiteError) {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw error(SQLITE_CANTOPEN, path) }
         defer { close(descriptor) }
-        // Not every file system can; those that cannot say so.
+        // Not every file system can do so; those that cannot return this error.
         guard fsync(descriptor) == 0 || errno == EINVAL else { throw error(ResultCode.inputOutputSync.rawValue, path) }
     }
 
-    /// Removes a file; that it is gone already, or cannot be removed, does not matter.
+    /// Removes a file.
+    ///
+    /// It is no error if the file is already gone, or cannot be removed.
     package static func remove(_ path: String) {
         guard let system = sqlite3_vfs_find(nil) else { return }
         _ = path.withCString { system.pointee.xDelete(system, $0, 0) }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// How much room a file system has.
+/// The free space of a file system.
 package enum DiskSpace {
     /// The sizes of a file system, in bytes.
     package struct Room: Sendable {
-        /// How much it holds; 0 for one that does not say, such as some network file systems.
+        /// The total size; 0 if the file system does not report it, such as some network file systems.
         package let size: Int64
-        /// How much may still be written.
+        /// The bytes that may still be written.
         package let available: Int64
 
         package init(size: Int64, available: Int64) {
@@ -18,10 +18,10 @@ package enum DiskSpace {
         package var isUsedUp: Bool { size > 0 && available < DiskSpace.little }
     }
 
-    /// The free space, in bytes, with which a volume counts as full: less than a page of each of SQLite's files needs.
+    /// The free space, in bytes, below which a volume counts as full: less than a page of each of SQLite's files needs.
     package static let little: Int64 = 64 << 10
 
-    /// The sizes of the file system of a folder; `nil` if the system does not say.
+    /// The sizes of the file system of a folder; `nil` if the system does not report them.
     package static func room(in folder: String) -> Room? {
         var status = statvfs()
         guard statvfs(folder, &status) == 0 else { return nil }
@@ -33,14 +33,14 @@ package enum DiskSpace {
         return Room(size: bytes(Int64(clamping: status.f_blocks)), available: bytes(Int64(clamping: status.f_bavail)))
     }
 
-    /// The bytes that may still be written to the file system of a folder; `nil` if the system does not say.
+    /// The bytes that may still be written to the file system of a folder; `nil` if the system does not report them.
     package static func available(in folder: String) -> Int64? { room(in: folder)?.available }
 
-    /// Refuses what cannot fit, before anything is written.
+    /// Refuses a write that cannot fit, before anything is written.
     ///
     /// - Parameters:
-    ///   - bytes: How much is to be written.
-    ///   - folder: Where.
+    ///   - bytes: The number of bytes to write.
+    ///   - folder: The folder to write to.
     /// - Throws: `full`.
     package static func require(_ bytes: Int64, in folder: String) throws(SQLiteError) {
         guard let available = available(in: folder), available < bytes else { return }

@@ -5,18 +5,19 @@ import StrataLocks
 import Glibc
 #endif
 
-/// Tells when files are written to, by whichever process.
+/// Reports writes to files by any process.
 ///
-/// One watch of the kernel's (inotify) for the whole process, since a user may have few. Any thread may call any member.
+/// There is one watch of the kernel (inotify) for the whole process, because a user may have few. Any thread may call
+/// any member.
 final class FileEvents: Sendable {
-    /// What a caller gives back to end its watch.
+    /// Identifies a watch, so that its caller can end it.
     struct Token: Sendable {
         fileprivate let watch: Int32
         fileprivate let number: Int
     }
 
     private struct State {
-        /// By the kernel's number of the file.
+        /// The handlers by the kernel's number of the file.
         var handlers: [Int32: [Int: @Sendable () -> Void]] = [:]
         var lastNumber = 0
     }
@@ -24,11 +25,11 @@ final class FileEvents: Sendable {
     private let state = Locked(State())
 
     #if canImport(Glibc)
-    /// The process's watch; `nil` where the system refuses one.
+    /// The process's watch; `nil` if the system refuses one.
     static let shared = FileEvents()
 
     private let descriptor: Int32
-    // Never touched again once it runs.
+    // It is never changed once it runs.
     private nonisolated(unsafe) let source: any DispatchSourceRead
 
     private init?() {
@@ -41,13 +42,13 @@ final class FileEvents: Sendable {
         source.resume()
     }
 
-    /// Calls `handler` after each write to the file at `path`, several writes now and then told as one.
+    /// Calls `handler` after each write to the file at `path`; several writes may be reported as one.
     ///
     /// The handler runs on a queue that serves all files, and must be short.
     ///
-    /// - Returns: `nil` if there is no such file, or the system has no watch left.
+    /// - Returns: `nil` if there is no such file, or if the system has no watch left.
     func watch(_ path: String, _ handler: @escaping @Sendable () -> Void) -> Token? {
-        // Under the lock, so that the kernel's number is not given back by another caller meanwhile.
+        // This runs under the lock, so that no other caller releases the kernel's number meanwhile.
         state.withLock { state in
             let watch = inotify_add_watch(descriptor, path, UInt32(IN_MODIFY))
             guard watch >= 0 else { return nil }
@@ -89,7 +90,7 @@ final class FileEvents: Sendable {
         for handler in handlers { handler() }
     }
     #else
-    /// There is none on this system.
+    /// This system has none.
     static let shared: FileEvents? = nil
 
     func watch(_ path: String, _ handler: @escaping @Sendable () -> Void) -> Token? { nil }

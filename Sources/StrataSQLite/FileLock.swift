@@ -1,22 +1,23 @@
 import Foundation
 
-/// A lock that some process holds on a part of a file, from the kernel's list.
+/// A lock that a process holds on a part of a file, according to the kernel's list.
 ///
-/// Asking for a lock itself would mean to open the file, and closing it again would drop SQLite's locks of the whole process.
+/// Asking the file itself would mean to open it, and closing it again would drop all locks of SQLite in the process.
 struct FileLock: Hashable {
     let processID: Int32
-    /// Whether nobody else may hold a lock on the same bytes.
+    /// Whether no other process may hold a lock on the same bytes.
     let isExclusive: Bool
     private let inode: UInt64
     let bytes: ClosedRange<UInt64>
 
-    /// The locks on the file at `path`; none if there is no such file, or where the system has no such list.
+    /// The locks on the file at `path`; none if there is no such file, or if the system has no such list.
     static func all(on path: String) -> [FileLock] {
         var status = stat()
         guard stat(path, &status) == 0 else { return [] }
         let inode = UInt64(status.st_ino)
-        // The kernel hands out its list a page at a time, by position. What others lock and unlock between two pages moves the rest of the
-        // list, and a lock that was held all the time may be passed over: so there are several looks, and what one of them saw counts.
+        // The kernel returns its list a page at a time, by position. If other locks are taken or released between two
+        // pages, the rest of the list moves, and a lock that was held all the time may be missed. So the list is read
+        // several times, and every lock that is found counts.
         var found: Set<FileLock> = []
         for _ in 0..<3 {
             guard let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { break }
@@ -25,12 +26,12 @@ struct FileLock: Hashable {
         return Array(found)
     }
 
-    /// A line such as `1: POSIX  ADVISORY  WRITE 7268 fe:00:16277581 120 120`, if it is of a lock that somebody holds.
+    /// Reads a line such as `1: POSIX  ADVISORY  WRITE 7268 fe:00:16277581 120 120`; `nil` unless the lock is held.
     ///
-    /// The device is left aside: what the kernel says here and what `stat` says differs on stacked file systems.
+    /// The device is ignored: on stacked file systems the kernel and `stat` report different ones.
     private init?(_ line: Substring) {
         let words = line.split(separator: " ")
-        // A lock that is waited for has an arrow in front of its kind.
+        // A lock that is only waited for has an arrow before its kind.
         guard words.count >= 8, words[3] == "WRITE" || words[3] == "READ", let process = Int32(words[4]), process > 0,
             let inode = words[5].split(separator: ":").last.flatMap({ UInt64($0) }),
             let first = UInt64(words[6]), let last = words[7] == "EOF" ? .max : UInt64(words[7]), first <= last

@@ -4,16 +4,16 @@ import Synchronization
 
 /// The turn to write to one file, shared by every pool of this process that has the file open.
 ///
-/// SQLite lets one connection write at a time but does not queue those who wait. Within a process this turn does, in the order
-/// of asking; only its holder begins a write transaction or a checkpoint.
+/// SQLite lets one connection write at a time but does not queue the others. Within a process this turn does, in the
+/// order of asking. Only its holder begins a write transaction or a checkpoint.
 final class FileTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
     private let owner = Atomic<UInt>(0)
 
     /// Waits for the turn.
     ///
-    /// - Throws: `busy` at the deadline, `interrupt` on cancellation, and `misuse` at once if the calling thread has the turn
-    ///   already, since it would wait for itself.
+    /// - Throws: `busy` at the deadline, `interrupt` on cancellation, and `misuse` at once if the calling thread
+    ///   already has the turn, because it would wait for itself.
     /// - Returns: The seconds that the wait has taken.
     func take(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> Double {
         let thread = Self.currentThread
@@ -60,10 +60,10 @@ final class FileTurn: Sendable {
 
     private static let turns = Locked<[Identity: Weak]>([:])
 
-    /// The turn of the file at `path`, whatever name it goes by.
+    /// The turn of the file at `path`, whichever of its names that is.
     static func forFile(at path: String) -> FileTurn {
         var status = stat()
-        // Never by opening the file: closing it again would drop SQLite's POSIX locks of the whole process.
+        // The file is never opened for this: closing it again would drop all of SQLite's POSIX locks in the process.
         guard stat(path, &status) == 0 else { return FileTurn() }
         let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
         return turns.withLock { turns in

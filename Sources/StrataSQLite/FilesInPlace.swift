@@ -4,16 +4,16 @@ import StrataLocks
 /// The identities of the files of a database and its log, to notice if they are removed or replaced while they are in
 /// use.
 ///
-/// A connection keeps the file that it has opened, wherever the path leads by now. Whatever it writes then is in no
-/// file that can be opened, or in the log of another database. SQLite keeps the files of a log as long as a connection
-/// has them open, so they stay the same ones, too.
+/// A connection keeps the file that it has opened, even if the path leads to another one now. It then writes to a file
+/// that cannot be opened by its path, or to the log of another database. SQLite keeps the files of a log as long as a
+/// connection has them open, so they stay the same ones, too.
 struct FilesInPlace: Sendable {
-    /// A file, by its device and its number there.
+    /// A file, by its device and its number on the device.
     private struct File: Equatable, Sendable {
         let device: UInt64
         let number: UInt64
 
-        /// `nil` if there is none at the path.
+        /// Reads the identity of the file at the path; `nil` if there is none.
         init?(_ path: String) {
             var status = stat()
             guard stat(path, &status) == 0 else { return nil }
@@ -24,7 +24,7 @@ struct FilesInPlace: Sendable {
 
     private let files: [(path: String, file: File)]
 
-    /// Looks at the files of a database that is open.
+    /// Reads the identities of the files of an open database.
     ///
     /// - Parameters:
     ///   - path: The database.
@@ -34,9 +34,9 @@ struct FilesInPlace: Sendable {
         files = paths.compactMap { path in File(path).map { (path, $0) } }
     }
 
-    /// Refuses to go on if a file is not where it was.
+    /// Refuses to go on if a file is not in its place.
     ///
-    /// - Throws: `readOnlyMoved` with what was found.
+    /// - Throws: `readOnlyMoved` with the present state.
     func require(_ operation: SQLiteError.Operation) throws(SQLiteError) {
         if FaultGuard.filePlaceCheck.isOff { return }
         for (path, file) in files {
@@ -49,14 +49,14 @@ struct FilesInPlace: Sendable {
         }
     }
 
-    /// Whether the database was removed or replaced, while its log is at the path as before.
+    /// Whether the database was removed or replaced, while its log is still at the path.
     ///
-    /// The log would be taken for that of the file that is in the place now.
+    /// The log would be taken for that of the file that is there now.
     var isLogStranded: Bool {
         guard let database = files.first, File(database.path) != database.file else { return false }
         return files.count > 1 && files.dropFirst().allSatisfy { File($0.path) == $0.file }
     }
 
-    /// Whether all files are where they were.
+    /// Whether all files are in their places.
     var areThere: Bool { files.allSatisfy { File($0.path) == $0.file } }
 }

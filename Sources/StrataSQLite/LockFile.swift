@@ -1,8 +1,8 @@
 import Foundation
 
-/// A turn that processes, and threads of one process, take one after the other: a lock on a file of its own.
+/// A turn for processes, and for threads of one process: a lock on a separate file.
 ///
-/// The system gives it back when a process dies. The file is removed at the end.
+/// The system releases it when a process dies. The file is removed at the end.
 package final class LockFile: Sendable {
     private let descriptor: Int32
     private let path: String
@@ -10,16 +10,19 @@ package final class LockFile: Sendable {
     private init(_ descriptor: Int32, _ path: String) { (self.descriptor, self.path) = (descriptor, path) }
 
     deinit {
-        // While the lock is held: whoever has opened the file already finds it gone, and makes another one.
+        // This happens while the lock is held: another process that has already opened the file finds it gone, and
+        // makes a new one.
         unlink(path)
         close(descriptor)
     }
 
-    /// Waits for the turn; it lasts until the result is let go.
+    /// Waits for the turn.
+    ///
+    /// It lasts until the result is released.
     ///
     /// - Parameters:
-    ///   - path: The file, which nobody else uses for anything.
-    ///   - timeout: How long to wait at most, in seconds.
+    ///   - path: The file, which has no other use.
+    ///   - timeout: The longest wait, in seconds.
     /// - Returns: The turn.
     /// - Throws: `busy` at the deadline, `cannotOpen` if the file cannot be made.
     package static func take(_ path: String, timeout: Double) throws(SQLiteError) -> LockFile {
@@ -44,7 +47,7 @@ package final class LockFile: Sendable {
         }
     }
 
-    /// Whether a name is still that of an open file.
+    /// Whether an open file still has its name.
     private static func isStill(_ descriptor: Int32, _ path: String) -> Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino

@@ -1,19 +1,20 @@
 import Foundation
 
-/// The process that holds a lock on a database, for the message of a wait that was in vain.
+/// The process that holds a lock on a database, for the message of a wait that has failed.
 package struct LockHolder: Sendable, Equatable {
-    /// The process.
+    /// The number of the process.
     package let processID: Int32
-    /// The name of its program, as far as the system tells.
+    /// The name of its program, if the system reports it.
     package let program: String?
 
-    /// Who writes to the database at `path` just now, other than this process.
+    /// The process, other than this one, that is writing to the database at `path`.
     ///
-    /// From the kernel's list of locks: see ``FileLock``.
+    /// It is found in the kernel's list of locks: see ``FileLock``.
     ///
-    /// - Returns: `nil` if nobody does any more, or where the system has no such list.
+    /// - Returns: `nil` if no process writes any more, or if the system has no such list.
     static func writing(to path: String) -> LockHolder? {
-        // In WAL mode the lock is on the index of the log, at SQLite's WAL_WRITE_LOCK; else on the file, at RESERVED_BYTE.
+        // In WAL mode the lock is on the index of the log, at SQLite's WAL_WRITE_LOCK; otherwise on the file, at
+        // RESERVED_BYTE.
         let places = [(path + "-shm", 120 as UInt64), (path, 0x4000_0001)]
         for (file, byte) in places {
             guard let lock = FileLock.all(on: file).first(where: { $0.isExclusive && $0.bytes.contains(byte) }) else {
@@ -32,6 +33,6 @@ package struct LockHolder: Sendable, Equatable {
 }
 
 extension LockHolder: CustomStringConvertible {
-    /// Such as `process 4711 (worker)`.
+    /// A text such as `process 4711 (worker)`.
     package var description: String { "process \(processID)" + (program.map { " (\($0))" } ?? "") }
 }

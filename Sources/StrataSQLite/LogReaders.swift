@@ -1,20 +1,20 @@
 import Foundation
 
-/// The oldest version of a database that somebody reads just now, and that its log therefore has to keep.
+/// The oldest version of a database that is being read, and that its log therefore has to keep.
 package struct OldestReader: Sendable, Equatable {
-    /// How many frames of the log belong to the version; 0 for what the database file itself holds.
+    /// The number of frames of the log that belong to the version; 0 for the content of the database file itself.
     package let frames: Int
-    /// How many frames the log has for the newest version.
+    /// The number of frames of the log for the newest version.
     package let newestFrames: Int
-    /// Who reads it.
+    /// The processes that read it.
     package let holders: [LockHolder]
 
-    /// The oldest version of the database at `path` that some other process reads.
+    /// The oldest version of the database at `path` that another process reads.
     ///
-    /// For programs that do not have the database open: this opens the index of the log, and closing that would drop
-    /// SQLite's locks of the process.
+    /// Only programs that do not have the database open may call it: it opens the index of the log, and closing that
+    /// would drop SQLite's locks in the process.
     ///
-    /// - Returns: `nil` if nobody reads, or there is no log.
+    /// - Returns: `nil` if no process reads, or if there is no log.
     package static func find(at path: String) -> OldestReader? {
         let index = path + "-shm"
         let readers = FileLock.all(on: index).filter { !$0.isExclusive && $0.processID != getpid() }
@@ -37,14 +37,16 @@ package struct OldestReader: Sendable, Equatable {
         )
     }
 
-    /// Where the index of the log has what is needed here, in the byte order of the machine; part of SQLite's file format.
+    /// The positions of the needed values in the index of the log, in the machine's byte order.
+    ///
+    /// They are a part of SQLite's file format.
     private enum Layout {
-        /// The last frame that was committed.
+        /// The last committed frame.
         static let newestFrame = 16
-        /// The last frame of each version that somebody may read.
+        /// The last frame of each version that may be read.
         static let firstMark = 100
         static let markCount = 5
-        /// The byte that whoever reads by the first of these marks has locked.
+        /// The byte that readers of the first of these marks lock.
         static let firstReadLock = 123
         static let end = 136
     }

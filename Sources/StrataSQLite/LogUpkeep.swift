@@ -1,24 +1,24 @@
-/// When a writer maintains the write-ahead log, and how long it waits for readers.
+/// Decides when a writer maintains the write-ahead log, and how long it waits for readers.
 ///
-/// A copy into the file waits for no reader. A log that has outgrown its limit has to start over as well, for which its readers
-/// must leave it; as long as the writer waits for them, everybody's writes wait too. Patience doubles with each attempt in
-/// vain, so readers of any usual length are outwaited before the log has grown by much. Who is still there after the
-/// longest patience holds a version for good, and the next attempt comes when the log has doubled.
+/// A copy into the file waits for no reader. If a log exceeds its limit, it also has to start over, and for that its
+/// readers must leave it. While the writer waits for them, all other writes wait too. The wait doubles with each failed
+/// attempt, so readers of any usual length leave before the log has grown by much. If a reader is still there after the
+/// longest wait, it holds a version for good. Then the next attempt comes when the log has doubled.
 ///
-/// Confined like its connection.
+/// It is confined like its connection.
 struct LogUpkeep {
     private var copiedPages: Int32 = 0
     private var patience = firstPatience
     private var nextRestart: Int32 = 0
 
-    /// Seconds to wait for readers at the first attempt.
+    /// The seconds to wait for readers at the first attempt.
     static let firstPatience = 0.05
-    /// Seconds beyond which a wait does not pay.
+    /// The longest useful wait, in seconds.
     static let longestPatience = 3.2
 
     /// Whether the log has grown by `step` pages since it was copied.
     ///
-    /// Fewer pages than then mean that it has started over.
+    /// If it has fewer pages than then, it has started over.
     mutating func isCopyDue(_ pages: Int32, step: Int32) -> Bool {
         if pages < copiedPages { self = LogUpkeep() }
         return pages - copiedPages >= step
@@ -26,13 +26,13 @@ struct LogUpkeep {
 
     mutating func noteCopy(_ pages: Int32) { copiedPages = pages }
 
-    /// How long to wait for readers, so that the log can start over.
+    /// The time to wait for readers, so that the log can start over.
     ///
     /// - Parameters:
     ///   - pages: The length of the log.
     ///   - limit: The length from which on the log should start over.
-    ///   - timeout: How long writers of the file may be kept waiting at all.
-    /// - Returns: Seconds; `nil` if the log need not start over, or a wait would be in vain.
+    ///   - timeout: The longest time that writers of the file may be kept waiting.
+    /// - Returns: Seconds; `nil` if the log need not start over, or if a wait would be useless.
     mutating func restartPatience(_ pages: Int32, limit: Int32, timeout: Double) -> Double? {
         guard pages >= max(limit, nextRestart) else { return nil }
         let longest = min(Self.longestPatience, timeout / 4)

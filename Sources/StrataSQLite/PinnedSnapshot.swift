@@ -3,11 +3,12 @@ import Synchronization
 
 /// One version of the database, readable for as long as it is held, whatever others write, delete and checkpoint.
 ///
-/// A read transaction held open on a connection of its own, outside the number of readers, so that a pin blocks nobody. While
-/// it is held the write-ahead log cannot start over and grows with every write.
+/// It is a read transaction held open on a separate connection, which does not count as a reader, so that a pin blocks
+/// no other read. While it is held, the write-ahead log cannot start over and grows with every write.
 ///
 /// If a read fails because of the disk or for lack of memory, SQLite ends the transaction, and with it the version.
-/// From then on every read throws ``ResultCode/abortRollback``, since the connection would answer from the newest version.
+/// From then on every read throws ``ResultCode/abortRollback``, because the connection would answer from the newest
+/// version.
 ///
 /// Any thread may call any member; reads take turns in the order of asking.
 package final class PinnedSnapshot: Sendable {
@@ -65,15 +66,15 @@ package final class PinnedSnapshot: Sendable {
     fileprivate func endReading() {
         pool.checkReturned(connection)
         connection.setCancellation(nil)
-        // Before the next in turn may read.
+        // This comes before the next caller may read.
         if !connection.isInTransaction { lost.store(true, ordering: .releasing) }
         turn.release()
     }
 }
 
-/// The connection of a ``PinnedSnapshot``, the caller's until the end of the scope.
+/// The connection of a ``PinnedSnapshot``, which belongs to the caller until the end of the scope.
 ///
-/// The transaction is not the caller's to end.
+/// The caller must not end the transaction.
 package struct SnapshotLease: ~Copyable {
     package let connection: Connection
     private let snapshot: PinnedSnapshot
@@ -89,10 +90,10 @@ package struct SnapshotLease: ~Copyable {
 }
 
 extension ConnectionPool {
-    /// Pins the version of the database as of now.
+    /// Pins the present version of the database.
     ///
-    /// - Throws: `misuse` if the database cannot have one (in memory, or not in WAL mode, where a pin would block every writer);
-    ///   `full` if ``PoolOptions/maximumSnapshots`` are held already.
+    /// - Throws: `misuse` if the database cannot have one (in memory, or not in WAL mode, in which a pin would block
+    ///   every writer); `full` if ``PoolOptions/maximumSnapshots`` are held already.
     package func pinSnapshot(timeout: Double? = nil) throws(SQLiteError) -> PinnedSnapshot {
         guard isWriteAheadLogged else {
             let message = "only a file in WAL mode can keep a version for its readers"

@@ -6,20 +6,22 @@ final class PreparedStatement {
     @usableFromInline let handle: OpaquePointer
     let sql: SQL
 
-    /// Lent out at the moment.
+    /// Whether it is lent.
     var isInUse = true
-    /// Whether the cache knows it; a second copy of a text in use is prepared for that one use.
+    /// Whether it is in the cache.
+    ///
+    /// If the text is already in use, a second copy is prepared for that use only.
     var isCached = false
-    /// When it was last lent, in uses of the cache.
+    /// The time of its last use, counted in uses of the cache.
     var lastUse: UInt64 = 0
 
-    /// Bytes of `scratch` that bindings point into.
+    /// The memory that bindings point into.
     @usableFromInline var scratchUsed = 0
     private var scratch: UnsafeMutableRawPointer?
     private static let scratchSize = 2048
 
     /// An address for empty texts and blobs: SQLite takes a null pointer for NULL.
-    // nonisolated(unsafe): an address that nobody reads from or writes to.
+    // nonisolated(unsafe): no code reads from or writes to the address.
     @usableFromInline nonisolated(unsafe) static let nowhere = UnsafeRawPointer(
         UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
     )
@@ -30,12 +32,12 @@ final class PreparedStatement {
     }
 
     deinit {
-        // A connection that is closed meanwhile lives on, inside SQLite, until its last statement is gone.
+        // A connection that is closed meanwhile continues to exist inside SQLite until its last statement is finalized.
         sqlite3_finalize(handle)
         scratch?.deallocate()
     }
 
-    /// Binds bytes that may go away after the call.
+    /// Binds bytes that need not exist after the call.
     func bind(_ bytes: UnsafeRawBufferPointer, isText: Bool, at index: Int32) -> Int32 {
         let count = UInt64(bytes.count)
         guard bytes.count <= Self.scratchSize - scratchUsed else {

@@ -2,24 +2,25 @@ import CStrataSQLite
 import StrataLocks
 import Synchronization
 
-/// The idle readers of a pool, and the queue of those who wait for one.
+/// The idle readers of a pool, and the queue of threads that wait for one.
 ///
-/// As long as nobody waits, taking a reader and putting it back is one atomic exchange on a slot that belongs to the
-/// processor at work: no lock, and each processor keeps meeting the connection whose pages are in its cache. A list under a
-/// lock made two threads together slower than one.
+/// As long as no thread waits, taking a reader and putting it back is one atomic exchange on a slot that belongs to the
+/// present processor. There is no lock, and each processor keeps using the connection whose pages are in its cache. A
+/// list under a lock made two threads together slower than one.
 ///
-/// Once somebody waits, newcomers queue up behind, and readers are handed out in the order of the queue. No wake-up is lost: who
-/// puts a reader back looks at `waiting` after the slot is filled, and who waits looks at the slots after `waiting` is raised.
+/// If a thread waits, later ones queue up behind it, and readers are given out in the order of the queue. No wake-up is
+/// lost: a thread that puts a reader back fills the slot and then reads `waiting`. A thread that waits raises `waiting`
+/// and then reads the slots.
 ///
 /// Any thread may call any method. The lock is held for the queue only, never while a connection opens or works.
 final class ReaderShelf: Sendable {
-    /// What a thread gets: a connection, or the right to open one more.
+    /// The result for a thread: a connection, or the right to open one more.
     enum Grant {
         case idle(Connection)
         case mayOpen
     }
 
-    /// A place for one idle connection, on cache lines of its own.
+    /// A place for one idle connection, on separate cache lines.
     private final class Slot: Sendable {
         private let connection = Atomic<Unmanaged<Connection>?>(nil)
         private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
@@ -28,7 +29,7 @@ final class ReaderShelf: Sendable {
         ///
         /// The slot held one reference, which passes to the caller.
         func take() -> Connection? {
-            // Looking first spares the other processors an exclusive access for nothing.
+            // This read first avoids a useless exclusive access, which would delay the other processors.
             guard connection.load(ordering: .relaxed) != nil,
                 let taken = connection.exchange(nil, ordering: .sequentiallyConsistent)
             else { return nil }
@@ -53,15 +54,15 @@ final class ReaderShelf: Sendable {
         var waiters: [(waiter: Waiter, grant: GrantBox)] = []
     }
 
-    /// Where a waiter finds what it was given; written and read under the lock of the queue.
+    /// The place in which a waiter finds its grant; written and read under the lock of the queue.
     private final class GrantBox: @unchecked Sendable {
-        // @unchecked Sendable: `grant` is touched only inside `queue.withLock`.
+        // @unchecked Sendable: `grant` is used only inside `queue.withLock`.
         var grant: Grant?
     }
 
     private let slots: [Slot]
     private let limit: Int
-    /// The readers that exist or are being opened.
+    /// The number of readers that exist or are being opened.
     private let openCount = Atomic(0)
     private let waiting = Atomic(0)
     private let closed = Atomic(false)
@@ -76,11 +77,13 @@ final class ReaderShelf: Sendable {
         closeIdle()
     }
 
-    // MARK: - Taking and giving back
+    // MARK: - Taking and returning
 
-    /// Gives out a reader, waiting up to `timeout` seconds while all of them are in use.
+    /// Gives out a reader.
     ///
-    /// The caller ends with `putBack` or `discard`, also if it fails to open the connection that it may.
+    /// While all of them are in use, it waits up to `timeout` seconds.
+    ///
+    /// The caller must call `putBack` or `discard` at the end, even if it fails to open a connection.
     ///
     /// - Returns: The reader, or the right to open one, and the seconds that the wait has taken.
     func take(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> (grant: Grant, waited: Double) {
@@ -110,7 +113,7 @@ final class ReaderShelf: Sendable {
         }
     }
 
-    /// Takes a reader back that may be used again.
+    /// Takes back a reader that may be used again.
     func putBack(_ connection: Connection) {
         guard putIdle(connection) else { return discard(connection) }
         if closed.load(ordering: .sequentiallyConsistent) { closeIdle() }
@@ -124,16 +127,18 @@ final class ReaderShelf: Sendable {
         if waiting.load(ordering: .sequentiallyConsistent) > 0 { serveWaiters() }
     }
 
-    // MARK: - Connections beside the limit
+    // MARK: - Connections outside the limit
 
-    /// Takes an idle reader away, if there is one: it no longer counts.
+    /// Removes an idle reader, if there is one.
+    ///
+    /// It no longer counts.
     func removeIdle() -> Connection? {
         guard let connection = takeIdle() else { return nil }
         openCount.subtract(1, ordering: .sequentiallyConsistent)
         return connection
     }
 
-    /// Takes in a connection that did not count before, or closes it.
+    /// Adds a connection that did not count before, or closes it.
     func adopt(_ connection: Connection) {
         guard reserve() else { return connection.close() }
         putBack(connection)
@@ -141,7 +146,7 @@ final class ReaderShelf: Sendable {
 
     // MARK: - Closing
 
-    /// Closes the idle readers; those in use close when they come back.
+    /// Closes the idle readers; those in use close when they are returned.
     func close() {
         closed.store(true, ordering: .sequentiallyConsistent)
         closeIdle()
@@ -174,7 +179,8 @@ final class ReaderShelf: Sendable {
 
     private func putIdle(_ connection: Connection) -> Bool {
         let first = preferredSlot
-        // As many slots as connections, so one is free; another thread may fill the one just seen empty, hence twice.
+        // There are as many slots as connections, so one is free. Another thread may fill a slot that was just empty,
+        // so there are two rounds.
         for offset in 0..<2 * limit where slots[(first + offset) % limit].put(connection) { return true }
         return false
     }
@@ -199,7 +205,7 @@ final class ReaderShelf: Sendable {
 
     // MARK: - Waiters
 
-    /// Hands out what is free to those who have waited longest.
+    /// Gives free readers to the threads that have waited longest.
     private func serveWaiters() {
         queue.withLock { queue in
             while !queue.waiters.isEmpty, let grant = takeWithoutWaiting() {
@@ -211,10 +217,10 @@ final class ReaderShelf: Sendable {
         }
     }
 
-    /// How many readers exist, or are being opened.
+    /// The number of readers that exist, or are being opened.
     var connectionCount: Int { openCount.load(ordering: .relaxed) }
 
-    /// How many threads wait, for tests that script an interleaving and for statistics.
+    /// The number of waiting threads, for tests that script an interleaving and for statistics.
     var waiterCount: Int {
         waiting.load(ordering: .sequentiallyConsistent)
     }

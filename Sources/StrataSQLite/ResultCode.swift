@@ -40,7 +40,7 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
     package static let notADatabase = ResultCode(rawValue: SQLITE_NOTADB)
 
     // MARK: - Extended codes
-    // The C header writes them as shifted sums, which are not imported as constants everywhere.
+    // The C header has them as shifted sums, which are not imported as constants on all systems.
 
     package static let constraintUnique = ResultCode(rawValue: SQLITE_CONSTRAINT | (8 << 8))
     package static let constraintPrimaryKey = ResultCode(rawValue: SQLITE_CONSTRAINT | (6 << 8))
@@ -50,8 +50,9 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
 }
 
 extension ResultCode {
-    /// The operation in which the system has failed, for an input or output error: SQLite itself has one text for all
-    /// of them.
+    /// The system operation that has failed, for an input or output error.
+    ///
+    /// SQLite itself has one text for all of them.
     package var inputOutputText: String? {
         guard primary == .inputOutput else { return nil }
         return switch rawValue >> 8 {
@@ -65,7 +66,7 @@ extension ResultCode {
         }
     }
 
-    /// Whether it is an input or output error that a full disk may be the cause of.
+    /// Whether it is an input or output error whose cause may be a full disk.
     package var mayBeFullDisk: Bool {
         primary == .inputOutput && [3, 4, 5, 6, 10, 18, 19, 21, 24, 29, 30].contains(rawValue >> 8)
     }

@@ -1,7 +1,7 @@
 /// The text of one statement, with its hash computed once.
 ///
-/// A statement is looked up by its text every time it runs. Whoever builds a text once and uses it often keeps the
-/// `SQL` value instead, so that the lookup does not hash hundreds of bytes again.
+/// A statement is looked up by its text every time it runs. If code builds a text once and uses it often, it keeps the
+/// `SQL` value, so that the lookup does not hash hundreds of bytes again.
 package struct SQL: Hashable, Sendable, ExpressibleByStringLiteral {
     package let text: String
     private let textHash: Int

@@ -1,8 +1,8 @@
-/// What SQLite refused, while doing what, and for which statement.
+/// An error of SQLite, with the operation and the statement.
 ///
-/// Carries the text of the statement but never a value bound to it, so that it may be logged.
+/// It contains the text of the statement but never a value bound to it, so that it may be logged.
 public struct SQLiteError: Error, Sendable {
-    /// What was being done when the error came up.
+    /// The operation during which the error occurred.
     public enum Operation: String, Sendable {
         case open = "opening"
         case configure = "configuring"
@@ -19,18 +19,18 @@ public struct SQLiteError: Error, Sendable {
         case close = "closing"
     }
 
-    /// How long a call waited before it gave up, and for whom.
+    /// The duration and the cause of a wait that was given up.
     package struct Wait: Sendable, Equatable {
         package enum Blocker: String, Sendable {
             /// Another thread of this process has the connection, or the turn to write to this file.
             case otherThread = "another thread of this process"
-            /// Another process, or a connection of this process that is no part of the layer, holds a lock on the file.
+            /// Another process holds a lock on the file, or a connection of this process outside this layer does.
             case otherConnection = "another process, or a foreign connection of this one"
         }
 
         package var seconds: Double
         package let blocker: Blocker
-        /// The process in the way, where the system tells.
+        /// The process in the way, if the system reports it.
         package let holder: LockHolder?
 
         package init(seconds: Double, blocker: Blocker, holder: LockHolder? = nil) {
@@ -39,7 +39,7 @@ public struct SQLiteError: Error, Sendable {
             self.holder = holder
         }
 
-        /// For whom the call waited.
+        /// The text for the cause of the wait.
         package var blockerText: String { holder?.description ?? blocker.rawValue }
     }
 
@@ -48,10 +48,10 @@ public struct SQLiteError: Error, Sendable {
 
     package let extendedCode: ResultCode
     package let message: String
-    /// The statement with its parameters as placeholders, or `nil` where no statement was at work.
+    /// The statement with its parameters as placeholders, or `nil` if no statement was running.
     package let sql: String?
     package var operation: Operation
-    /// Set when the error is a time-out.
+    /// The wait, if the error is a time-out.
     package var wait: Wait?
 
     package init(
@@ -98,7 +98,7 @@ public struct SQLiteError: Error, Sendable {
 }
 
 extension SQLiteError: CustomStringConvertible {
-    /// The code, what was being done, the message and the statement, in one line.
+    /// The code, the operation, the message and the statement, in one line.
     public var description: String {
         let reason = extendedCode.inputOutputText.map { "\($0), \(message)" } ?? message
         var text = "SQLite error \(extendedCode.rawValue) while \(operation.rawValue): \(reason)"

@@ -8,7 +8,9 @@ package struct ScalarFunction: Sendable {
     package let name: String
     /// The exact number of arguments, or `nil` for any number.
     package let argumentCount: Int?
-    /// Whether equal arguments always give an equal result, so that SQLite may call it once and index it.
+    /// Whether equal arguments always give an equal result.
+    ///
+    /// Then SQLite may call it once and index it.
     package let isDeterministic: Bool
     package let body: @Sendable (FunctionCall) -> Void
 
@@ -24,15 +26,15 @@ package struct ScalarFunction: Sendable {
         self.body = body
     }
 
-    /// A function that does nothing and answers NULL.
+    /// Makes a function that does nothing and returns NULL.
     ///
-    /// Triggers in a file may call functions of the program that made it; without one of that name each INSERT fails.
+    /// Triggers in a file may call functions of the program that made it. If a function is missing, each INSERT fails.
     package static func noOperation(_ name: String, argumentCount: Int?) -> ScalarFunction {
         ScalarFunction(name, argumentCount: argumentCount, isDeterministic: false) { $0.returnNull() }
     }
 
     func register(on handle: OpaquePointer) -> Int32 {
-        // Innocuous: callable from triggers and views of a file that is not trusted.
+        // Innocuous functions may be called from triggers and views of a file that is not trusted.
         let flags = SQLITE_UTF8 | SQLITE_INNOCUOUS | (isDeterministic ? SQLITE_DETERMINISTIC : 0)
         return sqlite3_create_function_v2(
             handle,
@@ -52,11 +54,9 @@ package struct ScalarFunction: Sendable {
     }
 }
 
-/// One call of a ``ScalarFunction``: its arguments, and where its result goes.
+/// One call of a ``ScalarFunction``: its arguments, and the place of its result.
 ///
-/// Valid during the call.
-///
-/// Returns NULL unless one of the `return` methods or ``fail(_:)`` is called.
+/// It is valid during the call. The result is NULL unless one of the `return` methods or ``fail(_:)`` is called.
 package struct FunctionCall {
     let context: OpaquePointer
     /// The number of arguments.
@@ -114,9 +114,9 @@ package struct FunctionCall {
         sqlite3_result_error(context, message, -1)
     }
 
-    /// An object made from argument `index` that is worth keeping for the rows to come, such as a compiled pattern.
+    /// Returns an object made from argument `index` that is kept for later rows, such as a compiled pattern.
     ///
-    /// Made once a statement if the argument is a constant there, else once a call.
+    /// If the argument is a constant in the statement, the object is made once a statement; otherwise once a call.
     package func compiled<T: AnyObject>(_ index: Int, as type: T.Type = T.self, _ make: (Value) -> T) -> T {
         if let kept = sqlite3_get_auxdata(context, Int32(index)) {
             return Unmanaged<T>.fromOpaque(kept).takeUnretainedValue()
@@ -135,7 +135,9 @@ package struct FunctionCall {
 /// An order of texts, for `COLLATE`.
 package struct Collation: Sendable {
     package let name: String
-    /// Compares two texts as UTF-8, which may be invalid; must be a total order that never changes.
+    /// Compares two texts as UTF-8, which may be invalid.
+    ///
+    /// It must be a total order that never changes.
     package let compare: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> ComparisonResult
 
     package init(
@@ -163,7 +165,7 @@ package struct Collation: Sendable {
             },
             { Unmanaged<AnyObject>.fromOpaque($0!).release() }  // SQLite hands back the pointer that it was given
         )
-        // Unlike functions, a collation that is refused is not destroyed by SQLite.
+        // If a collation is refused, SQLite does not destroy it, unlike a function.
         if code != SQLITE_OK { box.release() }
         return code
     }

@@ -1,14 +1,14 @@
 import StrataLocks
 
-/// Knows which snapshots of a pool hold the version that is the newest, so that they can be shared.
+/// Knows which snapshots of a pool hold the newest version, so that they can be shared.
 final class SnapshotSharing: Sendable {
     private struct State {
-        /// Tells whether somebody has committed; `nil` until something is pinned.
+        /// Finds out whether a connection has committed; `nil` until a version is pinned.
         var detector: Connection?
-        /// What ``detector`` has said when ``newest`` were pinned.
+        /// The answer of ``detector`` at the time when ``newest`` were pinned.
         var version: Int64 = 0
         var newest: [WeakSnapshot] = []
-        /// Counts the calls, so that ``newest`` are given out in turn.
+        /// The number of calls, by which ``newest`` are given out in turn.
         var last = 0
     }
 
@@ -17,10 +17,10 @@ final class SnapshotSharing: Sendable {
     }
 
     private let state = Locked(State())
-    /// For whoever uses the detector.
+    /// The turn to use the detector.
     private let permit = FairSemaphore(permits: 1)
 
-    /// Runs `body` while no other thread does.
+    /// Runs `body` when no other thread uses the detector.
     func turn<R>(timeout: Double, _ body: () throws(SQLiteError) -> R) throws(SQLiteError) -> R {
         switch permit.acquire(timeout: timeout) {
         case .acquired: break
@@ -33,7 +33,7 @@ final class SnapshotSharing: Sendable {
 
     /// Closes the detector.
     ///
-    /// By the holder of the turn.
+    /// Only the holder of the turn may call it.
     func close() {
         let detector = state.withLock { state in
             defer { state.detector = nil }
@@ -42,10 +42,11 @@ final class SnapshotSharing: Sendable {
         detector?.close()
     }
 
-    /// A snapshot of the version that is the newest now: a new one as long as there are less than `limit` of that version and
-    /// less than half of all connections are in use, or there is none; else each of them in turn.
+    /// A snapshot of the newest version.
     ///
-    /// By the holder of the turn.
+    /// It is a new one if there is none, or if there are less than `limit` of that version and less than half of all
+    /// connections are in use. Otherwise each present one is given out in turn. Only the holder of the turn may call
+    /// it.
     func snapshot(
         limit: Int,
         _ pool: ConnectionPool,
@@ -59,7 +60,7 @@ final class SnapshotSharing: Sendable {
             state.withLock { $0.detector = detector }
         }
         let version = try detector.dataVersion()
-        // What is held here is let go of outside the lock, as its end gives a connection back.
+        // The snapshots are released outside the lock, because the end of one returns a connection.
         let (held, turn) = state.withLock { state in
             let living = state.version == version ? state.newest.compactMap(\.snapshot) : []
             state.version = version
@@ -68,7 +69,7 @@ final class SnapshotSharing: Sendable {
             return (living, state.last)
         }
         let living = held.filter { !$0.isLost }
-        // Other versions are to find connections, too.
+        // Connections must be left for other versions.
         let canHaveMore =
             living.count < limit && pool.state.withLock { $0.snapshotCount } < pool.options.maximumSnapshots / 2
         if !living.isEmpty, !canHaveMore { return living[turn % living.count] }
@@ -76,11 +77,11 @@ final class SnapshotSharing: Sendable {
         do {
             made = try pin()
         } catch {
-            // Other versions have all connections.
+            // Other versions use all connections.
             if error.code == .full, let shared = living.first { return shared }
             throw error
         }
-        // If somebody has committed in between nobody knows which version it is, so it is not shared.
+        // If a connection has committed in between, it is not known which version it is, so it is not shared.
         if try detector.dataVersion() == version {
             state.withLock { $0.newest.append(WeakSnapshot(snapshot: made)) }
         }
@@ -89,18 +90,19 @@ final class SnapshotSharing: Sendable {
 }
 
 extension ConnectionPool {
-    /// Pins the version of the database as of now, together with others who have pinned the same one.
+    /// Pins the present version of the database, and shares it with others that have pinned the same one.
     ///
-    /// Those who pin one version get up to ``PoolOptions/connectionsPerVersion``, and share these from then on. All but the first
-    /// of a version come from the first half of ``PoolOptions/maximumSnapshots``, so that more versions than that half always fit.
+    /// The users of one version get up to ``PoolOptions/connectionsPerVersion``, and share these from then on. All but
+    /// the first of a version come from the first half of ``PoolOptions/maximumSnapshots``, so that more versions than
+    /// that half always fit.
     ///
-    /// - Throws: As ``pinSnapshot(timeout:)``.
+    /// - Throws: The errors of ``pinSnapshot(timeout:)``.
     package func sharedSnapshot(timeout: Double? = nil) throws(SQLiteError) -> PinnedSnapshot {
         let timeout = timeout ?? options.timeout
         try checkOpen(.pin)
         guard isWriteAheadLogged else { return try pinSnapshot(timeout: timeout) }
         return try sharing.turn(timeout: timeout) { () throws(SQLiteError) in
-            // Those who waited for the turn may have waited for the end of the pool.
+            // The pool may have been closed during the wait for the turn.
             try checkOpen(.pin)
             return try sharing.snapshot(limit: options.connectionsPerVersion, self) { () throws(SQLiteError) in
                 try pinSnapshot(timeout: timeout)

@@ -3,16 +3,17 @@ import Foundation
 
 /// A prepared statement, borrowed from its connection for one scope.
 ///
-/// Comes from ``Connection/statement(_:)``. At the end of the scope it is reset, its bindings are dropped, and it goes
-/// back to the cache of the connection; so no statement stays open by accident, and the same text can be in use twice.
+/// It comes from ``Connection/statement(_:)``. At the end of the scope it is reset, its bindings are dropped, and it
+/// returns to the cache of the connection. So no statement stays open by accident, and the same text can be in use
+/// twice.
 ///
 ///     let statement = try connection.statement("SELECT ZNAME FROM ZCITY WHERE Z_PK = ?")
 ///     try statement.bind(key, at: 1)
 ///     while try statement.step() { names.append(statement[0].string) }
 ///
-/// Public for the sake of inlining; see ``Value``.
+/// It is public for the sake of inlining; see ``Value``.
 ///
-/// Confined like its connection. Must not outlive the lease of the connection (the pool traps if it does).
+/// It is confined like its connection, and must not outlive the lease of the connection (the pool traps if it does).
 public struct Statement: ~Copyable {
     @usableFromInline let handle: OpaquePointer
     @usableFromInline let prepared: PreparedStatement
@@ -47,7 +48,7 @@ public struct Statement: ~Copyable {
         Value(raw: sqlite3_column_value(handle, Int32(truncatingIfNeeded: index)))
     }
 
-    /// Column `index` as ``Value/int64``, for whoever wants nothing else of it: one call into SQLite instead of two.
+    /// Column `index` as ``Value/int64``, in one call of SQLite instead of two.
     @inlinable
     public func int64(_ index: Int) -> Int64 {
         sqlite3_column_int64(handle, Int32(truncatingIfNeeded: index))
@@ -59,7 +60,7 @@ public struct Statement: ~Copyable {
         sqlite3_column_double(handle, Int32(truncatingIfNeeded: index))
     }
 
-    /// Runs a statement whose rows do not matter to the end, and resets it for the next bindings.
+    /// Runs a statement to the end, ignores its rows, and resets it for the next bindings.
     @inlinable
     public func run() throws(SQLiteError) {
         while try step() {}
@@ -68,10 +69,10 @@ public struct Statement: ~Copyable {
 
     /// Goes back before the first row and drops the bindings.
     ///
-    /// Bindings are always dropped, since they may point into memory that is about to be reused.
+    /// Bindings are always dropped, because they may point into memory that is about to be reused.
     @inlinable
     public func reset() {
-        // The code only repeats what the last step has said.
+        // The code only repeats the result of the last step.
         sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
         prepared.scratchUsed = 0
@@ -119,7 +120,7 @@ public struct Statement: ~Copyable {
 
     /// Binds a text.
     ///
-    /// Short ones go through scratch memory of the statement, without an allocation.
+    /// Short texts are copied to scratch memory of the statement, without an allocation.
     public func bind(_ value: String, at index: Int) throws(SQLiteError) {
         var value = value
         let code = value.withUTF8 { prepared.bind(UnsafeRawBufferPointer($0), isText: true, at: Int32(index)) }
@@ -137,9 +138,9 @@ public struct Statement: ~Copyable {
         try check(code)
     }
 
-    /// Binds UTF-8 bytes where they are.
+    /// Binds UTF-8 bytes in place, without a copy.
     ///
-    /// The caller keeps them there until the statement is reset.
+    /// The caller keeps them unchanged until the statement is reset.
     @inlinable
     public func bindUncopied(utf8 bytes: UnsafeRawBufferPointer, at index: Int) throws(SQLiteError) {
         let start = bytes.baseAddress ?? PreparedStatement.nowhere
@@ -148,9 +149,9 @@ public struct Statement: ~Copyable {
         )
     }
 
-    /// Binds bytes as a blob where they are.
+    /// Binds bytes as a blob in place, without a copy.
     ///
-    /// The caller keeps them there until the statement is reset.
+    /// The caller keeps them unchanged until the statement is reset.
     @inlinable
     public func bindUncopied(blob bytes: UnsafeRawBufferPointer, at index: Int) throws(SQLiteError) {
         let start = bytes.baseAddress ?? PreparedStatement.nowhere
@@ -159,7 +160,7 @@ public struct Statement: ~Copyable {
         )
     }
 
-    // MARK: - Failure
+    // MARK: - Errors
 
     @inlinable
     func check(_ code: Int32) throws(SQLiteError) {

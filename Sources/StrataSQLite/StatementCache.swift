@@ -1,13 +1,15 @@
-/// The prepared statements of one connection, by text; the least recently used goes when there are too many.
+/// The prepared statements of one connection, by text.
 ///
-/// A statement that is lent out stays in the cache but is not lent twice: a nested use of the same text gets a copy of
-/// its own, which is dropped afterwards. Confined like its connection.
+/// If there are too many, the least recently used one is dropped.
+///
+/// A lent statement stays in the cache but is not lent twice: a nested use of the same text gets a separate copy, which
+/// is dropped afterwards. The cache is confined like its connection.
 struct StatementCache {
     private var entries: [SQL: PreparedStatement] = [:]
     private var uses: UInt64 = 0
     private let limit: Int
 
-    /// How many statements are lent out.
+    /// The number of lent statements.
     private(set) var lent = 0
 
     init(limit: Int) {
@@ -26,7 +28,7 @@ struct StatementCache {
         return entry
     }
 
-    /// Takes in a statement that was just prepared, and lends it out.
+    /// Adds a statement that was just prepared, and lends it.
     mutating func lendNew(_ entry: PreparedStatement) {
         uses &+= 1
         entry.lastUse = uses
@@ -48,7 +50,7 @@ struct StatementCache {
         entries.removeAll()
     }
 
-    // O(n), but only after a preparation, which costs more.
+    // This is O(n), but it happens only after a preparation, which costs more.
     private mutating func evictOldest() {
         let idle = entries.values.lazy.filter { !$0.isInUse }
         guard let oldest = idle.min(by: { $0.lastUse < $1.lastUse }) else { return }

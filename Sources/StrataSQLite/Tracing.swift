@@ -4,15 +4,16 @@ import CStrataSQLite
 package struct TraceEvent: Sendable {
     /// The text with its parameters as placeholders.
     package let sql: String
-    /// From the first step to the end or the reset: includes what the caller did between two rows.
+    /// The time from the first step to the end or the reset.
+    ///
+    /// It includes the caller's work between two rows.
     package let duration: Duration
     package let rows: Int
-    /// The types of the values that were bound, with the sizes of texts and blobs; empty unless they were asked for.
+    /// The types of the bound values, with the sizes of texts and blobs; empty unless they were asked for.
     package let bindings: [String]
-    /// How SQLite goes about it, a line for each step; empty unless that was asked for.
+    /// SQLite's plan, a line for each step; empty unless it was asked for.
     package let plan: [String]
-    /// How many rows of tables were looked at one after the other, without the help of an index; 0 unless the plan was
-    /// asked for.
+    /// The number of rows of tables that were scanned without the help of an index; 0 unless the plan was asked for.
     package let scannedRows: Int
 
     package init(
@@ -34,10 +35,10 @@ package struct TraceEvent: Sendable {
 
 /// Receives each statement of a connection.
 ///
-/// Called on the thread that runs the statement; must not use the connection.
+/// It is called on the thread that runs the statement, and must not use the connection.
 package typealias TraceHandler = @Sendable (TraceEvent) -> Void
 
-/// What a trace tells of each statement beside its text, its time and the number of its rows.
+/// The parts of a trace beside the text, the time and the number of rows of a statement.
 package struct TraceDetail: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
@@ -45,20 +46,21 @@ package struct TraceDetail: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The types of what is bound, never the values.
+    /// The types of the bound values, never the values.
     package static let bindings = TraceDetail(rawValue: 1)
-    /// The query plan, and how many rows were scanned.
+    /// The query plan, and the number of scanned rows.
     package static let plan = TraceDetail(rawValue: 2)
 }
 
-/// Listens to SQLite's own trace hook, so that a connection without a handler pays nothing.
+/// Uses SQLite's own trace hook, so that a connection without a handler pays nothing.
 ///
-/// Times are taken here, as SQLite's profile event counts in milliseconds on many systems. Confined like its connection.
+/// It measures times itself, because SQLite's profile event counts in milliseconds on many systems. It is confined like
+/// its connection.
 final class Tracer {
     private let handler: TraceHandler
     private let detail: TraceDetail
     private var running: [OpaquePointer: (start: UInt64, rows: Int)] = [:]
-    /// By the text of the statement.
+    /// The plans by the text of the statement.
     private var plans: [String: [String]] = [:]
     private var isExplaining = false
 
@@ -91,15 +93,15 @@ final class Tracer {
 
     private static let rememberedPlans = 500
 
-    /// Asks for the plan of a statement that was just prepared.
+    /// Reads the plan of a statement that was just prepared.
     ///
-    /// Not from inside the hook, where the connection must be left alone.
+    /// It must not be called from inside the hook, where the connection may not be used.
     func explain(_ sql: String, on connection: Connection) {
         guard detail.contains(.plan), !isExplaining, plans[sql] == nil else { return }
         if plans.count >= Self.rememberedPlans { plans.removeAll() }
         isExplaining = true
         defer { isExplaining = false }
-        // What cannot be explained, such as PRAGMA, has no plan.
+        // A statement that cannot be explained, such as PRAGMA, has no plan.
         plans[sql] = (try? connection.queryPlan(sql)) ?? []
     }
 
@@ -109,7 +111,7 @@ final class Tracer {
         guard !isExplaining else { return }
         switch event {
         case SQLITE_TRACE_STMT:
-            // Triggers report under the statement that fired them, whose start is already known.
+            // Triggers report under the statement that fired them. Its start is already known.
             if running[statement] == nil { running[statement] = (BusyWait.now(), 0) }
         case SQLITE_TRACE_ROW:
             running[statement]?.rows += 1
@@ -141,7 +143,7 @@ final class Tracer {
     }
 }
 
-/// Tells what kinds of values are bound to a statement, without ever giving them away.
+/// Finds the types of the values that are bound to a statement, without revealing the values.
 ///
 /// SQLite shows bound values only in the expanded text. So this reads that text and the original side by side.
 enum BoundTypes {
@@ -164,7 +166,7 @@ enum BoundTypes {
             if isNumbering, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte { continue }
             isNumbering = false
             if let end = closing {
-                // A quotation mark that is doubled closes and opens again.
+                // A doubled quotation mark closes and opens again.
                 if byte == end { closing = nil }
             } else if byte == quote || byte == UInt8(ascii: "\"") {
                 closing = byte
@@ -178,7 +180,9 @@ enum BoundTypes {
         return types
     }
 
-    /// The type of the literal at a place, which moves behind it.
+    /// The type of the literal at a place.
+    ///
+    /// The place moves behind it.
     private static func literal(_ text: [UInt8], _ place: inout Int) -> String {
         guard place < text.count else { return "?" }
         switch text[place] {
@@ -196,7 +200,7 @@ enum BoundTypes {
         }
     }
 
-    /// Moves behind a text in quotation marks; gives the number of bytes between them.
+    /// Moves behind a text in quotation marks, and returns the number of bytes between them.
     private static func skipQuoted(_ text: [UInt8], _ place: inout Int) -> Int {
         place += 1
         var count = 0

@@ -4,12 +4,12 @@ import Foundation
 
 /// One SQL value in SQLite's own memory: a column of the current row, or an argument of a function.
 ///
-/// A view without ownership: valid until the statement is stepped or reset, or until the function returns. Asking the
-/// value for its type and then for its content is markedly cheaper than the `sqlite3_column_*` functions, each of which
-/// looks the column up again. Legal because a connection is used by one thread at a time.
+/// It is a view without ownership: valid until the statement is stepped or reset, or until the function returns.
+/// Reading the type and then the content of the value is markedly cheaper than the `sqlite3_column_*` functions, each
+/// of which looks the column up again. It is legal because a connection is used by one thread at a time.
 ///
-/// Public, like all that is called for each row, since the compiler inlines nothing across modules that is `package` only
-/// (measured with Swift 6.3). The module is no product, so this is no API of the package.
+/// It is public, like all types that are used for each row, because the compiler inlines nothing across modules that is
+/// only `package` (measured with Swift 6.3). The module is no product, so this is no API of the package.
 public struct Value {
     @usableFromInline let raw: OpaquePointer?
 
@@ -39,13 +39,13 @@ public struct Value {
         sqlite3_value_type(raw) == SQLITE_NULL
     }
 
-    /// The value as an integer by SQLite's conversions; 0 for NULL.
+    /// The value as an integer, converted by SQLite's rules; 0 for NULL.
     @inlinable
     public var int64: Int64 {
         sqlite3_value_int64(raw)
     }
 
-    /// The value as a floating-point number by SQLite's conversions; 0 for NULL.
+    /// The value as a floating-point number, converted by SQLite's rules; 0 for NULL.
     ///
     /// Columns of NUMERIC affinity (dates, decimals) hold a whole number as an integer; this reads both.
     @inlinable
@@ -59,7 +59,7 @@ public struct Value {
         String(decoding: utf8, as: UTF8.self)
     }
 
-    /// The UTF-8 bytes of the text, unchecked and in place; numbers are rendered as text first.
+    /// The UTF-8 bytes of the text, unchecked and in place; numbers are converted to text first.
     @inlinable
     public var utf8: UnsafeBufferPointer<UInt8> {
         // The order matters: the length is known only after the conversion to text.

@@ -5,8 +5,8 @@ import Foundation
 ///
 ///     SELECT … WHERE ZNAME IN (SELECT value FROM strata_values(?))
 ///
-/// The text of the statement is the same for two values and for fifty thousand, no limit on parameters is met, and
-/// each value arrives as it is: no digit of a number and no byte of a blob gets lost on the way through a text.
+/// The text of the statement is the same for two values and for fifty thousand, and no limit on parameters applies.
+/// Each value arrives unchanged: no digit of a number and no byte of a blob is lost in a conversion to text.
 package final class ValueList: Sendable, Hashable {
     package enum Element: Hashable, Sendable {
         case integer(Int64)
@@ -34,9 +34,9 @@ package final class ValueList: Sendable, Hashable {
 }
 
 extension Statement {
-    /// Binds a list, for the argument of ``ValueList/tableFunction``; anywhere else it is NULL.
+    /// Binds a list as the argument of ``ValueList/tableFunction``; for any other use it is NULL.
     package func bind(_ list: ValueList, at index: Int) throws(SQLiteError) {
-        // SQLite calls the destructor even when it refuses the pointer.
+        // SQLite calls the destructor even if it refuses the pointer.
         try check(
             sqlite3_bind_pointer(
                 handle,
@@ -51,8 +51,8 @@ extension Statement {
 
 /// The virtual table behind ``ValueList/tableFunction``.
 enum ValueTable {
-    /// Compared by SQLite as a text; must stay in memory for good.
-    // nonisolated(unsafe): written once, before anybody reads it.
+    /// SQLite compares it as a text; it must stay in memory for good.
+    // nonisolated(unsafe): it is written once, before any code reads it.
     nonisolated(unsafe) fileprivate static let pointerType: UnsafePointer<CChar> = {
         let name: [CChar] = "strata.values".utf8CString.map { $0 }
         let memory = UnsafeMutablePointer<CChar>.allocate(capacity: name.count)
@@ -65,7 +65,7 @@ enum ValueTable {
     }
 
     private struct Cursor {
-        // SQLite sees the cursor as this, so it comes first.
+        // SQLite uses a pointer to the cursor as this, so it comes first.
         var base = sqlite3_vtab_cursor()
         var list: Unmanaged<ValueList>?
         var position = 0
@@ -81,11 +81,11 @@ enum ValueTable {
         cursor.pointee.list = nil
     }
 
-    // Columns: 0 is `value`, 1 the hidden column by which SQL hands over the argument.
-    // nonisolated(unsafe): written once, before anybody reads it.
+    // The columns are `value` (0) and the hidden column through which SQL passes the argument (1).
+    // nonisolated(unsafe): it is written once, before any code reads it.
     nonisolated(unsafe) private static let module: UnsafePointer<sqlite3_module> = {
         var module = sqlite3_module()
-        // Without xCreate the table is there in every connection and cannot be made a second time.
+        // Without xCreate the table exists in every connection and cannot be made a second time.
         module.xConnect = { handle, _, _, _, table, _ in
             let code = sqlite3_declare_vtab(handle, "CREATE TABLE x(value, list HIDDEN)")
             guard code == SQLITE_OK else { return code }
@@ -106,7 +106,7 @@ enum ValueTable {
                 guard let constraint = info.pointee.aConstraint?[index], constraint.iColumn == 1,
                     constraint.op == UInt8(SQLITE_INDEX_CONSTRAINT_EQ)
                 else { continue }
-                // The planner is to find an order of tables in which the argument is known.
+                // The planner must find an order of tables in which the argument is known.
                 guard constraint.usable != 0 else { return SQLITE_CONSTRAINT }
                 info.pointee.aConstraintUsage[index].argvIndex = 1
                 info.pointee.aConstraintUsage[index].omit = 1

@@ -3,19 +3,20 @@ import StrataLocks
 
 /// A sign beside a database by which processes let one another go first.
 ///
-/// SQLite gives its write lock to whoever asks at the right moment. A process that writes without a break would get it nearly
-/// always, and another, which asks now and then, would wait for very long. So a process that has waited for some milliseconds puts
-/// up a sign. Whoever sees the sign of another before a write lets it go first. The sign is a file, which exists only during such
-/// a wait, and which its owner locks. The sign of a process that has died does not count, and the next to see it removes it.
+/// SQLite gives its write lock to the process that asks at the right moment. A process that writes without a break
+/// would get it nearly always, and one that asks now and then would wait for very long. So a process that has waited
+/// for some milliseconds puts up a sign. A process that sees the sign of another one before a write lets that one go
+/// first. The sign is a file, which exists only during such a wait, and which its owner locks. The sign of a process
+/// that has died does not count, and the next process that sees it removes it.
 ///
-/// Nobody defers to a sign for longer than ``longestDeference``, since its owner may be stopped. Where no file can be made, there
-/// is no sign, and the lock goes by chance.
+/// No process defers to a sign for longer than ``longestDeference``, because the sign's owner may be stopped. If no
+/// file can be made, there is no sign, and chance decides who gets the lock.
 ///
-/// Used by the holder of the turn to write only.
+/// Only the holder of the turn to write uses it.
 final class WaitSign {
-    /// Seconds of waiting after which a sign goes up.
+    /// The seconds of waiting after which a sign is put up.
     static let threshold = 0.01
-    /// Seconds that others let the owner of a sign have to get its lock.
+    /// The seconds that others let the owner of a sign have to get its lock.
     static let longestDeference = 0.1
 
     private let path: String
@@ -32,12 +33,12 @@ final class WaitSign {
 
     var isUp: Bool { descriptor != nil }
 
-    /// Puts the sign up, unless that of another process is.
+    /// Puts the sign up, unless another process has put up one.
     func putUp() {
         guard descriptor == nil else { return }
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard file >= 0 else { return }
-        // A file that was taken down between the two calls is nobody's sign.
+        // If the file was removed between the two calls, it is no sign.
         if flock(file, LOCK_EX | LOCK_NB) == 0, Self.isFile(file, at: path) {
             descriptor = file
         } else {
@@ -49,7 +50,7 @@ final class WaitSign {
     func takeDown() {
         guard let file = descriptor else { return }
         descriptor = nil
-        // While it is locked, so that what is removed is this sign.
+        // This happens while the file is locked, so that it is this sign that is removed.
         unlink(path)
         close(file)
     }
@@ -57,9 +58,9 @@ final class WaitSign {
     /// Lets another process go first if its sign is up.
     ///
     /// - Parameters:
-    ///   - limit: The most seconds to let pass, beside ``longestDeference``.
+    ///   - limit: The most seconds to wait, beside ``longestDeference``.
     ///   - cancellation: Ends the wait.
-    /// - Returns: How many seconds have passed.
+    /// - Returns: The seconds that have passed.
     func deferToOthers(atMost limit: Double, _ cancellation: Cancellation?) -> Double {
         guard limit > 0, isUpElsewhere() else { return 0 }
         let longest = min(limit, Self.longestDeference)
@@ -84,7 +85,7 @@ final class WaitSign {
         return false
     }
 
-    /// Whether the open file is the one at `path`.
+    /// Whether the open file is still the one at `path`.
     private static func isFile(_ file: Int32, at path: String) -> Bool {
         var (opened, named) = (stat(), stat())
         guard fstat(file, &opened) == 0, stat(path, &named) == 0 else { return false }

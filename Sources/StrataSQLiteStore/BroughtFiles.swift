@@ -1,9 +1,10 @@
 import Foundation
 
-/// The external files of a store that takes the place of another one, which others may be reading and writing.
+/// The external files of a store that takes the place of another one, which other programs may be reading and writing.
 ///
-/// Files have names that nothing else has, and never change. So those of the new contents are there before a row names them, and those of
-/// the old contents go when no row does; what others write meanwhile is left alone. Used by one thread.
+/// Each file has a unique name, and never changes. So the files of the new contents exist before a row names them, and
+/// those of the old contents are removed when no row names them. Files that others write meanwhile are left alone. One
+/// thread uses this object.
 final class BroughtFiles {
     private let source: ExternalData
     private let destination: ExternalData
@@ -20,7 +21,7 @@ final class BroughtFiles {
         retired = RetiredFiles.of(self.destination)
     }
 
-    /// Copies what is not there yet.
+    /// Copies the files that the destination lacks.
     ///
     /// - Throws: Errors of either folder; nothing was copied then.
     func bring() throws {
@@ -40,23 +41,25 @@ final class BroughtFiles {
         try destination.synchronize(missing.filter(copied.contains))
     }
 
-    /// Notes the files of the contents that are about to go; called under the write lock of the destination, before anything is written.
+    /// Notes the files of the contents that will be replaced.
+    ///
+    /// It is called under the write lock of the destination, before anything is written.
     ///
     /// - Throws: Errors of either folder; nothing may be replaced then.
     func prepare() throws {
         former = Set(destination.names())
         retired.replace(bringing: names)
         contents = retired.contents
-        // A commit since may have removed one that the new contents name again.
+        // A commit after the first copy may have removed a file that the new contents name again.
         try copyMissing()
     }
 
-    /// Removes what was copied, as nothing was replaced.
+    /// Removes the copied files, because nothing was replaced.
     func takeBack() {
         for name in copied { destination.remove(name) }
         copied = []
     }
 
-    /// Removes the files of the contents that have gone, once nobody reads these.
+    /// Removes the files of the replaced contents as soon as no version that names them is read.
     func removeFormer() { retired.retire(former.subtracting(names).sorted(), of: contents) }
 }

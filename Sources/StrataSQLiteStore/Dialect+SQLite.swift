@@ -8,9 +8,11 @@ extension SQLMapping {
     /// - Parameters:
     ///   - schema: The model.
     ///   - configuration: The configuration whose entities the store holds, or `nil` for all.
-    ///   - catalog: What a file has, to choose from where a name is not certain.
-    ///   - storedHashes: The version hashes in the file's metadata: those of a former rule were written with former names.
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model whose tables would have one name, or too many columns.
+    ///   - catalog: The tables and columns of a file, which decide if a name is not certain.
+    ///   - storedHashes: The version hashes in the file's metadata. Those of a former rule were written with former
+    ///     names.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if two tables of the model would have the same name, or a
+    ///   table too many columns.
     package convenience init(
         _ schema: Schema,
         configuration: String? = nil,
@@ -30,7 +32,8 @@ extension SQLMapping {
 extension Dialect {
     /// SQLite, with the functions and collations that the SQLite engine registers on each of its connections.
     ///
-    /// No index and no trigger but those of derived attributes names one of them, so that other programs can use the files.
+    /// No index names one of them, and the only triggers that do are those of derived attributes, so that other
+    /// programs can use the files.
     package static let sqlite = Dialect(
         parameter: { _ in "?" },
         function: functionName,
@@ -67,7 +70,7 @@ extension Dialect {
         forms: SQLForms(
             truth: { $0 ? "1" : "0" },
             equalityOfNulls: "IS",
-            // Its parser nests a hundred parentheses at most.
+            // The parser of SQLite accepts at most a hundred nested parentheses.
             negatesInside: false,
             direction: { $0 ? "" : " DESC" },
             hasUUIDs: false,
@@ -79,9 +82,9 @@ extension Dialect {
             sum: { column, numbers, _ in
                 switch numbers {
                 case .short: "COALESCE(SUM(\(column)), 0)"
-                // An overflow is an error of SUM.
+                // If SUM overflows, it is an error.
                 case .long: nil
-                // Not for the rest: a sum of infinities of both signs is NULL as well, and has to stay NULL.
+                // This is only for fractions. A sum of infinities of both signs is NULL as well, and has to stay NULL.
                 case .fractional: "TOTAL(\(column))"
                 }
             },
@@ -91,7 +94,7 @@ extension Dialect {
             },
             namesAllOfGroup: false,
             contains: { "instr(\($0), \($1)) > 0" },
-            // `instr` compares the whole pattern at each place.
+            // `instr` compares the whole pattern at each position.
             longestContained: 64
         ),
         columns: SQLColumnRules(
@@ -104,7 +107,7 @@ extension Dialect {
         naming: .apple
     )
 
-    /// The types that Apple's framework declares.
+    /// The column types that Apple's framework declares.
     private static let columnType: @Sendable (AttributeType) -> String = { type in
         switch type {
         case .integer16, .integer32, .integer64, .boolean: "INTEGER"
@@ -116,7 +119,7 @@ extension Dialect {
         }
     }
 
-    /// The order of Apple's framework.
+    /// The order of columns in Apple's framework.
     private static let columnPlace: @Sendable (AttributeType) -> Int = { type in
         switch type {
         case .integer16, .integer32, .integer64, .boolean: 0
@@ -154,7 +157,7 @@ extension Dialect {
     }
 
     private static let collationName: @Sendable (StringFolding) -> String? = { folding in
-        // Any other folding makes the two spellings of a letter the same as well.
+        // Every other folding makes the two spellings of a letter equal as well.
         switch folding.subtracting(.canonical) {
         case [.case, .diacritics]: "StrataFoldCaseAndDiacritics"
         case .case: "StrataFoldCase"

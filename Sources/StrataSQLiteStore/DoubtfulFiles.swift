@@ -3,7 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// External files of commits that failed: nobody knows whether a row names them.
+/// External files of failed commits.
+///
+/// It is not known whether a row names them.
 ///
 /// Any thread may call any member.
 final class DoubtfulFiles: Sendable {
@@ -18,7 +20,7 @@ final class DoubtfulFiles: Sendable {
 
     /// The files that no row names in the open transaction.
     ///
-    /// Once it is committed, no row ever will. If there are files in doubt at all, this reads each tagged value of the store.
+    /// Once it is committed, no row ever will. If there are files in doubt, this reads each tagged value of the store.
     ///
     /// - Throws: Errors of SQLite.
     func settled(_ mapping: SQLMapping, _ connection: Connection) throws -> [String] {
@@ -27,7 +29,7 @@ final class DoubtfulFiles: Sendable {
         for table in mapping.tables {
             let columns = table.entities.flatMap { $0.columns.filter(\.isTagged).compactMap(\.name) }
             for column in Set(columns.map(\.description)).sorted() {
-                // The length is known without the value being read.
+                // SQLite knows the length without reading the value.
                 let statement = try connection.statement(
                     SQL("SELECT \(column) FROM \(table.name) WHERE length(\(column)) BETWEEN 37 AND 38")
                 )

@@ -6,11 +6,11 @@ import StrataSQLite
 
 /// Binary data that is kept in files beside the store, or in the row behind a tag.
 ///
-/// A tagged value is `01` and the bytes, or `02`, the name of a file (a UUID of 36 characters) and a zero. The model, not the
-/// value, tells whether an attribute is tagged. Files are never changed: a new value is a new file, so that a reader
-/// with an older row still finds its own.
+/// A tagged value is `01` and the bytes, or `02`, the name of a file (a UUID of 36 characters) and a zero. The model
+/// decides whether an attribute is tagged; the value does not show it. Files are never changed: a new value is a new
+/// file, so that a reader with an older row still finds its own.
 struct ExternalData: Sendable {
-    /// What a tagged value holds.
+    /// The content of a tagged value.
     enum Content {
         case inline(Data)
         case file(String)
@@ -20,7 +20,7 @@ struct ExternalData: Sendable {
     /// The folder of the files; `nil` for a store in memory, which keeps all data in its rows.
     let folder: URL?
 
-    /// Data of more bytes goes to a file.
+    /// The number of bytes above which data goes to a file.
     static let threshold = 128 * 1024
 
     init(storePath: String?) {
@@ -43,7 +43,7 @@ struct ExternalData: Sendable {
         case 2:
             guard bytes.count >= 37 else { return .malformed }
             let name = String(decoding: bytes[1..<37], as: UTF8.self)
-            // Nothing but a UUID, so that no row can lead out of the folder.
+            // Only a UUID is accepted, so that no row can lead out of the folder.
             return UUID(uuidString: name) == nil ? .malformed : .file(name)
         case nil: return .inline(Data())
         default: return .malformed
@@ -52,7 +52,7 @@ struct ExternalData: Sendable {
 
     /// The data of a file, mapped rather than read; `nil` if it is missing.
     ///
-    /// - Throws: Why a file that is there cannot be read: no permission, too many open files, a broken disk.
+    /// - Throws: The reason why an existing file cannot be read: no permission, too many open files, a broken disk.
     func read(_ name: String) throws -> Data? {
         guard let url = folder?.appendingPathComponent(name) else { return nil }
         do {
@@ -77,19 +77,21 @@ struct ExternalData: Sendable {
 
     func isKeptOutside(_ data: Data) -> Bool { folder != nil && data.count > Self.threshold }
 
-    /// Writes a new file, which may not survive a loss of power yet.
+    /// Writes a new file.
+    ///
+    /// It need not survive a loss of power until ``synchronize(_:)`` is called.
     ///
     /// - Returns: Its name.
-    /// - Throws: `CocoaError` if there is no folder and none can be made, or no file in it; `SQLiteError` of writing.
+    /// - Throws: `CocoaError` if the folder or the file cannot be made; `SQLiteError` if writing fails.
     func write(_ data: Data) throws -> String {
         let name = UUID().uuidString
         try write(data, as: name)
         return name
     }
 
-    /// Writes a new file of a name that no other has.
+    /// Writes a new file with a unique name.
     ///
-    /// - Throws: As ``write(_:)``.
+    /// - Throws: The errors of ``write(_:)``.
     func write(_ data: Data, as name: String) throws {
         guard let folder else { throw CocoaError(.fileWriteUnknown) }
         try makeFolder(folder)
@@ -129,7 +131,7 @@ struct ExternalData: Sendable {
     /// The tagged value for a file.
     static func tagged(file name: String) -> Data { Data([2]) + Data(name.utf8) + Data([0]) }
 
-    /// Removes a file; that it is gone already does not matter.
+    /// Removes a file, if it is still there.
     func remove(_ name: String) {
         guard let folder else { return }
         DiskFile.remove(folder.appendingPathComponent(name).path)

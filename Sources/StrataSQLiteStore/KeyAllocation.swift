@@ -2,15 +2,15 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Hands out primary keys, by the counters in `Z_PRIMARYKEY`.
+/// Gives out primary keys, by the counters in `Z_PRIMARYKEY`.
 ///
-/// A key is never handed out twice, not even after its row is gone.
+/// A key is never given twice, even after its row is gone.
 struct KeyAllocation {
     private let mapping: SQLMapping
 
     init(_ mapping: SQLMapping) { self.mapping = mapping }
 
-    /// Reserves keys, in the transaction that is open: as many as `counts` has for each root entity's number in the model.
+    /// Reserves keys in the open transaction; `counts` has their number by the number of the root entity in the model.
     func reserve(_ counts: [Int: Int], _ connection: Connection) throws -> [Int: Range<Int64>] {
         var ranges: [Int: Range<Int64>] = [:]
         for (root, count) in counts where count > 0 {
@@ -21,7 +21,8 @@ struct KeyAllocation {
     }
 
     private func reserve(_ count: Int, _ root: EntityMapping, _ connection: Connection) throws -> Range<Int64> {
-        // A counter that lags behind its table, in a file that was tampered with, catches up.
+        // If another program has changed the file, a counter may be lower than the keys of its table. This corrects
+        // that.
         let sql = SQL(
             """
             UPDATE Z_PRIMARYKEY SET Z_MAX = MAX(IFNULL(Z_MAX, 0), (SELECT IFNULL(MAX(Z_PK), 0) FROM \(root.table))) + ?
@@ -35,7 +36,8 @@ struct KeyAllocation {
             if try statement.step() {
                 let last = statement[0].int64
                 while try statement.step() {}
-                // A counter at the end of the numbers, in a file that was tampered with, is added to as a floating-point number.
+                // If another program has set a counter to the highest number, SQLite adds to it as to a floating-point
+                // number.
                 guard last >= Int64(count), last < .max else {
                     let name = root.layout.name
                     throw SQLiteBoundary.damaged(nil, "Z_PRIMARYKEY leaves no keys for entity \(name).")
@@ -60,13 +62,13 @@ struct KeyAllocation {
         return last
     }
 
-    /// Lets the counters go on behind keys that copies of another store's rows bring along.
+    /// Moves the counters past the keys that copies of another store's rows bring along.
     ///
     /// - Parameters:
     ///   - keys: The highest of these keys, by the number of the root entity in the model.
-    ///   - place: Where the store is.
-    ///   - connection: Where a write transaction is open.
-    /// - Throws: `persistentStoreOperation` (134070) if the store has given keys itself.
+    ///   - place: The place of the store, for the error.
+    ///   - connection: A connection with an open write transaction.
+    /// - Throws: `persistentStoreOperation` (134070) if the store has already given keys itself.
     func take(over keys: [Int: Int64], _ place: String, _ connection: Connection) throws {
         let statement = try connection.statement(
             "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ? AND IFNULL(Z_MAX, 0) = 0"

@@ -1,8 +1,11 @@
 import StrataRows
 import StrataSQL
 
-/// A cursor over a version that is held on to anyway: the keys are in memory, and the rows of a piece are read when it
-/// is taken, so that in between others may read.
+/// A cursor over a version that is already held.
+///
+/// The keys are in memory, and the rows of a piece are read when it is taken.
+///
+/// So other reads can run in between.
 final class KeyedCursor: RowCursor {
     private let references: [ObjectReference]
     private unowned(unsafe) let layout: EntityLayout

@@ -4,12 +4,12 @@ import StrataRows
 import StrataSQL
 import Synchronization
 
-/// The external files that reads did not find, by thread.
+/// The external files that reads did not find, for each thread.
 enum MissedFiles {
     private static let key = "CoreData.MissedFiles"
     /// The number of missed files in all threads.
     ///
-    /// Nearly always it has not changed, so that nothing else need be looked at.
+    /// It has nearly always not changed, and then nothing else need be checked.
     private static let count = Atomic<Int>(0)
 
     /// Notes a file for the read that the current thread makes.
@@ -34,7 +34,9 @@ enum MissedFiles {
         return (result, taken(since: before))
     }
 
-    /// The files that the current thread has noted since the count was `before`; older notes are left over from reads that failed.
+    /// The files that the current thread has noted since the count was `before`.
+    ///
+    /// Older notes come from reads that failed.
     private static func taken(since before: Int) -> Set<String> {
         let noted = Thread.current.threadDictionary[key] as? Noted
         Thread.current.threadDictionary[key] = nil

@@ -6,17 +6,18 @@ import StrataSQL
 import StrataSQLite
 import Synchronization
 
-/// Notices that others have migrated a file that is open, or have replaced its contents as a whole.
+/// Notices that other programs have migrated an open file, or have replaced all of its contents.
 ///
-/// The rows of a migrated file do not mean any more what the model says, and those of another store are other objects: then
-/// the file is refused. If an older state of the same store was put back, its rows may have versions once more that other
-/// contents had. Such a *restoration* leaves a mark in the metadata, in the transaction that replaces the contents. Each mark
-/// that is new here raises the versions of all rows that are read from then on, see ``RowVersion``. So a save of anything
-/// that was read before is a conflict.
+/// After a migration, the rows no longer have the meaning that the model gives them. The rows of another store are
+/// other objects. In both cases the file is refused. If an older state of the same store was put back, its rows may
+/// repeat versions that other contents had. Such a *restoration* leaves a mark in the metadata, in the transaction that
+/// replaces the contents. Each mark that is new here raises the versions of all rows that are read from then on, see
+/// ``RowVersion``. So a save of anything that was read before is a conflict.
 ///
-/// SQLite shows which statements it had to prepare anew because the tables have changed, as a migration and a restoration
-/// always do. So a read costs nothing unless something has changed. A connection keeps the offset for what it sees
-/// (``ContentsNote``), as another one may still be reading what was there before. Any thread may use it.
+/// SQLite shows which statements it had to prepare anew because the tables have changed, and a migration or a
+/// restoration always changes them. So a read costs nothing extra unless something has changed. A connection keeps the
+/// offset for the contents that it sees (``ContentsNote``), because another one may still be reading the former
+/// contents. Any thread may use it.
 final class ModelGuard: Sendable {
     private let url: URL
     /// The version hashes that the file was opened with.
@@ -24,7 +25,7 @@ final class ModelGuard: Sendable {
     /// The UUID that the store was opened with.
     private let uuid: String
     private let isOutdated = Atomic(false)
-    /// How many restorations were met.
+    /// The number of restorations so far.
     private let restorations = Atomic<Int64>(0)
     private let state: Locked<State>
 
@@ -33,14 +34,14 @@ final class ModelGuard: Sendable {
         var refused: StoreMetadata?
         /// The newest mark; empty for none.
         var mark: String
-        /// How many restorations were met up to each mark.
+        /// The number of restorations up to each mark.
         var numbers: [String: Int64]
     }
 
     /// The UUIDs that this process has given to stores.
     private static let ownUUIDs = Locked<Set<String>>([])
 
-    /// What the metadata is read from, without a look at all tables of the file.
+    /// The columns to read the metadata from, without reading the file's schema.
     static let columns = SQLCatalog(["Z_METADATA": ["Z_UUID", "Z_PLIST"]])
 
     init(_ url: URL, _ metadata: StoreMetadata) {
@@ -51,12 +52,12 @@ final class ModelGuard: Sendable {
         state = Locked(State(mark: mark, numbers: [mark: 0]))
     }
 
-    /// Notes that this process gives a store another UUID: that makes it no other store.
+    /// Notes that this process gives a store another UUID: it is still the same store.
     static func noteOwnUUID(_ uuid: String) { ownUUIDs.withLock { _ = $0.insert(uuid) } }
 
-    /// Goes on from what another guard knows, whose file was the same store.
+    /// Takes over the knowledge of another guard, whose file was the same store.
     ///
-    /// Called before anything is read.
+    /// It is called before anything is read.
     func goOn(from other: ModelGuard) {
         let (mark, numbers, count) = other.state.withLock {
             ($0.mark, $0.numbers, other.restorations.load(ordering: .relaxed))
@@ -67,9 +68,9 @@ final class ModelGuard: Sendable {
         }
     }
 
-    /// Goes on from another store, whose rows are copied into this one with their versions.
+    /// Continues the restorations of another store, whose rows are copied into this one with their versions.
     ///
-    /// - Parameter count: How many restorations the other one has met.
+    /// - Parameter count: The number of restorations that the other one has had.
     func goOn(at count: Int64) {
         state.withLock { state in
             state.numbers[state.mark] = count
@@ -77,16 +78,16 @@ final class ModelGuard: Sendable {
         }
     }
 
-    /// How many restorations were met since the store was opened.
+    /// The number of restorations since the store was opened.
     var restorationCount: Int64 { restorations.load(ordering: .acquiring) }
 
-    /// The mark of the last restoration that was met; `nil` for none.
+    /// The mark of the last restoration; `nil` for none.
     var restoration: String? {
         let mark = state.withLock { $0.mark }
         return mark.isEmpty ? nil : mark
     }
 
-    /// Refuses to use the file once it was found migrated, or to be another store.
+    /// Refuses to use the file if it was migrated, or became another store.
     ///
     /// - Throws: `persistentStoreIncompatibleVersionHash` (134100); `persistentStoreOperation` (134070) for another store.
     @inline(__always)
@@ -94,12 +95,12 @@ final class ModelGuard: Sendable {
         if isOutdated.load(ordering: .relaxed) { throw error }
     }
 
-    /// Looks at whether what was just read is what the connection takes it for.
+    /// Checks whether the last read matches the connection's idea of the file.
     ///
-    /// Called while the transaction of the read is open, or right behind it.
+    /// It is called while the transaction of the read is open, or directly after it.
     ///
     /// - Returns: Whether the rows have the right versions; otherwise they have to be read again.
-    /// - Throws: As ``requireKnown()``; errors of SQLite.
+    /// - Throws: The errors of ``requireKnown()``; errors of SQLite.
     @inline(__always)
     func isCurrent(_ connection: Connection) throws -> Bool {
         let hasNews = connection.takeSchemaNews()
@@ -109,13 +110,14 @@ final class ModelGuard: Sendable {
         return connection.note.versionOffset == offset
     }
 
-    /// Refuses to go on with a file that was migrated, or is another store; called inside of a transaction, before anything
-    /// is read or written.
+    /// Refuses to go on with a file that was migrated, or is another store.
+    ///
+    /// It is called inside of a transaction, before anything is read or written.
     ///
     /// - Parameters:
     ///   - connection: The connection that reads or writes.
     ///   - isNewest: Whether it has the write lock, so that it sees the newest contents.
-    /// - Throws: As ``requireKnown()``; errors of SQLite.
+    /// - Throws: The errors of ``requireKnown()``; errors of SQLite.
     func requireSame(_ connection: Connection, isNewest: Bool = true) throws {
         try requireKnown()
         let version = try connection.firstInt64("PRAGMA schema_version") ?? 0
@@ -129,7 +131,7 @@ final class ModelGuard: Sendable {
         do {
             found = try StoreMetadata(connection, Self.columns, url)
         } catch let error as SQLiteError where error.code == .error {
-            // No such table: a file that was emptied by others is not this type's affair.
+            // There is no such table. This type does not handle a file that was emptied by other programs.
             return
         }
         guard let found else { return }
@@ -144,10 +146,10 @@ final class ModelGuard: Sendable {
         connection.note.versionOffset = RowVersion.offset(met.before)
     }
 
-    /// How many restorations were met up to a mark, and in all.
+    /// The number of restorations up to a mark, and in all.
     ///
-    /// A mark that is met for the first time is taken for the newest. If two are met at once, then the wrong one may be. Then the
-    /// next writer puts that right.
+    /// A mark that is new here counts as the newest. If two new marks are found at the same time, the wrong one may
+    /// count as the newest. The next writer corrects that.
     private func numbers(of mark: String, isNewest: Bool) -> (before: Int64, inAll: Int64) {
         state.withLock { state -> (before: Int64, inAll: Int64) in
             let count = restorations.load(ordering: .relaxed)

@@ -5,7 +5,7 @@ import StrataSQL
 import StrataSQLite
 import Synchronization
 
-/// What a SQLite store has while it is open.
+/// The parts of a SQLite store while it is open.
 package final class OpenSQLiteFile: Sendable {
     let request: SQLiteStoreRequest
     let database: SQLiteDatabase
@@ -13,27 +13,27 @@ package final class OpenSQLiteFile: Sendable {
     let queries: RowQueries
     let writing: WriteShapes
     let external: ExternalData
-    /// The history, also if nothing is added to it any more; `nil` if there never was one.
+    /// The history, even if nothing is added to it any more; `nil` if there never was one.
     let history: HistoryMapping?
-    /// The last version of the file's schema that was found to have no history; -1 for none.
+    /// The last version of the file's schema that had no history; -1 for none.
     let schemaWithoutHistory = Atomic<Int64>(-1)
-    /// Whether the file has a place for a copy of its model, and none there.
+    /// Whether the file has a place for a copy of its model, but no copy.
     private let lacksModelCache = Atomic(false)
-    /// Notices that others have migrated the file, or replaced its contents.
+    /// Notices that other programs have migrated the file, or replaced its contents.
     let modelGuard: ModelGuard
     /// The external files that only older versions name.
     let retired: RetiredFiles
     /// The external files of commits that failed.
     let doubtful = DoubtfulFiles()
-    /// What commits promise about a loss of power.
+    /// The guarantee of commits against a loss of power.
     let synchronous: SQLiteOptions.Synchronous
-    /// What the metadata was on opening.
+    /// The metadata at the time of opening.
     let metadata: StoreMetadata
 
     var url: URL { request.url }
     package var pool: ConnectionPool { database.pool }
 
-    /// The folder of the file; that for temporary files if it is in memory.
+    /// The folder of the file; for a database in memory, the folder for temporary files.
     var folder: URL {
         external.folder == nil ? FileManager.default.temporaryDirectory : url.deletingLastPathComponent()
     }
@@ -43,7 +43,7 @@ package final class OpenSQLiteFile: Sendable {
         if case .file = request.options.place, !request.options.isReadOnly {
             lacksModelCache.store(contents.lacksModelCache, ordering: .relaxed)
         }
-        // Spares the first write a look at all tables.
+        // This saves the first write from reading the schema.
         if contents.history == nil { schemaWithoutHistory.store(contents.schemaVersion, ordering: .relaxed) }
     }
 
@@ -69,16 +69,16 @@ package final class OpenSQLiteFile: Sendable {
         writing = WriteShapes(mapping)
     }
 
-    /// Keeps a copy of the model in a file that has none, in the transaction that is open.
+    /// Writes a copy of the model into a file that has none, in the transaction that is open.
     func writeMissingModelCache(_ connection: Connection) throws {
-        // If the transaction fails, the copy comes when the file is opened the next time.
+        // If the transaction fails, the copy is written when the file is opened the next time.
         guard lacksModelCache.load(ordering: .relaxed), lacksModelCache.exchange(false, ordering: .relaxed),
             let model = request.modelCache()
         else { return }
         try SQLiteEngine.writeModelCache(model, connection)
     }
 
-    /// Holds on to a version of the file.
+    /// Holds a version of the file.
     ///
     /// - Throws: `persistentStoreOperation` (134070) with the `advice` if too many are held; errors of SQLite.
     func pinning(
@@ -105,10 +105,11 @@ package final class OpenSQLiteFile: Sendable {
     func makeCommitsDurable() throws(SQLiteError) {
         guard synchronous != .off, case .file(let path) = pool.location else { return }
         if pool.isWriteAheadLogged {
-            // With FULL the commit itself has synced the log. Closing it here cannot drop a lock: SQLite has none on that file.
+            // With FULL the commit itself has synced the log. Closing it here cannot drop a lock: SQLite has none on
+            // that file.
             if synchronous == .normal { try DiskFile.synchronize(path + "-wal") }
         } else {
-            // The commit has ended the journal by a change of the folder or file that a loss of power may undo.
+            // The commit has ended the journal by a change of the folder or file. A loss of power may undo that change.
             if access(path + "-journal", F_OK) == 0 { try DiskFile.synchronize(path + "-journal") }
             try DiskFile.synchronize(folder: (path as NSString).deletingLastPathComponent)
         }
@@ -120,7 +121,7 @@ package final class OpenSQLiteFile: Sendable {
     ///
     /// An existing file is first read through a connection that cannot write. So a file that is refused is not changed.
     ///
-    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     static func open(_ request: SQLiteStoreRequest) throws -> OpenSQLiteFile {
         let options = request.options
         let file: OpenSQLiteFile
@@ -163,7 +164,8 @@ package final class OpenSQLiteFile: Sendable {
                 }
                 return OpenSQLiteFile(request, reader, found)
             }
-            // A reader holds the file in its journal mode. Where that stays, the log stays too, and is not removed and made again.
+            // A reader keeps the file in its journal mode. If that mode stays, the log stays too, and need not be made
+            // again.
             guard reader.pool.isWriteAheadLogged, options.isWriteAheadLogged else {
                 try reader.pool.close()
                 return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: .readWrite), found)
@@ -172,7 +174,7 @@ package final class OpenSQLiteFile: Sendable {
             try reader.pool.closeBesideWriter()
             return try openOrCreate(request, database, found)
         }
-        // A model that no store can have is refused before there is a file.
+        // If no store can have the model, it is refused before a file is made.
         if !exists { _ = try SQLMapping(request.schema, configuration: request.configuration) }
         let access: Connection.Access = options.isReadOnly ? .readOnly : exists ? .readWrite : .readWriteCreate
         return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: access))
@@ -182,7 +184,9 @@ package final class OpenSQLiteFile: Sendable {
         try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
     }
 
-    /// Opens the store in a database that may be written, or makes it; `found` is what the file held a moment ago, if it was read.
+    /// Opens the store in a database that may be written, or makes it.
+    ///
+    /// - Parameter found: The contents of the file a moment ago, if they were read.
     private static func openOrCreate(
         _ request: SQLiteStoreRequest,
         _ database: SQLiteDatabase,
@@ -196,7 +200,7 @@ package final class OpenSQLiteFile: Sendable {
             return OpenSQLiteFile(request, database, try StoreContents.read(request, database.pool) ?? contents)
         }
         try database.pool.write { connection in
-            // Somebody else may have been first.
+            // Another program may have made the store first.
             guard try SQLCatalog(connection).isEmpty else { return }
             let mapping = try SQLMapping(request.schema, configuration: request.configuration)
             for statement in SQLiteSchema(mapping).statements { try connection.execute(statement) }

@@ -3,9 +3,9 @@ import StrataPredicates
 import StrataSQL
 import StrataSQLite
 
-/// The orders of texts beyond that of their bytes, as collations of SQLite.
+/// The orders of texts other than by bytes, as collations of SQLite.
 ///
-/// No index names one, so that other programs can use the files.
+/// No index uses one, so that other programs can use the files.
 package enum PredicateCollations {
     /// All of them, for each connection of a store.
     package static let all: [Collation] =

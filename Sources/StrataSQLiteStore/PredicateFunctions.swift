@@ -3,7 +3,9 @@ import StrataPredicates
 import StrataSQL
 import StrataSQLite
 
-/// The functions of predicates that SQLite lacks, or has with another meaning: each calls what evaluates it in memory.
+/// The functions of predicates that SQLite lacks, or gives another meaning.
+///
+/// Each calls the code that evaluates it in memory.
 package enum PredicateFunctions {
     /// All functions of single values, for each connection of a store.
     package static let all: [ScalarFunction] =
@@ -46,7 +48,7 @@ package enum PredicateFunctions {
         }
     }
 
-    /// `StrataCast(value, type, target)`: the type tells what a number or a blob stands for.
+    /// `StrataCast(value, type, target)`: the type gives the meaning of a number or a blob.
     private static let castFunction = ScalarFunction(Dialect.sqlite.cast, argumentCount: 3) { call in
         guard let target = CastTarget(rawValue: call[2].string) else { return call.returnNull() }
         let value: PredicateValue
@@ -60,10 +62,10 @@ package enum PredicateFunctions {
 
     /// The number of UTF-16 code units.
     ///
-    /// SQLite's own counts code points, up to the first that is zero.
+    /// SQLite's own function counts code points, up to the first zero.
     private static let lengthFunction = ScalarFunction(Dialect.sqlite.function(.length), argumentCount: 1) { call in
         guard !call[0].isNull else { return call.returnNull() }
-        // Each first byte of a character counts one, and one more if the character has four bytes.
+        // Each first byte of a character counts one. If the character has four bytes, it counts one more.
         call.return(call[0].utf8.reduce(into: Int64(0)) { $0 += $1 & 0xC0 == 0x80 ? 0 : ($1 >= 0xF0 ? 2 : 1) })
     }
 
@@ -74,7 +76,7 @@ package enum PredicateFunctions {
             guard !call[0].isNull else { return call.returnNull() }
             let bytes = call[0].utf8
             guard isASCII(bytes) else { return call.return(function.apply([.string(call[0].string)])) }
-            // The letters lie at the same distance from each other in both cases.
+            // The distance between two letters is the same in both cases.
             let first: UInt8 = function == .uppercase ? 0x61 : 0x41
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: max(bytes.count, 1)) { folded in
                 for index in bytes.indices {
@@ -85,9 +87,9 @@ package enum PredicateFunctions {
         }
     }
 
-    /// `StrataLike(text, pattern, folding)` and its kind.
+    /// `StrataLike(text, pattern, folding)` and similar functions.
     ///
-    /// The pattern is prepared once a statement if it is a parameter.
+    /// If the pattern is a parameter, it is prepared once for each statement.
     private static func stringTest(_ test: StringMatcher.Test) -> ScalarFunction {
         ScalarFunction(Dialect.sqlite.stringTest(test), argumentCount: 3) { call in
             guard !call[0].isNull, !call[1].isNull else { return call.return(false) }
@@ -105,7 +107,7 @@ package enum PredicateFunctions {
     }
 
     private final class PreparedPattern {
-        /// `nil` for what is no regular expression, which matches nothing when it comes from data.
+        /// The matcher; `nil` for an invalid regular expression, which matches nothing if it comes from data.
         let matcher: StringMatcher?
 
         init(_ test: StringMatcher.Test, _ pattern: String, _ folding: StringFolding) {
@@ -115,7 +117,7 @@ package enum PredicateFunctions {
 
     // MARK: - Aggregates
 
-    /// A sum that becomes a floating-point number when 64 bits are not enough, where SQLite's own sum fails.
+    /// A sum that becomes a floating-point number if 64 bits are not enough; SQLite's own sum fails then.
     private final class SumAccumulator: AggregateFunction.Accumulator {
         private var sum = PredicateValue.int(0)
 
@@ -127,7 +129,7 @@ package enum PredicateFunctions {
         func finish(_ call: FunctionCall) { call.return(sum) }
     }
 
-    /// For functions that need all values at once.
+    /// Collects all values, for functions that need them together.
     private final class GatheringAccumulator: AggregateFunction.Accumulator {
         private let function: PredefinedFunction
         private var values: [PredicateValue] = []
@@ -156,9 +158,9 @@ package enum PredicateFunctions {
 }
 
 extension Value {
-    /// The value as predicates know it.
+    /// The value in the form that predicates know.
     ///
-    /// What it stands for has to be known otherwise: a date is a number here.
+    /// The caller has to know its meaning: a date is a number here.
     fileprivate var predicateValue: PredicateValue {
         switch kind {
         case .null: .null

@@ -3,20 +3,20 @@ import StrataLocks
 import StrataRows
 import StrataSQL
 
-/// External files that no current row names, but rows of older versions that somebody still reads.
+/// External files that no current row names, but that rows of older versions name which are still read.
 ///
-/// A file is removed once every version is gone that was held when its row let go of it. This covers all coordinators of the
-/// process. Other processes remove files at once. Any thread may call any member.
+/// A file is removed when all versions are gone that were held when its row released it. This covers all coordinators
+/// of the process. Other processes remove files at once. Any thread may call any member.
 final class RetiredFiles: Sendable {
     private struct State {
         var lastHold: UInt64 = 0
-        /// The numbers of the holds that exist.
+        /// The numbers of the present holds.
         var holds: Set<UInt64> = []
-        /// Names, with the number of the last hold that may need them; in the order of these numbers.
+        /// The names, each with the number of the last hold that may need it, in the order of these numbers.
         var waiting: [(name: String, lastHold: UInt64)] = []
-        /// How often the store was replaced by another one.
+        /// The number of times that the store was replaced by another one.
         var contents = 0
-        /// The files that the other one brought.
+        /// The files that the other store brought.
         var brought: Set<String> = []
     }
 
@@ -46,11 +46,11 @@ final class RetiredFiles: Sendable {
 
     private static let known = Locked<[String: Weak]>([:])
 
-    /// Those of a folder, shared by all who have the store open.
+    /// The retired files of a folder, shared by all stores with that folder.
     static func of(_ external: ExternalData) -> RetiredFiles {
         // A store in memory has no files.
         guard let store = external.folder?.deletingLastPathComponent() else { return RetiredFiles(external) }
-        // The folder itself may not be there yet.
+        // The folder itself may not exist yet.
         let folder = store.deletingLastPathComponent().resolvingSymlinksInPath()
         let path = folder.appendingPathComponent(store.lastPathComponent).path
         return known.withLock { known in
@@ -64,7 +64,7 @@ final class RetiredFiles: Sendable {
 
     // MARK: - Holding and removing
 
-    /// Keeps the files that are there for a version that is about to be read.
+    /// Keeps the present files for a version that is about to be read.
     func hold() -> Hold {
         let number = state.withLock { state in
             state.lastHold += 1
@@ -74,28 +74,31 @@ final class RetiredFiles: Sendable {
         return Hold(self, number)
     }
 
-    /// Removes files that no row names any more, as soon as nobody can need them.
+    /// Removes files that no row names any more, as soon as no held version needs them.
     ///
     /// - Parameters:
     ///   - names: The files.
-    ///   - contents: What ``contents`` was while they were looked for, under the write lock.
+    ///   - contents: The value that ``contents`` had while they were searched, under the write lock.
     func retire(_ names: [String], of contents: Int) {
         guard !names.isEmpty else { return }
         state.withLock { state in
-            // The store may have been replaced since by an older state of itself, whose rows name them again.
+            // An older state of the store may have replaced it since. Its rows name the files again.
             let names = contents == state.contents ? names : names.filter { !state.brought.contains($0) }
             guard state.holds.isEmpty else { return state.waiting += names.map { ($0, state.lastHold) } }
-            // Under the lock, so that none goes once a replacement has begun.
+            // This runs under the lock, so that no file is removed once a replacement has begun.
             for name in names { external.remove(name) }
         }
     }
 
-    /// The number of the store's present contents; asked under its write lock.
+    /// The number of the store's present contents.
+    ///
+    /// It is read under the store's write lock.
     var contents: Int { state.withLock(\.contents) }
 
-    /// Notes that the store is about to be replaced by another one, which has brought files; called under its write lock.
+    /// Notes that another store, which has brought files, is about to replace this one.
     ///
-    /// What was retired before stays: the other store may use the same names.
+    /// It is called under the store's write lock. Files that were retired before stay: the other store may use the same
+    /// names.
     func replace(bringing names: Set<String>) {
         state.withLock { state in
             state.waiting = []

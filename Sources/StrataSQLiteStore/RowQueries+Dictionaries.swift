@@ -5,7 +5,7 @@ import StrataSQL
 import StrataSQLite
 
 extension RowQueries {
-    /// The dictionary results that a fetch asks for.
+    /// The dictionary results of a fetch.
     func values(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> FetchedValues {
         let query = try compile(plan, entity, isOrdered: true)
         let fetch = statement(query, plan)
@@ -21,7 +21,7 @@ extension RowQueries {
         return results
     }
 
-    /// The number of dictionary results that a fetch asks for.
+    /// The number of dictionary results of a fetch.
     func count(_ plan: DictionaryPlan, _ entity: EntityMapping, _ connection: Connection) throws -> Int {
         // Without groups there is one result for each row, and rows are counted without their values.
         guard plan.grouping != nil else { return try count(plan.rows, entity, connection) }

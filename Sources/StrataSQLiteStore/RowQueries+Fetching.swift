@@ -3,7 +3,7 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// A statement that answers a fetch, with what has to be bound.
+/// A statement that answers a fetch, with the values to bind.
 struct FetchStatement {
     let sql: SQL
     let bindings: [SQLBinding]
@@ -58,7 +58,7 @@ struct RowStatement: ~Copyable {
 }
 
 extension RowQueries {
-    /// The whole rows that a fetch asks for.
+    /// The whole rows that a fetch returns.
     func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
         let statement = try rowStatement(plan, entity, connection)
         var rows: [Row] = []
@@ -73,7 +73,7 @@ extension RowQueries {
         return rows
     }
 
-    /// The statement for the whole rows that a fetch asks for, before its first row.
+    /// The statement for the whole rows that a fetch returns, before its first row.
     func rowStatement(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> RowStatement {
         // A fetch of one entity alone needs no columns of its sub-entities.
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
@@ -97,9 +97,9 @@ extension RowQueries {
         )
     }
 
-    /// The references of the rows that a fetch asks for.
+    /// The references of the rows that a fetch returns.
     func references(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [ObjectReference] {
-        // Where only one entity can match its number need not be read, so that an index may do for an ordered fetch.
+        // If only one entity can match, its number need not be read. Then an index alone may answer an ordered fetch.
         let onlyNumber = plan.sort != nil && plan.coversHierarchy && !entity.isShared ? entity.layout.number : nil
         let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK\(onlyNumber == nil ? ", t0.Z_ENT" : "")")
         let statement = try prepare(fetch, connection)
@@ -124,7 +124,7 @@ extension RowQueries {
         return references
     }
 
-    /// The number of rows that a fetch asks for.
+    /// The number of rows that a fetch returns.
     func count(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> Int {
         let plan = plan.unsorted
         var fetch = try statement(plan, entity, select: "SELECT \(plan.isWindowed ? "1" : "COUNT(*)")")
@@ -141,7 +141,7 @@ extension RowQueries {
         return try statement.step() ? Int(statement[0].int64) : 0
     }
 
-    /// The statement of a fetch, for those who want to know it.
+    /// The text of a fetch's statement, for explanations.
     func text(_ plan: FetchPlan, _ entity: EntityMapping, _ answer: ExplainedAnswer) throws -> String {
         switch answer {
         case .rows:
@@ -163,7 +163,7 @@ extension RowQueries {
         }
     }
 
-    /// Completes `SELECT …` by what the plan says.
+    /// Completes `SELECT …` with the parts of a plan.
     ///
     /// - Parameters:
     ///   - plan: The plan.
@@ -171,7 +171,7 @@ extension RowQueries {
     ///   - select: `SELECT` with its columns.
     ///   - whole: The prepared statement for all rows of the hierarchy, if there is one.
     /// - Returns: The statement with its values.
-    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
     private func statement(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
@@ -192,7 +192,7 @@ extension RowQueries {
         return FetchStatement(sql: SQL(text), bindings: compiled.bindings, limit: plan.limit, offset: plan.offset)
     }
 
-    /// The condition that tells the plan's entities from the others of their hierarchy.
+    /// The condition that selects the plan's entities among those of their hierarchy.
     func entityCondition(_ plan: FetchPlan) -> String {
         let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
         return numbers.count == 1
@@ -230,7 +230,7 @@ extension RowQueries {
             return SQL("SELECT Z_PK, Z_ENT FROM \(key.table) WHERE \(key.column) = ?\(order)")
         case .join(let side):
             let order = side.order.map { " ORDER BY j.\($0) IS NULL, j.\($0), j.\(side.member)" } ?? ""
-            // A member whose row is gone without its pairs is no member.
+            // A member whose row was deleted without its pairs does not count.
             return SQL(
                 "SELECT m.Z_PK, m.Z_ENT FROM \(side.table) AS j JOIN \(side.memberTable) AS m ON m.Z_PK = j.\(side.member) WHERE j.\(side.owner) = ?\(order)"
             )

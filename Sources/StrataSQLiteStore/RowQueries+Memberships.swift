@@ -11,8 +11,8 @@ extension RowQueries {
     ///   - entity: An entity that has it.
     ///   - owners: The owners, each once.
     ///   - members: The declared entity of the members.
-    ///   - connection: What reads.
-    ///   - stamp: When that is, for the rows.
+    ///   - connection: The connection that reads.
+    ///   - stamp: The time of the read, for the rows.
     /// - Returns: The members by owner, and their rows.
     /// - Throws: Errors of SQLite, and `fileReadCorruptFile` (259) for a row that contradicts the model.
     func memberships(
@@ -35,7 +35,7 @@ extension RowQueries {
             let key = statement[RowShape.keyPosition].int64
             let number = modelNumber(statement[RowShape.entityPosition].int64, relationship.destinationNumber)
             result.append(ObjectReference(key: key, entity: number), to: statement[shape.columnCount].int64)
-            // A member of several owners comes with each of them.
+            // A member of several owners is returned with each of them.
             guard seen[key] == nil else { continue }
             seen.set(true, for: key)
             if let row = try shape.row(statement, stamp: stamp, offset: offset, self) {
@@ -48,7 +48,7 @@ extension RowQueries {
         return result
     }
 
-    /// Selects the columns of the members' shape and the owner's key, owner by owner.
+    /// Selects the columns of the members' shape and the owner's key, in the order of owners.
     private static func membershipsStatement(_ relationship: ToManyMapping, _ shape: RowShape) -> SQL? {
         let owners = "\(ValueList.tableFunction)(?) AS k CROSS JOIN"
         switch relationship {

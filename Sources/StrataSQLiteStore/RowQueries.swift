@@ -4,18 +4,18 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Everything that reads rows of a store: shapes and statements, made once, used on any connection of it.
+/// The means of reading a store's rows: shapes and statements, made once and used on any of its connections.
 final class RowQueries: Sendable {
     let mapping: SQLMapping
     let external: ExternalData
     let url: URL?
 
-    /// By the entity's number in the store: with its sub-entities, and alone.
+    /// The shapes of entities with their sub-entities, by the entity's number in the store.
     private let deepShapes: [RowShape]
     private let ownShapes: [RowShape]
     /// Numbers in the model by numbers in the store.
     private let modelNumbers: [Int]
-    /// By the entity's number in the store, and by to-many relationship.
+    /// The statements by the entity's number in the store, and by to-many relationship.
     private let membersStatements: [[SQL?]]
 
     init(_ mapping: SQLMapping, _ external: ExternalData, _ url: URL?) {
@@ -32,7 +32,7 @@ final class RowQueries: Sendable {
         isDeep ? deepShapes[mapping.number - 1] : ownShapes[mapping.number - 1]
     }
 
-    /// The number in the model of an entity by its number in the store.
+    /// The number of an entity in the model, by its number in the store.
     @inline(__always)
     func modelNumber(_ storeNumber: Int64, _ unknown: Int) -> Int {
         storeNumber > 0 && storeNumber <= modelNumbers.count ? modelNumbers[Int(storeNumber) - 1] : unknown
@@ -42,9 +42,9 @@ final class RowQueries: Sendable {
         membersStatements[entity.number - 1][relationship.index]
     }
 
-    /// The data behind a tag; `nil` if its file is missing, or there is no tag that we know.
+    /// The data behind a tag; `nil` if its file is missing, or if the tag is unknown.
     ///
-    /// - Throws: Why a file that is there cannot be read.
+    /// - Throws: The reason why an existing file cannot be read.
     func tagged(_ value: Value) throws -> Data? {
         switch ExternalData.content(value.bytes) {
         case .inline(let data): return data
@@ -58,7 +58,7 @@ final class RowQueries: Sendable {
 
     // MARK: - By key
 
-    /// One row.
+    /// Reads one row.
     func row(_ key: Int64, _ entity: EntityMapping, _ connection: Connection, stamp: UInt32) throws -> Row? {
         let shape = shape(entity)
         let statement = try connection.statement(shape.selectByKey)
@@ -69,7 +69,7 @@ final class RowQueries: Sendable {
             ?? rowOfHierarchy(key, entity, connection, stamp)
     }
 
-    /// One row of which only the hierarchy is known.
+    /// Reads one row of which only the hierarchy is known.
     private func rowOfHierarchy(
         _ key: Int64,
         _ entity: EntityMapping,
@@ -87,13 +87,13 @@ final class RowQueries: Sendable {
         return row
     }
 
-    /// The rows with these keys that are there.
+    /// Reads the rows with these keys, as far as they exist.
     ///
-    /// - Complexity: O(log n) a key, with one statement for all. Keys that lie close together are read in one sweep.
+    /// - Complexity: O(log n) a key, with one statement for all. Keys that lie close together are read in one scan.
     func rows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection, stamp: UInt32) throws -> [Row] {
         guard keys.count > 1 else { return try keys.compactMap { try row($0, entity, connection, stamp: stamp) } }
         let keys = keys.sorted()
-        // Neither can be missing: there are two keys at least.
+        // Both exist, because there are at least two keys.
         let (first, last) = (keys[0], keys[keys.count - 1])
         let (span, overflow) = last.subtractingReportingOverflow(first)
         if !overflow, keys.count > 16, span / 2 < Int64(keys.count) {
@@ -136,7 +136,7 @@ final class RowQueries: Sendable {
         let offset = connection.note.versionOffset
         var next = 0
         while try statement.step() {
-            // Both run upwards: the table is swept in the order of its keys.
+            // Both are ascending: the table is scanned in the order of its keys.
             let key = statement[RowShape.keyPosition].int64
             while next < keys.count, keys[next] < key { next += 1 }
             guard next < keys.count, keys[next] == key else { continue }

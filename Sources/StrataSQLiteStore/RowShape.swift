@@ -3,39 +3,39 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The columns that a statement selects for rows of one entity, and how a row is made of them.
+/// The columns that a statement selects for rows of one entity, and how they become a row.
 ///
-/// A shape covers an entity alone, or with all of its sub-entities; then `Z_ENT` of each row decides which of the columns
-/// it has. Made when the store is opened; immutable.
+/// A shape covers an entity alone, or with all of its sub-entities. In the second case, `Z_ENT` of each row shows which
+/// of the columns it has. A shape is made when the store is opened, and is immutable.
 final class RowShape: Sendable {
     let mapping: EntityMapping
-    /// What is selected, of the table `t0`.
+    /// The selected columns of the table `t0`.
     let columns: String
-    /// All rows of the hierarchy.
+    /// Selects all rows of the hierarchy.
     let selectAll: SQL
-    /// One row by its key.
+    /// Selects one row by its key.
     let selectByKey: SQL
-    /// The rows with keys from one to another.
+    /// Selects the rows with keys in a range.
     let selectRange: SQL
-    /// The rows whose keys are in a list.
+    /// Selects the rows whose keys are in a list.
     let selectByKeys: SQL
-    /// How many columns are selected.
+    /// The number of selected columns.
     let columnCount: Int
 
-    /// By `Z_ENT`, from that of `mapping` on.
+    /// The columns by `Z_ENT`, starting with that of `mapping`.
     ///
-    /// In memory of its own, so that no reference is counted for each row.
+    /// They are in separate memory, so that no reference is counted for each row.
     private nonisolated(unsafe) let layouts: UnsafeMutableBufferPointer<RowColumns>
-    // `layouts` and what it points at are written by the initialiser alone.
+    // Only the initialiser writes `layouts` and the memory that it points at.
     private let firstNumber: Int64
 
-    /// What a row of one entity takes from the columns.
+    /// The columns that a row of one entity uses.
     private struct RowColumns {
         let shape: UnsafeRowShape
         let columns: UnsafeMutableBufferPointer<ColumnReader>
     }
 
-    /// One column, and where its value goes.
+    /// One column, and the place for its value.
     private struct ColumnReader {
         let position: Int32
         /// The column with the destination's entity number, or -1.
@@ -109,17 +109,17 @@ final class RowShape: Sendable {
         return buffer
     }
 
-    /// Makes a row of the statement's current one.
+    /// Makes a row from the current row of a statement.
     ///
-    /// Values of the wrong type are converted by SQLite's rules, or are null where those give none.
+    /// Values of the wrong type are converted by SQLite's rules. If these give no value, it is null.
     ///
     /// - Parameters:
     ///   - statement: A statement that selects `columns` first.
     ///   - stamp: The time of reading.
     ///   - offset: The number that is added to the version, see ``RowVersion``.
-    ///   - queries: What a row may need besides its columns.
+    ///   - queries: The means to read values that are not in the columns.
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
-    /// - Throws: Why the file of a value cannot be read.
+    /// - Throws: The reason why the file of a value cannot be read.
     @inline(__always)
     func row(
         _ statement: borrowing Statement,
@@ -137,12 +137,12 @@ final class RowShape: Sendable {
             stamp: stamp
         )
         let target = row.unsafe
-        // The null bits of the first slots are gathered here, and written once.
+        // The null bits of the first slots are collected here, and written once.
         var nulls = UInt32.max
         for column in entity.columns {
             let position = Int(column.position)
             let word = Int(column.word)
-            // Only what reads as zero may be null, so most values need not be asked.
+            // Only a value that reads as zero may be null, so most values need no check for null.
             switch column.kind {
             case .int:
                 let integer = statement.int64(position)
@@ -174,7 +174,7 @@ final class RowShape: Sendable {
         return row
     }
 
-    /// Reads a value of the rarer kinds; `false` if it is none.
+    /// Reads a value of the rarer kinds; returns `false` if it is missing.
     @inline(never)
     private static func readBytes(
         _ value: Value,

@@ -72,7 +72,7 @@ struct RowVerification {
         }
     }
 
-    /// Values that SQLite accepts in a column, but that the attribute cannot have.
+    /// Checks for values that SQLite accepts in a column, but that the attribute cannot have.
     private func checkTypes(_ entity: EntityMapping, _ report: inout VerificationReport) throws {
         for slot in entity.layout.ownSlots {
             guard let column = entity.columns[slot.index].name else { continue }
@@ -80,7 +80,7 @@ struct RowVerification {
                 switch slot.kind {
                 case .int, .reference: "typeof(\(column)) = 'integer'"
                 case .double: "typeof(\(column)) IN ('real', 'integer')"
-                // A decimal that no number holds may be a text.
+                // A decimal that no number can represent may be a text.
                 case .decimal: "typeof(\(column)) IN ('real', 'integer', 'text')"
                 case .string: "typeof(\(column)) = 'text'"
                 case .uuid: "typeof(\(column)) = 'blob' AND length(\(column)) = 16"
@@ -95,7 +95,7 @@ struct RowVerification {
         }
     }
 
-    /// Rows without a value that the model requires.
+    /// Checks for rows without a value that the model requires.
     private func checkPresence(_ slot: Slot, _ entity: EntityMapping, _ report: inout VerificationReport) throws {
         guard let lack = entity.lack(of: slot) else { return }
         let own = "Z_ENT BETWEEN \(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
@@ -106,7 +106,9 @@ struct RowVerification {
         )
     }
 
-    /// Without its triggers a derived attribute stays as it is.
+    /// Checks the triggers.
+    ///
+    /// Without them a derived attribute does not change.
     private func checkTriggers(_ report: inout VerificationReport) throws {
         let present = Set(try keys("SELECT upper(name) FROM sqlite_schema WHERE type = 'trigger'"))
         for name in DerivedTriggers(mapping).names where !present.contains(name.uppercased()) {
@@ -114,7 +116,7 @@ struct RowVerification {
         }
     }
 
-    /// Saves rely on the index; its name does not matter.
+    /// Checks for the index, which saves need; its name does not matter.
     private func checkIndex(_ constraint: SQLConstraint, _ table: SQLTable, _ report: inout VerificationReport) throws {
         let statement = try connection.statement(
             """
@@ -276,7 +278,7 @@ struct RowVerification {
             for entity in table.entities {
                 for slot in entity.layout.ownSlots where entity.columns[slot.index].isTagged {
                     guard let column = entity.columns[slot.index].name else { continue }
-                    // The head of the value is all that is needed, but for the name of a file.
+                    // Only the head of the value is needed, or the name of a file.
                     let statement = try connection.statement(
                         SQL("SELECT Z_PK, substr(\(column), 1, 40) FROM \(table.name) WHERE \(column) NOT NULL")
                     )

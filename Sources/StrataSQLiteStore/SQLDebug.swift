@@ -3,32 +3,34 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The log of a SQL store's statements, which `-com.apple.CoreData.SQLDebug N` turns on.
+/// The log of a SQL store's statements.
 ///
-/// Each line stands by itself and is written in one piece, so that those of several threads do not mix. Values that are
-/// bound are never in a line, at no level: a log lives longer, and is read by more people, than a database.
+/// `-com.apple.CoreData.SQLDebug N` turns it on.
 ///
-/// Any thread may use it. A process that asks for no log has none: SQLite is not even told to report.
+/// Each line is independent and is written in one call, so that lines of several threads do not mix. Bound values are
+/// never in a line, at no level: a log lives longer, and is read by more people, than a database.
+///
+/// Any thread may use it. Without that argument there is no log, and SQLite is not asked for reports.
 struct SQLDebug: Sendable {
-    /// How much is logged; each level has what those below it have.
+    /// The amount of detail in the log; each level includes those below it.
     enum Level: Int, Comparable, Sendable {
-        /// Each statement, and how many rows came of it.
+        /// Each statement, and the number of rows that it returned.
         case statements = 1
-        /// The types of what was bound, and how long the statement took.
+        /// The types of the bound values, and the time that the statement took.
         case bindings = 2
-        /// SQLite's plan, and a warning where it looks at many rows without an index.
+        /// SQLite's plan, and a warning if it scans many rows without an index.
         case plans = 3
 
         static func < (lhs: Level, rhs: Level) -> Bool { lhs.rawValue < rhs.rawValue }
     }
 
-    /// Takes one line, without a line break at its end.
+    /// Receives one line, without a line break at its end.
     typealias Sink = @Sendable (String) -> Void
 
     let level: Level
     let sink: Sink
 
-    /// What the process was started with; `nil` for no log.
+    /// The log that was requested when the process was started; `nil` for none.
     static let ofProcess: SQLDebug? = {
         let process = ProcessInfo.processInfo
         guard let level = level(arguments: process.arguments, environment: process.environment) else { return nil }
@@ -37,9 +39,9 @@ struct SQLDebug: Sendable {
 
     private static let key = "com.apple.CoreData.SQLDebug"
 
-    /// The level that a process was asked for; arguments win over the environment.
+    /// The level that a process was started with; arguments take precedence over the environment.
     ///
-    /// Numbers above the highest level are the highest; zero, and what is no number, are no level.
+    /// Numbers above the highest level count as the highest. Zero, and texts that are not numbers, give no level.
     static func level(arguments: [String], environment: [String: String]) -> Level? {
         var text = environment[key]
         if let position = arguments.lastIndex(of: "-" + key), arguments.indices.contains(position + 1) {
@@ -50,13 +52,14 @@ struct SQLDebug: Sendable {
     }
 
     private static let writeToStandardError: Sink = { line in
-        // One call, so that lines of several threads stay whole. A closed standard error is no reason to stop.
+        // It is one call, so that lines of several threads stay whole. If standard error is closed, the process goes
+        // on.
         try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 
     // MARK: - Following
 
-    /// Logs what the connections of a pool do from their next use on.
+    /// Logs the work of a pool's connections, from their next use on.
     func follow(_ pool: ConnectionPool) {
         var detail: TraceDetail = []
         if level >= .bindings { detail.insert(.bindings) }
@@ -68,10 +71,10 @@ struct SQLDebug: Sendable {
         for line in lines(for: event) { sink("CoreData: " + line) }
     }
 
-    /// From how many scanned rows on a statement is worth a warning.
+    /// The number of scanned rows from which on a statement gets a warning.
     private static let manyRows = 1_000
 
-    /// What is said about one statement.
+    /// The log lines for one statement.
     func lines(for event: TraceEvent) -> [String] {
         var lines = ["sql: \(event.sql)"]
         let rows = "\(event.rows) row\(event.rows == 1 ? "" : "s")"
@@ -82,7 +85,7 @@ struct SQLDebug: Sendable {
         lines.append("annotation: \(rows) in \(String(format: "%.4f", time))s")
         guard level >= .plans else { return lines }
         lines += event.plan.map { "plan: \($0)" }
-        // Whoever asks for all rows wants them scanned.
+        // If a request asks for all rows, they have to be scanned.
         if event.scannedRows >= Self.manyRows, event.sql.contains(" WHERE ") {
             lines.append(
                 "warning: \(event.scannedRows) rows were looked at one by one for lack of an index; add a fetch index on what the statement compares or sorts by."

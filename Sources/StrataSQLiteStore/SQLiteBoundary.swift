@@ -4,12 +4,12 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The one place where errors of SQLite become errors of the framework.
+/// Converts errors of SQLite to errors of the framework; no other code does that.
 ///
-/// The user info has SQLite's result code under `NSSQLiteErrorDomain`, the path of the file, and the ``SQLiteError`` as the
-/// underlying error. Its text never holds a value of a row.
+/// The user info has SQLite's result code under `NSSQLiteErrorDomain`, the path of the file, and the ``SQLiteError`` as
+/// the underlying error. Its text never contains a value of a row.
 enum SQLiteBoundary {
-    /// What was being done, which decides what an error means.
+    /// The kind of work during which the error occurred; it decides the meaning of the error.
     enum Doing: String {
         case opening = "be opened"
         case reading = "be read"
@@ -20,15 +20,15 @@ enum SQLiteBoundary {
         case destroying = "be destroyed"
     }
 
-    /// Runs `body` and turns errors of SQLite into errors of the framework; other errors pass as they are.
+    /// Runs `body` and converts errors of SQLite to errors of the framework; other errors pass unchanged.
     ///
     /// - Parameters:
-    ///   - doing: What `body` does.
+    ///   - doing: The kind of work that `body` does.
     ///   - url: The file, for the error.
     ///   - context: The name of the context that asked for it, for the error.
-    ///   - body: What may throw errors of SQLite.
-    /// - Returns: What `body` returns.
-    /// - Throws: `CocoaError`s, and whatever else `body` throws.
+    ///   - body: The work, which may throw errors of SQLite.
+    /// - Returns: The result of `body`.
+    /// - Throws: `CocoaError`s, and all other errors of `body`.
     static func run<R>(
         _ doing: Doing,
         _ url: URL?,
@@ -106,7 +106,7 @@ enum SQLiteBoundary {
     private static func inputOutput(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
         let number = "SQLite error \(error.extendedCode.rawValue)"
         let folder = (path as NSString).deletingLastPathComponent
-        // SQLite notices a full volume in some places only.
+        // SQLite notices a full volume only in some of its operations.
         if error.extendedCode.mayBeFullDisk, !folder.isEmpty, let free = DiskSpace.available(in: folder),
             free < DiskSpace.little
         {
@@ -129,7 +129,7 @@ enum SQLiteBoundary {
         return (.persistentStoreOpen, "\(error.message).")
     }
 
-    /// The error for a file whose contents are those of another store by now.
+    /// The error for a file that has the contents of another store now.
     static func replaced(_ url: URL) -> CocoaError {
         CocoaError.described(
             .persistentStoreOperation,

@@ -5,15 +5,15 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// A running statement on a version of the file that is held on to, so that one row at a time is in memory.
+/// A running statement on a held version of the file, so that one row at a time is in memory.
 ///
-/// Letting go of the cursor ends statement and transaction.
+/// When the cursor is released, the statement and the transaction end.
 final class SQLiteCursor: RowCursor {
     private let file: OpenSQLiteFile
     private let plan: FetchPlan
     private let cancellation: Cancellation
     private var isAtEnd = false
-    // Destroyed in this order: a statement must not outlive its lease.
+    // They are destroyed in this order: a statement must not outlive its lease.
     private let statement: RowStatement
     private let lease: SnapshotLease
     private let files: RetiredFiles.Hold
@@ -38,7 +38,7 @@ final class SQLiteCursor: RowCursor {
     static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
         let cancellation = Cancellation(orWhen: EvaluationBudget.end)
         let files = file.retired.hold()
-        // A connection of its own, as the statement stays on it.
+        // It uses a separate connection, because the statement stays on it.
         let snapshot = try file.pinning("End a loop over rows(for:), or unpin a context.") {
             pool throws(SQLiteError) in try pool.pinSnapshot()
         }
@@ -59,7 +59,7 @@ final class SQLiteCursor: RowCursor {
         let (rows, missed) = try MissedFiles.noting {
             try SQLiteBoundary.run(.reading, file.url) {
                 var rows: [Row] = []
-                // A statement that is stepped beyond its end would begin anew.
+                // If a statement is stepped beyond its end, it starts again.
                 while rows.count < count, !isAtEnd {
                     guard let row = try statement.next() else {
                         isAtEnd = true

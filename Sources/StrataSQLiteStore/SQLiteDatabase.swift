@@ -4,14 +4,16 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The database of a store: its connections, and what its triggers report.
+/// The database of a store: its connections, and the reports of its triggers.
 ///
 /// Any thread may use it.
 final class SQLiteDatabase: Sendable {
     let pool: ConnectionPool
     let reports: TriggerReports
 
-    /// Opens a database; one in memory is made anew whatever `access` says.
+    /// Opens a database.
+    ///
+    /// One in memory is made anew, whatever `access` is.
     init(_ location: ConnectionPool.Location, _ options: PoolOptions, access: Connection.Access) throws(SQLiteError) {
         let reports = TriggerReports()
         var options = options
@@ -47,7 +49,7 @@ final class SQLiteDatabase: Sendable {
 
 /// The rows that the triggers of derived attributes have changed during a save.
 ///
-/// Filled on the thread that saves. The mutex is there only because the compiler cannot know that.
+/// The set is filled on the thread that saves. The mutex is only there because the compiler cannot know that.
 final class TriggerReports: Sendable {
     struct Entry: Hashable {
         let entity: Int64
@@ -56,7 +58,7 @@ final class TriggerReports: Sendable {
 
     private let entries = Locked<Set<Entry>>([])
 
-    /// The functions that the triggers call: table, entity, key, attribute, value.
+    /// The functions that the triggers call, with table, entity, key, attribute and value.
     var functions: [ScalarFunction] {
         [DerivedTriggers.updateCallback, DerivedTriggers.insertCallback].map { name in
             ScalarFunction(name, argumentCount: 5, isDeterministic: false) { [self] call in

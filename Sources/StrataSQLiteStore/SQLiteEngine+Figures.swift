@@ -3,12 +3,12 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-// What the engine tells of itself: whether it answers, how busy it is, and how it would answer a fetch.
+// The state of the engine: whether it answers, how busy it is, and how it would answer a fetch.
 
 extension SQLiteEngine {
     package func check(timeout: Double) throws { try check(timeout: timeout, measuring: DiskSpace.room(in:)) }
 
-    /// Finds out whether the store answers, and whether it can be written to if it may be.
+    /// Checks whether the store answers, and whether it can be written to, unless it is read-only.
     ///
     /// - Parameters:
     ///   - timeout: The most seconds to wait for a connection and for locks.
@@ -38,7 +38,8 @@ extension SQLiteEngine {
     package func checkpoint(timeout: Double) throws {
         let file = try openFile()
         guard !isReadOnly, case .file = file.pool.location else { return }
-        // As far as readers allow: the last one to close the file cuts the log off, and others who have it open go on with it.
+        // The log is copied as far as readers allow. The last program that closes the file truncates it; others
+        // continue it.
         _ = try SQLiteBoundary.run(.saving, file.url) { try file.pool.checkpoint(.passive, timeout: timeout) }
     }
 
@@ -69,13 +70,13 @@ extension SQLiteEngine {
         }
     }
 
-    /// Counts how long a write has waited for its turn.
+    /// Adds the time that a write has waited for its turn.
     func noteWait(_ lease: borrowing WriteLease) {
         let waited = lease.connection.leaseWait
         if waited > 0 { OperationTally.current?.pointee.writerWait += Int64(waited * 1e9) }
     }
 
-    /// Counts the time of a write, and that of the checkpoint after it.
+    /// Adds the time of a write, and that of the checkpoint after it.
     func stopTiming(_ start: Int64?, _ file: OpenSQLiteFile) {
         guard start != nil else { return }
         OperationTally.stopTiming(start)
@@ -84,7 +85,9 @@ extension SQLiteEngine {
 }
 
 extension ExplainedStatement {
-    /// Reads the names of indexes and scanned tables out of SQLite's plan: `SEARCH t0 USING INDEX name (column=?)`, `SCAN t0`.
+    /// Reads the names of indexes and scanned tables in SQLite's plan.
+    ///
+    /// Its lines have the forms `SEARCH t0 USING INDEX name (column=?)` and `SCAN t0`.
     fileprivate init(sql: String, sqliteSteps plan: [String]) {
         var indexes: [String] = []
         var scanned: [String] = []
@@ -100,7 +103,7 @@ extension ExplainedStatement {
         self.init(sql: sql, plan: plan, indexes: indexes, scannedTables: scanned)
     }
 
-    /// The table that an alias stands for in a statement.
+    /// The table of an alias in a statement.
     private static func table(of alias: String, in sql: String) -> String? {
         let words = sql.split(whereSeparator: { " (),".contains($0) })
         for place in words.indices.dropFirst(2) where words[place] == alias && words[place - 1] == "AS" {

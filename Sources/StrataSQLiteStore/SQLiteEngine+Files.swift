@@ -46,7 +46,7 @@ extension SQLiteEngine {
         return metadata
     }
 
-    /// The model that a store keeps a copy of, as it lies in `Z_MODELCACHE`; `nil` if it keeps none.
+    /// The copy of the model in a store, as it is in `Z_MODELCACHE`; `nil` if there is none.
     ///
     /// The store's file is not changed.
     package static func cachedModel(at url: URL) throws -> Data? {
@@ -63,7 +63,7 @@ extension SQLiteEngine {
         }
     }
 
-    /// Opens a database for one piece of work, and closes it.
+    /// Opens a database for one operation, and closes it.
     static func withFile<R>(
         _ url: URL,
         _ options: SQLiteOptions? = nil,
@@ -90,11 +90,11 @@ extension SQLiteEngine {
 
     // MARK: - Replacing and destroying
 
-    /// Copies a store over another, or to where there is none, with its external files.
+    /// Copies a store over another, or to a place without a store, with its external files.
     ///
-    /// The destination is written under its locks: others that have it open see all of the new store or all of the old one, and
-    /// find a mark by which they notice that (``ModelGuard``). The mark comes with the contents, in one transaction, so what
-    /// takes the place of a file is copied beside it first, and marked there.
+    /// The destination is written under its locks. Programs that have it open see all of the new store or all of the
+    /// old one, and a mark shows them the change (``ModelGuard``). The mark must come in the same transaction as the
+    /// contents. So a copy is made beside the file first, and gets the mark there.
     package static func replace(
         at destination: URL,
         _ destinationOptions: SQLiteOptions,
@@ -152,7 +152,7 @@ extension SQLiteEngine {
             defer { copy.close() }
             try copy.copyAll(from: reader)
         }
-        // No other program has the file, so it needs no log.
+        // No other program uses the file, so it needs no log.
         try markRestoration(working, SQLiteOptions(url: working, pragmas: ["journal_mode": "DELETE"]))
         try withFile(working, access: .readOnly) { marked in
             try marked.pool.read { try overwrite(destination, options, withContentsOf: $0, files) }
@@ -167,7 +167,7 @@ extension SQLiteEngine {
     ) throws {
         try withFile(destination, options, access: .readWriteCreate) { target in
             var prepared = Result<Void, any Error>.success(())
-            // Whether it was copied is what `prepared` says, with the reason.
+            // `prepared` says whether it was copied, with the reason if not.
             _ = try target.pool.writeWithoutTransaction { writer in
                 try writer.copyAll(from: reader) {
                     prepared = Result { try files.prepare() }
@@ -179,7 +179,7 @@ extension SQLiteEngine {
         }
     }
 
-    /// Gives a store that is not open a mark that no other has had, before its contents take the place of others.
+    /// Gives a store that is not open a unique mark, before its contents replace others.
     ///
     /// - Parameters:
     ///   - url: The store.
@@ -195,33 +195,35 @@ extension SQLiteEngine {
         }
     }
 
-    /// Removes a file that SQLite cannot write into.
+    /// Removes a file that SQLite cannot write to.
     private static func removeUnlessDatabase(_ url: URL) {
         do {
             try Connection(path: url.path, access: .readOnly).validate()
         } catch  where [.notADatabase, .corrupt].contains(error.code) {
             removeFiles(of: url)
         } catch {
-            // Anything else comes up again when the file is opened for writing.
+            // Any other error occurs again when the file is opened for writing.
         }
     }
 
-    /// Empties a store under its locks, so that others that have it open see that, and removes its external files.
+    /// Empties a store under its locks, so that programs that have it open see that, and removes its external files.
     ///
-    /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal. If there is
-    /// none, an empty one is made, and what another one has left beside it goes: a later file would be damaged by it.
+    /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal. If
+    /// there is none, an empty one is made, and files that an earlier store has left beside it are removed: they would
+    /// damage a later file.
     ///
     /// - Parameters:
     ///   - url: The file.
-    ///   - options: What it is opened with.
-    ///   - removesFile: Whether that is asked for.
+    ///   - options: The options to open it with.
+    ///   - removesFile: Whether the file has to be removed.
     /// - Throws: Errors of the file.
     package static func destroy(at url: URL, options: SQLiteOptions, removesFile: Bool) throws {
         if removesFile {
             removeFiles(of: url)
         } else if !FileManager.default.fileExists(atPath: url.path) {
             removeCompanions(of: url)
-            // As Apple's framework does, for programs that remove the file afterwards. Where there is no folder there is none.
+            // Apple's framework does so too, for programs that remove the file afterwards. Without a folder no file is
+            // made.
             _ = FileManager.default.createFile(atPath: url.path, contents: nil)
         } else if try !isEmpty(url) {
             try SQLiteBoundary.run(.destroying, url) {
@@ -236,12 +238,12 @@ extension SQLiteEngine {
 
     /// Whether a file has no bytes, which is a database without tables.
     ///
-    /// To erase such a database waits for a lock until the deadline, though no other program uses it.
+    /// Erasing such a database would wait for a lock until the deadline, even if no other program uses it.
     private static func isEmpty(_ url: URL) throws -> Bool {
         try (FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.intValue == 0
     }
 
-    /// Removes a store that nobody has open, with its external files.
+    /// Removes a store that no program has open, with its external files.
     package static func removeAll(of url: URL) {
         removeFiles(of: url)
         try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
@@ -252,7 +254,7 @@ extension SQLiteEngine {
         removeCompanions(of: url)
     }
 
-    /// Removes what SQLite keeps beside a file.
+    /// Removes the files that SQLite keeps beside a file.
     private static func removeCompanions(of url: URL) {
         for suffix in ["-wal", "-shm", "-journal"] {
             try? FileManager.default.removeItem(atPath: url.path + suffix)

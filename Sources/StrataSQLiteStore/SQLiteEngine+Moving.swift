@@ -4,16 +4,16 @@ import StrataSQL
 import StrataSQLite
 
 extension SQLiteEngine {
-    /// Whether a file is a database without any tables, as a store is that was destroyed.
+    /// Whether a file is a database without any tables, as a destroyed store is.
     package static func isEmptyDatabase(at url: URL) throws -> Bool {
         try SQLiteBoundary.run(.opening, url) {
             try SQLCatalog(Connection(path: url.path, access: .readOnly)).isEmpty
         }
     }
 
-    /// Moves a store that nobody has open to where there is none, with its external files.
+    /// Moves a store that no program has open to a place without a store, with its external files.
     ///
-    /// The external files go first: without them the store would not be complete for a moment.
+    /// The external files are moved first: without them the store would be incomplete for a moment.
     package static func moveClosed(from source: URL, to destination: URL) throws {
         try requireOwnFolder(destination, besides: source)
         let files = FileManager.default
@@ -30,19 +30,20 @@ extension SQLiteEngine {
         }
     }
 
-    /// Replaces the contents of a store by another version of it that was made beside it, unless somebody has written to the store
-    /// meanwhile.
+    /// Replaces the contents of a store by a new version, unless the store was written to meanwhile.
     ///
-    /// Others that have the store open see all of the old contents or all of the new ones. External files of the old contents go
-    /// when the new ones are committed.
+    /// The new version was made beside the store.
+    ///
+    /// Programs that have the store open see all of the old contents or all of the new ones. External files of the old
+    /// contents are removed when the new ones are committed.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - options: What it is opened with.
-    ///   - working: The new contents, which nobody has open, and whose external files have names that no others have.
-    ///   - watch: Tells whether the store was written to since the new contents were begun.
+    ///   - options: The options to open it with.
+    ///   - working: The new contents. No program has them open, and the names of their external files are unique.
+    ///   - watch: Knows whether the store was written to since the making of the new contents began.
     /// - Returns: Whether the contents were replaced.
-    /// - Throws: Errors of either file; the store is as it was then.
+    /// - Throws: Errors of either file; the store is unchanged then.
     package static func replaceContents(
         of url: URL,
         _ options: SQLiteOptions,
@@ -74,9 +75,9 @@ extension SQLiteEngine {
     }
 }
 
-/// Tells whether a database file was written to since a moment, by whomever.
+/// Knows whether any program has written to a database file since a moment.
 ///
-/// Used by one thread at a time.
+/// One thread at a time uses it.
 package final class FileWatch {
     private let connection: Connection
     private let version: Int64
@@ -89,7 +90,7 @@ package final class FileWatch {
         }
     }
 
-    /// Whether nobody has written since; `false` also if that cannot be told.
+    /// Whether no program has written since; `false` also if that is not known.
     package var isUnchanged: Bool { (try? connection.dataVersion()) == version }
 }
 
@@ -114,7 +115,7 @@ private struct ExternalFolder {
         do {
             for name in names {
                 let place = other.folder.appendingPathComponent(name)
-                // The same name is the same content: what was copied has kept its name.
+                // The same name means the same content: copied files keep their names.
                 if FileManager.default.fileExists(atPath: place.path) { continue }
                 try FileManager.default.moveItem(at: folder.appendingPathComponent(name), to: place)
                 moved.insert(name)

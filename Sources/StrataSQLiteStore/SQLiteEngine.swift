@@ -7,20 +7,21 @@ import StrataSQL
 import StrataSQLite
 import Synchronization
 
-/// What a SQLite store is opened with.
+
+/// The parameters for opening a SQLite store.
 package struct SQLiteStoreRequest: Sendable {
     package var url: URL
     package let schema: Schema
     /// The configuration whose entities the store holds, or `nil` for all.
     package let configuration: String?
     package var options: SQLiteOptions
-    /// The UUID of the store if it has to be made.
+    /// The UUID of the store if it is new.
     package var newUUID: String
-    /// The labels of the model's version, for the metadata of a store that has to be made.
+    /// The labels of the model's version, for the metadata of a new store.
     package let versionIdentifiers: [String]
-    /// The copy of the model that the store shall keep; `nil` for none.
+    /// The copy of the model that the store will keep; `nil` for none.
     package var modelCache: @Sendable () -> Data? = { nil }
-    /// Refuses a store that was made with another version of the model, by its metadata.
+    /// Refuses a store of another version of the model, judged by its metadata.
     package let requireVersion: @Sendable (_ metadata: [String: Any]) throws -> Void
 
     package init(
@@ -46,18 +47,18 @@ package struct SQLiteStoreRequest: Sendable {
 
 /// A store engine for a SQLite file, in the layout of Apple's framework.
 ///
-/// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
-/// order in which they come.
+/// Any thread may use it. Reads run on separate connections and never wait; saves wait for one another, in the order in
+/// which they come.
 package final class SQLiteEngine: RowStore, ForwardingRowSource {
     private let file: Locked<OpenSQLiteFile?>
     /// The transactions of the history that this engine has written.
     private let ownTransactions = Locked(OwnTransactions())
-    /// Tells that the file was written to, if somebody wants to know.
+    /// Reports writes to the file, if the program asks for that.
     private let watcher = Locked<CommitWatcher?>(nil)
     private let onCommit = Locked<(@Sendable () -> Void)?>(nil)
     private struct Metadata {
         var current: StoreMetadata
-        /// Whether it has to be written with the next save.
+        /// Whether the next save has to write it.
         var isNew = false
     }
 
@@ -71,7 +72,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     /// Opens a store, or makes it if there is none.
     ///
-    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    /// - Throws: The errors of ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``.
     package init(_ request: SQLiteStoreRequest) throws {
         let opened = try SQLiteBoundary.run(.opening, request.url) { try OpenSQLiteFile.open(request) }
         file = Locked(opened)
@@ -81,7 +82,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         protectHistory(of: opened)
     }
 
-    /// Where the file is, or was when the store was closed.
+    /// The present place of the file, or its place when the store was closed.
     private let location: Locked<URL>
 
     package var place: String { location.withLock { $0.path } }
@@ -92,9 +93,9 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         set { readOnly.store(newValue, ordering: .releasing) }
     }
 
-    /// Starts, or starts anew, to report commits to the file by any connection of any process.
+    /// Starts, or restarts, to report commits to the file by any connection of any process.
     ///
-    /// - Parameter told: Called on a thread of the watcher's own.
+    /// - Parameter told: Called on a separate thread of the watcher.
     /// - Throws: Errors of reading the file.
     package func watchForCommits(_ told: @escaping @Sendable () -> Void) throws {
         onCommit.withLock { $0 = told }
@@ -116,18 +117,18 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     }
 
     package func close() {
-        // It reads the file through a connection of its own.
+        // The watcher reads the file through a separate connection.
         replaceWatcher(nil)
         let file = file.withLock { file in
             defer { file = nil }
             return file
         }
-        // A database in memory may have other stores; it goes with the last.
+        // A database in memory may have other stores. It disappears with the last one.
         guard let file, case .file = file.pool.location else { return }
         // Connections that hold a version would keep the log, and the file, open.
         let pinned = versions.withLock { $0.compactMap(\.version) }
         for version in pinned { version.end() }
-        // A write under way for a minute keeps the file open until it ends; nothing is lost by that.
+        // If a write takes longer than a minute, it keeps the file open until it ends. Nothing is lost then.
         try? file.pool.close()
     }
 
@@ -141,10 +142,10 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     package func retire(_ body: () throws -> Void) throws {
         let file = try openFile()
-        // Nobody writes through this engine if it is read-only. A database in memory has a single connection, so a
-        // writer would keep the body from reading.
+        // A read-only engine never writes. A database in memory has a single connection, so a writer would keep the
+        // body from reading.
         guard !isReadOnly, case .file = file.pool.location else {
-            // Before, so that nothing is written once it was copied.
+            // The mark comes first, so that nothing is written after the copy.
             isRetired.store(true, ordering: .releasing)
             do {
                 return try body()
@@ -161,7 +162,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         }
     }
 
-    /// Refuses a write that has got its turn after another store has taken this one's place.
+    /// Refuses a write that gets its turn after another store has taken this one's place.
     func requireInUse() throws {
         if isRetired.load(ordering: .acquiring) { throw closedError }
     }
@@ -169,11 +170,11 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
     /// Uses another file from now on, which must be the same store.
     ///
     /// - Parameters:
-    ///   - url: Where that file is.
-    ///   - options: What it is opened with.
-    /// - Returns: Whether it does, and the error of watching the new file if that has failed.
+    ///   - url: The place of that file.
+    ///   - options: The options to open it with.
+    /// - Returns: Whether the engine uses it now, and the error of watching the new file, if any.
     package func move(to url: URL, options: SQLiteOptions) -> (isMoved: Bool, watching: (any Error)?) {
-        // What is not there would be made, and be empty.
+        // A missing file would be made, and be empty.
         guard FileManager.default.fileExists(atPath: url.path), let old = try? openFile() else { return (false, nil) }
         let uuid = metadata.uuid
         var request = old.request
@@ -195,9 +196,11 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         return (true, failure)
     }
 
-    /// Counts versions on from another store, whose rows are copied into this one: contexts go on with what they have read there.
+    /// Continues the versions of another store, whose rows are copied into this one.
     ///
-    /// Called before the first write.
+    /// So contexts go on with the rows that they have read there.
+    ///
+    /// It is called before the first write.
     package func goOn(from other: SQLiteEngine) throws {
         let count = try other.openFile().modelGuard.restorationCount
         if count > 0 { try openFile().modelGuard.goOn(at: count) }
@@ -205,20 +208,20 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Metadata
 
-    /// The UUID and the property list, as they are in the file, or will be after the next save.
+    /// The UUID and the property list, as they are in the file, or as the next save will write them.
     package var metadata: (uuid: String, values: [String: Any]) {
         let current = metadataState.withLock { $0.current }
         return (current.uuid, current.dictionary)
     }
 
-    /// Sets the metadata, which the next save writes.
+    /// Sets the metadata that the next save writes.
     package func setMetadata(_ values: [String: Any], uuid: String) {
         let new = StoreMetadata(dictionary: values, uuid: uuid)
         ModelGuard.noteOwnUUID(uuid)
         metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
     }
 
-    /// Writes the metadata when it has changed since it was read, without a save.
+    /// Writes the metadata without a save, if it has changed since it was read.
     package func saveMetadata() throws {
         guard metadataState.withLock({ $0.isNew }) else { return }
         let file = try openFile()
@@ -237,7 +240,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     /// Writes the metadata if it has changed, in the transaction that is open.
     ///
-    /// - Returns: Whether it did; then it has to be noted if the transaction fails.
+    /// - Returns: Whether it was written. If so, the caller has to note it again if the transaction fails.
     private func writeMetadata(_ connection: Connection) throws -> Bool {
         let file = try openFile()
         try file.writeMissingModelCache(connection)
@@ -247,7 +250,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
             return state.current
         }
         guard var new else { return false }
-        // It may be another one than when the metadata was read.
+        // The mark may have changed since the metadata was read.
         new.restoration = file.modelGuard.restoration
         do {
             try new.write(connection)
@@ -258,12 +261,12 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         return true
     }
 
-    /// Notes that nothing is left to be tidied up.
+    /// Notes that there are no columns left to tidy up.
     func forgetDeferredWork() {
         metadataState.withLock { $0.current.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = nil }
     }
 
-    /// Notes that rows which are copies of those of another store, up to these keys, are older than the history.
+    /// Notes that copied rows of another store, up to these keys, are older than the history.
     private func noteCopies(_ keys: [Int: Int64], _ mapping: SQLMapping) {
         metadataState.withLock { state in
             guard state.current.values[StoreMetadata.historyBaselineKey] != nil else { return }
@@ -276,7 +279,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     // MARK: - Reading
 
-    /// A restoration counts as well: without a write-ahead log, no commit of others shows.
+    /// A restoration counts as well: without a write-ahead log, commits of other programs are not noticed.
     package var commitsOfOthers: UInt64 {
         file.withLock { file in
             guard let file else { return 0 }
@@ -286,14 +289,14 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
 
     package var versionForm: RowVersion.Form { .offset }
 
-    /// Reads the file as it is when asked.
+    /// Reads the file as it is at the time of the question.
     package var reading: any RowReading {
         get throws { SQLiteReading(try openFile()) }
     }
 
     // MARK: - Versions that contexts are pinned to
 
-    /// The versions that somebody may hold, so that closing the file ends them.
+    /// The versions that may be held, so that closing the file ends them.
     private let versions = Locked<[WeakVersion]>([])
 
     private struct WeakVersion {
@@ -301,7 +304,7 @@ package final class SQLiteEngine: RowStore, ForwardingRowSource {
         let since: ContinuousClock.Instant
     }
 
-    /// How many versions are held, and for how long the oldest has been.
+    /// The number of held versions, and the age of the oldest.
     var held: (count: Int, oldest: Duration?) {
         let held = versions.withLock { $0.filter { $0.version != nil }.map(\.since) }
         return (held.count, held.min().map { .now - $0 })

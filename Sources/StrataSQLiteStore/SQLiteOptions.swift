@@ -4,12 +4,12 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What a store's options come to.
+/// The meaning of a store's options.
 package struct SQLiteOptions: Sendable {
-    /// Where the database is.
+    /// The place of the database.
     package enum Place: Equatable, Sendable {
         case file(String)
-        /// `/dev/null`: a database in memory that nobody else sees.
+        /// `/dev/null`: a private database in memory.
         case privateMemory
         /// `/dev/null/NAME`: a database in memory that all stores of this process with that URL share.
         case sharedMemory(String)
@@ -17,7 +17,7 @@ package struct SQLiteOptions: Sendable {
 
     package let place: Place
     package let isReadOnly: Bool
-    /// Whether the file is opened though it was made with another version of the model.
+    /// Whether a file is opened that was made with another version of the model.
     package var ignoresVersions = false
     /// Whether opening compacts the file.
     package var vacuums = false
@@ -25,29 +25,29 @@ package struct SQLiteOptions: Sendable {
     package var analyzes = false
     /// Whether changes are recorded in the history.
     package var tracksHistory = false
-    /// Whether a migration puts off what only tidies up.
+    /// Whether a migration defers the removal of old columns.
     package var defersCleanUp = false
-    /// What a commit promises about a loss of power.
+    /// The guarantee of a commit against a loss of power.
     package enum Synchronous: Sendable {
-        /// Nothing: not even a sound file.
+        /// There is no guarantee: even the file may be damaged.
         case off
-        /// That nothing is missing but the newest commits.
+        /// Only the newest commits may be missing.
         case normal
-        /// That it is there.
+        /// The commit is not lost.
         case full
     }
 
-    /// What commits promise, so that external files have to as well.
+    /// The guarantee of commits, which external files have to give as well.
     package let synchronous: Synchronous
     private(set) var pool = PoolOptions()
 
-    /// What is not said otherwise: a store that is read and written, without a history.
+    /// Makes options for a store that is read and written, without a history.
     ///
     /// - Parameters:
-    ///   - url: Where the database is.
+    ///   - url: The place of the database.
     ///   - isReadOnly: Whether saves are refused.
-    ///   - pragmas: What each connection is set to, by the names of SQLite's pragmas.
-    /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's.
+    ///   - pragmas: The settings of each connection, by the names of SQLite's pragmas.
+    /// - Throws: `persistentStoreOpen` (134080) for a URL that is not a file's.
     package init(url: URL, isReadOnly: Bool = false, pragmas: [String: String] = [:]) throws {
         guard url.isFileURL else {
             throw CocoaError.described(
@@ -75,9 +75,9 @@ package struct SQLiteOptions: Sendable {
         }
     }
 
-    /// These options for work that may sort a whole table, such as the making of an index: SQLite does that in files then.
+    /// These options for work that may sort a whole table, such as making an index: SQLite then sorts in files.
     ///
-    /// In memory it would take as much as the table.
+    /// In memory, sorting would take as much space as the table.
     var sortingInFiles: SQLiteOptions {
         var options = self
         let isSaid = pool.pragmas.keys.contains { $0.lowercased() == "temp_store" }
@@ -90,18 +90,18 @@ package struct SQLiteOptions: Sendable {
         pool.pragmas.first { $0.key.lowercased() == "journal_mode" }.map { $0.value.uppercased() == "WAL" } ?? true
     }
 
-    /// For how many seconds a wait for a connection or a lock lasts.
+    /// The longest wait for a connection or a lock, in seconds.
     package var timeout: Double {
         get { pool.timeout }
         set { pool.timeout = newValue }
     }
 
-    /// How many connections read at the same time, at most.
+    /// The most connections that read at the same time.
     package var maximumReaders: Int {
         get { pool.maximumReaders }
         set { pool.maximumReaders = newValue }
     }
 
-    /// Apple's, in seconds.
+    /// The default of Apple's framework, in seconds.
     package static let defaultTimeout: Double = 240
 }

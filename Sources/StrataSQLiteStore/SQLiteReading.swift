@@ -5,13 +5,13 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Answers reads of a SQLite file: of what is committed when they are made, or of one version that is held on to.
+/// Answers reads of a SQLite file, from the newest commit or from one held version.
 ///
-/// Any thread may use it. Reads of the newest version run beside each other; those of one held version take turns, as
-/// one connection has it open.
+/// Any thread may use it. Reads of the newest version run side by side. Those of one held version take turns, because
+/// it is open on one connection.
 struct SQLiteReading: RowReading {
     let file: OpenSQLiteFile
-    /// The version; `nil` for the newest.
+    /// The held version; `nil` for the newest.
     private let snapshot: PinnedSnapshot?
 
     init(_ file: OpenSQLiteFile, at snapshot: PinnedSnapshot? = nil) {
@@ -49,9 +49,9 @@ struct SQLiteReading: RowReading {
 
     func cursor(for plan: FetchPlan) throws -> any RowCursor {
         guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
-        // One connection serves all who read this version, so no statement stays open on it.
+        // One connection serves all readers of this version, so no statement stays open on it.
         guard snapshot == nil else { return KeyedCursor(try references(for: plan), plan.layout, self) }
-        // Where a version cannot be held on to, all rows are read at once.
+        // If a version cannot be held, all rows are read at once.
         guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
         return try plan.evaluating {
             try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
@@ -89,7 +89,7 @@ struct SQLiteReading: RowReading {
     }
 
     private func rows(_ keys: [Int64], _ layout: EntityLayout, _ control: FetchControl?) throws -> [Row] {
-        // In one transaction: the rows are of one commit, and SQLite takes its locks once.
+        // One transaction reads them, so that the rows are of one commit, and SQLite takes its locks once.
         try read(layout, isSnapshot: keys.count > 1, control: control) {
             try $0.rows(keys, $1, $2, stamp: CoarseClock.now)
         } ?? []
@@ -105,7 +105,9 @@ struct SQLiteReading: RowReading {
         }
     }
 
-    /// Answers a fetch; in one transaction with the number of its results if somebody wants to follow it.
+    /// Answers a fetch.
+    ///
+    /// If it is followed, the number of its results is read in the same transaction.
     @inline(__always)
     private func read<R>(
         _ plan: FetchPlan,
@@ -144,7 +146,7 @@ struct SQLiteReading: RowReading {
         } ?? Memberships()
     }
 
-    /// Reads rows of an entity; `nil` if the store does not hold it.
+    /// Reads rows of an entity; returns `nil` if the store does not hold it.
     @inline(__always)
     private func read<R>(
         _ layout: EntityLayout,
@@ -180,21 +182,21 @@ struct SQLiteReading: RowReading {
             }
             guard !missed.isEmpty else { return result }
             guard snapshot == nil else { throw MissedFiles.error(missed, file.url) }
-            // A save may have replaced an external file between row and file; the row of now names the new one. A file
-            // that is missing again is lost, and reads as nil.
+            // A save may have replaced an external file after the row was read; the present row names the new one. If a
+            // file is missing again it is lost, and reads as nil.
             if missed.isSubset(of: known) { return result }
             known.formUnion(missed)
         }
     }
 
-    /// Runs `body` on a connection of the pool, or on that of the version.
+    /// Runs `body` on a connection of the pool, or on that of the held version.
     @inline(__always)
     private func onConnection<R>(
         _ isSnapshot: Bool = false,
         _ cancellation: Cancellation? = nil,
         _ body: (Connection) throws -> R
     ) throws -> R {
-        // A version that is held on to stays readable.
+        // A held version stays readable.
         if let snapshot { return try snapshot.read(cancellation: cancellation, body) }
         let guardian = file.modelGuard
         try guardian.requireKnown()
@@ -204,11 +206,12 @@ struct SQLiteReading: RowReading {
             }
             do {
                 var result = try body(connection)
-                // A backup was put back: the rows are those of the new contents, with versions as of before.
+                // A backup was put back: the rows are those of the new contents, but with the former offset in their
+                // versions.
                 while try !guardian.isCurrent(connection) { result = try body(connection) }
                 return result
             } catch let error as SQLiteError {
-                // A column may be gone.
+                // A migration may have removed a column.
                 _ = try guardian.isCurrent(connection)
                 throw error
             }

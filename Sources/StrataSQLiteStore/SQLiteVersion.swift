@@ -5,10 +5,10 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// One version of a SQLite file, which stays readable for as long as this is held.
+/// One version of a SQLite file, which stays readable for as long as this object is held.
 ///
-/// Holds a read transaction open, so that the write-ahead log cannot start over meanwhile, and the external files that
-/// rows of the version name. Any thread may read; reads take turns.
+/// It holds a read transaction open, so that the write-ahead log cannot start over meanwhile, and it keeps the external
+/// files that rows of the version name. Any thread may read; reads take turns.
 final class SQLiteVersion: ForwardingRowSource {
     private struct Held {
         let snapshot: PinnedSnapshot
@@ -23,11 +23,11 @@ final class SQLiteVersion: ForwardingRowSource {
         self.held = Locked(held)
     }
 
-    /// Holds on to the newest version.
+    /// Holds the newest version.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if too many are held; errors of the store.
     static func pin(_ file: OpenSQLiteFile) throws -> SQLiteVersion {
-        // Before the transaction begins, so that no file of the version is removed in between.
+        // The hold comes before the transaction, so that no file of the version is removed in between.
         let files = file.retired.hold()
         let snapshot = try SQLiteBoundary.run(.reading, file.url) {
             try file.pinning("Unpin contexts, or let go of their query generation tokens.") {
@@ -40,15 +40,15 @@ final class SQLiteVersion: ForwardingRowSource {
         return SQLiteVersion(file, Held(snapshot: snapshot, files: files))
     }
 
-    /// Lets go of the version, which cannot be read any more.
+    /// Releases the version, which cannot be read any more.
     ///
-    /// A read under way ends first.
+    /// A read that is under way ends first.
     func end() {
         let held = held.withLock { held in
             defer { held = nil }
             return held
         }
-        // Outside the lock: the connection goes back to its pool.
+        // This happens outside the lock: the connection goes back to its pool.
         _ = consume held
     }
 

@@ -3,7 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// A write that met a unique value of another row, and is tried again when all others are done; or one that met another version of its row.
+/// A write that is put off, because it met a unique value of another row or another version of its row.
+///
+/// The former is tried again after all others.
 struct PutOffWrite {
     enum Kind {
         case update(RowUpdate)
@@ -12,7 +14,7 @@ struct PutOffWrite {
 
     let kind: Kind
     let entity: EntityMapping
-    /// The key as it is, or will be, stored.
+    /// The stored key, or the key that will be stored.
     let key: Int64
     /// The error of SQLite; `nil` for a write that met another version of its row.
     var error: SQLiteError?
@@ -26,10 +28,10 @@ struct PutOffWrite {
 }
 
 extension SaveTransaction {
-    /// Tries the writes that were put off again, with the unique values of their rows cleared first, so that rows can
-    /// pass values on to one another, or swap them.
+    /// Tries the writes again that were put off, and clears the unique values of their rows first.
     ///
-    /// Then a value is taken only by a row that keeps it, so what still fails is a conflict. Takes two writes a row.
+    /// So rows can pass values on to one another, or swap them. Then only a row that keeps a value has it, so a write
+    /// that still fails is a conflict. This takes two writes a row.
     func retryPutOff() throws {
         guard !putOff.isEmpty || !outdated.isEmpty else { return }
         for write in putOff { try clearUniqueValues(write) }
@@ -57,21 +59,22 @@ extension SaveTransaction {
         }
     }
 
-    /// The constraints of a row's table that may hold for it.
+    /// The constraints of a row's table that may apply to it.
     private func constraints(of write: PutOffWrite) -> [SQLConstraint] {
         mapping.table(of: write.entity)?.constraints.filter { $0.applies(to: write.row.layout) } ?? []
     }
 
-    /// The constraints that a write can break: those of which it changes a value.
+    /// The constraints that a write can break, because it changes one of their values.
     private func touchedConstraints(of write: PutOffWrite) -> [SQLConstraint] {
         let all = constraints(of: write)
         guard case .update(let update) = write.kind else { return all }
         return all.filter { constraint in constraint.slots.contains { update.changed.contains($0.index) } }
     }
 
-    /// Frees the unique values of a stored row that is to be changed.
+    /// Clears the unique values of a stored row that will be changed.
     ///
-    /// One changed column of a constraint is enough, and no other may be cleared, as the update would not set it again.
+    /// The columns that the update does not change must stay, because it would not set them again. One changed column
+    /// of a constraint is enough.
     private func clearUniqueValues(_ write: PutOffWrite) throws {
         guard case .update(let update) = write.kind else { return }
         let columns = constraints(of: write).flatMap { constraint in
@@ -89,7 +92,7 @@ extension SaveTransaction {
 
     // MARK: - Conflicts
 
-    /// The rows that collide in one constraint with one other row.
+    /// The rows that collide with one other row in one constraint.
     private struct Collision {
         struct Place: Hashable {
             let table: SQLName
@@ -121,7 +124,7 @@ extension SaveTransaction {
                     )
                 }
             }
-            // A unique index that somebody else has made, and that the model does not have.
+            // The unique index was made by another program, and is not in the model.
             if !isExplained, let error = write.error { throw error }
         }
         var handedOver: [Int: [Int64: Int64]] = [:]
@@ -181,7 +184,7 @@ extension SaveTransaction {
         )
     }
 
-    /// The keys with which the save's own rows of a hierarchy were handed over, by those that they are stored under.
+    /// The keys with which the save's own rows of a hierarchy were handed over, by their stored keys.
     private func handedOverKeys(_ root: Int) -> [Int64: Int64] {
         var keys: [Int64: Int64] = [:]
         for (row, key) in zip(changes.inserted, result.insertedKeys) where row.layout.rootNumber == root {

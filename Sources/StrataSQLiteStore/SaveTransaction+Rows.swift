@@ -31,7 +31,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Writes one update, or reports that its row is not the one that was changed.
+    /// Writes one update, or reports that its row has another version.
     func write(
         _ update: RowUpdate,
         _ entity: EntityMapping,
@@ -53,7 +53,7 @@ extension SaveTransaction {
         }
     }
 
-    /// - Throws: `fileReadCorruptFile` (259) for the last number there is, which only a file that was tampered with can have.
+    /// - Throws: `fileReadCorruptFile` (259) for the highest number, which only a file that was tampered with can have.
     private func version(after version: Int64, _ entity: EntityMapping, _ key: Int64) throws -> Int64 {
         guard version < .max else {
             throw SQLiteBoundary.damaged(file.url, "row \(key) of \(entity.table) has version \(version), the last.")
@@ -97,7 +97,7 @@ extension SaveTransaction {
             } catch let error as SQLiteError
                 where error.extendedCode == .constraintPrimaryKey && StoreChanges.isRevived(row)
             {
-                // Others have brought the row back first.
+                // Another context has brought the row back first.
                 statement.reset()
                 if FaultGuard.revivalCheck.isOff { throw error }
                 try reportVersion(entity, key, row.version)
@@ -109,7 +109,7 @@ extension SaveTransaction {
         }
     }
 
-    /// The error for a new row whose key was reserved before a backup was put back, and given to another row after that.
+    /// The error for a new row whose reserved key was given to another row, after a backup was put back.
     private func givenKey(_ row: Row, _ entity: EntityMapping) -> CocoaError {
         CocoaError.described(
             .persistentStoreSave,
@@ -150,7 +150,7 @@ extension SaveTransaction {
 
     /// Binds the values of a row.
     ///
-    /// What is null stays unbound, which is NULL.
+    /// Null values stay unbound, which is NULL.
     private func bind(
         _ row: Row,
         _ entity: EntityMapping,
@@ -198,7 +198,7 @@ extension SaveTransaction {
     }
 
     private func tagged(_ data: Data, _ value: ExternalValue) throws -> Data {
-        // A row that is written a second time keeps the file of the first.
+        // If a row is written a second time, it keeps the file of the first.
         if let known = writtenFiles[value] { return ExternalData.tagged(file: known) }
         let (stored, file) = try files.tagged(data)
         if let file { writtenFiles[value] = file }

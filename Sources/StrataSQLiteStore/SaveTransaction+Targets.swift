@@ -4,9 +4,10 @@ import StrataSQL
 import StrataSQLite
 
 extension SaveTransaction {
-    /// Reports the rows that changed relationships lead to although somebody else has deleted them.
+    /// Reports changed relationships whose destinations another writer has deleted.
     ///
-    /// A key of a row that is gone would be stored for ever; the inverse's delete rule has run before it was set.
+    /// Otherwise the key of a deleted row would be stored for ever: the delete rule of the inverse ran before the key
+    /// was set.
     func checkTargets() throws {
         for (root, targets) in changes.foreignTargets() {
             guard let entity = mapping.entity(modelNumber: root) else { continue }
@@ -21,17 +22,18 @@ extension SaveTransaction {
     }
 }
 
-// MARK: - The other way round
+// MARK: - The opposite direction
 
 extension SaveTransaction {
-    /// Takes deleted rows out of the to-one relationships of rows that somebody else has related to them meanwhile:
-    /// their deletion has not seen those, and an addition to an unordered relationship is no conflict.
+    /// Clears to-one relationships to deleted rows that other writers have set meanwhile.
+    ///
+    /// The deletion has not seen these relationships, and an addition to an unordered relationship is no conflict.
     func releaseStragglers() throws {
         for run in runs(changes.deleted, \.layout) {
             for backlink in run[0].layout.backlinks.compactMap({ Backlink($0, mapping) }) {
                 let stragglers = try rows(run.map(\.key), backlink)
                 guard !stragglers.isEmpty else { continue }
-                // What the save itself has related to a row that it deletes is left as it is.
+                // Relationships that the save itself has set to a row that it deletes stay unchanged.
                 let root = backlink.member.layout.rootNumber
                 let own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
                 try release(stragglers.filter { !own.contains($0) }, backlink)

@@ -3,9 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Relationships that no row of an object holds: join tables, keys without an inverse, positions.
+/// Relationships that are not in the rows of objects: join tables, keys without an inverse, and positions.
 extension SaveTransaction {
-    /// How a changed relationship is stored, and the key of its owner; `nil` if it is not stored, or its owner is not.
+    /// The storage of a changed relationship, and the key of its owner; `nil` if it is not stored, or its owner is not.
     private func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
         guard let entity = mapping.entity(modelNumber: change.owner.entity),
             let owner = storedKey(change.owner.key)
@@ -31,7 +31,7 @@ extension SaveTransaction {
 
     private func link(_ members: [ObjectReference], to owner: Int64, _ side: ToManyMapping.JoinSide) throws {
         guard !members.isEmpty else { return }
-        // The pair is told from one side, but both may have told it before.
+        // The save has the pair from one side only, but earlier saves may have stored it from both.
         let statement = try connection.statement(
             SQL("INSERT OR IGNORE INTO \(side.table) (\(side.owner), \(side.member)) VALUES (?, ?)")
         )
@@ -99,7 +99,7 @@ extension SaveTransaction {
 
     // MARK: - Positions
 
-    /// Where positions are kept: the columns of the owner, the member and the position.
+    /// The place of positions: the columns of the owner, the member and the position.
     private struct Positions {
         let table: SQLName
         let owner: SQLName
@@ -117,7 +117,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Gives the members of an ordered relationship the positions of their new order, changing as few as possible.
+    /// Gives the members of an ordered relationship the positions of their new order, with as few changes as possible.
     func order(_ change: ToManyChange) throws {
         guard let wanted = change.order, let (mapping, owner) = place(change), let positions = positions(mapping) else {
             return
@@ -153,7 +153,7 @@ extension SaveTransaction {
         }
     }
 
-    /// Puts members that nobody has told the position of behind the others.
+    /// Gives members without a position positions after the others.
     func placeUnplaced() throws {
         for entry in unplaced {
             var rows: [Int64] = []

@@ -7,11 +7,12 @@ import StrataSQLite
 
 /// One save, inside a write transaction that its caller begins, and commits or rolls back.
 ///
-/// Deletes come first, then updates, then inserts, so that a unique value that one row gives up is free for the next. A
-/// write that meets a unique value still in use is put off to the end, when the others are done. Then relationships that
-/// no row holds, then what has to be read again. Conflicts are collected; with one, nothing may be committed.
+/// Deletes come first, then updates, then inserts, so that a unique value that one row gives up is free for the next.
+/// If a write meets a unique value that is still in use, it is put off until the others are done. Relationships that
+/// are not in rows come next, and reading again comes last. Conflicts are collected. If there is one, nothing may be
+/// committed.
 ///
-/// Used once, by the thread that saves.
+/// It is used once, by the thread that saves.
 final class SaveTransaction {
     let changes: StoreChanges
     let file: OpenSQLiteFile
@@ -24,26 +25,28 @@ final class SaveTransaction {
     var result = StoreSaveResult()
     /// The permanent keys of rows that had temporary ones.
     private(set) var permanentKeys = KeyMap<Int64>()
-    /// Rows whose stored form is not what was handed over.
+    /// Rows whose stored form differs from the given one.
     var inexact: Set<TriggerReports.Entry> = []
     /// Owners in ordered relationships with members that may have no position yet.
     var unplaced: Set<UnplacedOwner> = []
-    /// Writes that met a unique value in use.
+    /// Writes that met a unique value that is in use.
     var putOff: [PutOffWrite] = []
-    /// Writes that found another version of their row: what they would break besides is reported with that.
+    /// Writes that found another version of their row.
+    ///
+    /// The constraints that they would break are reported with that.
     var outdated: [PutOffWrite] = []
-    /// What the save does to external files.
+    /// The changes that the save makes to external files.
     let files: FileChanges
-    /// Values for which this save has written a file, with its name.
+    /// Values that this save has written to files, with the names of the files.
     var writtenFiles: [ExternalValue: String] = [:]
-    /// Where changes are recorded; `nil` if the store keeps no history.
+    /// The writer that records changes; `nil` if the store keeps no history.
     let history: HistoryWriter?
-    /// What the history is told besides the rows of the change set.
+    /// Changes for the history besides the rows of the change set.
     var touched = TouchedRows()
-    /// Relationships that rows were taken out of because the save deletes what they led to.
+    /// Relationships that were cleared because the save deletes their destinations.
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
 
-    /// An owner in an ordered relationship, to which this save has added members.
+    /// An owner of an ordered relationship, to which this save has added members.
     struct UnplacedOwner: Hashable {
         let table: SQLName
         let owner: SQLName
@@ -93,7 +96,7 @@ final class SaveTransaction {
     private func allocateKeys() throws {
         let inserted = changes.inserted
         if let kept = changes.keptKeys { try KeyAllocation(mapping).take(over: kept, file.url.path, connection) }
-        // By the number of the root, in arrays, as each row asks.
+        // The counts are in arrays by the number of the root, because they are used for each row.
         var counts = [Int](repeating: 0, count: mapping.schema.entities.count + 1)
         for row in inserted where row.key < 0 { counts[row.layout.rootNumber] += 1 }
         let wanted = counts.enumerated().filter { $0.element > 0 }.map { ($0.offset, $0.element) }
@@ -117,7 +120,7 @@ final class SaveTransaction {
         result.insertedKeys = keys
     }
 
-    /// The key as it is stored; `nil` for a temporary one of a row that is not saved with the rest.
+    /// The stored key; `nil` for a temporary key of a row that is not in the save.
     @inline(__always)
     func storedKey(_ key: Int64) -> Int64? { key >= 0 ? key : permanentKeys[key] }
 
@@ -141,7 +144,7 @@ final class SaveTransaction {
 
     // MARK: - Runs of one statement
 
-    /// Elements of one entity, which one statement serves.
+    /// Groups of elements of one entity, each written by one statement.
     func runs<Element>(_ elements: [Element], _ layout: (Element) -> EntityLayout) -> [[Element]] {
         guard let first = elements.first else { return [] }
         if elements.allSatisfy({ layout($0) === layout(first) }) { return [elements] }
@@ -164,7 +167,7 @@ final class SaveTransaction {
         let changed: SlotSet
     }
 
-    /// Updates of one entity and the same slots, which one statement serves.
+    /// Groups of updates of one entity and the same slots, each written by one statement.
     func updateRuns() -> [[RowUpdate]] {
         var positions: [UpdateKey: Int] = [:]
         var runs: [[RowUpdate]] = []
@@ -217,7 +220,7 @@ final class SaveTransaction {
                 if connection.changeCount == 0 { try reportVersion(entity, deletion.key, deletion.baseVersion) }
             }
         }
-        // What other tables know of the rows.
+        // This removes the rows from other tables.
         for relationship in entity.toMany {
             switch relationship {
             case .join(let side):
@@ -241,7 +244,7 @@ final class SaveTransaction {
 
     // MARK: - After the rows
 
-    /// Reads rows that triggers have changed, or that are not stored as they were given.
+    /// Reads rows that triggers have changed, or whose stored form differs from the given one.
     private func readAgain() throws {
         let entries = file.database.reports.take().union(inexact)
         guard !entries.isEmpty else { return }
@@ -259,7 +262,7 @@ final class SaveTransaction {
 
     // MARK: - External files
 
-    /// Notes the files of a row's values that are about to go.
+    /// Notes the files of values that are about to be removed.
     func rememberFiles(_ entity: EntityMapping, _ key: Int64, _ isChanged: (Int) -> Bool) throws {
         let names = entity.layout.slots.compactMap { slot in
             let column = entity.columns[slot.index]

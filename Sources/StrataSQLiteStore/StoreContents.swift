@@ -4,25 +4,26 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What a database was found to hold when its store was opened.
+/// The contents of a database when its store was opened.
 ///
-/// A value of one moment: who comes to write asks ``current(_:_:)`` whether it is still so.
+/// They may change at any time: a writer calls ``current(_:_:)`` to find out whether they are still the same.
 struct StoreContents {
     let mapping: SQLMapping
     private(set) var metadata: StoreMetadata
-    /// The history, also if nothing is added to it any more; `nil` if there never was one.
+    /// The history, even if nothing is added to it any more; `nil` if there never was one.
     let history: HistoryMapping?
-    /// Whether the history has all of the tables that one of this model needs.
+    /// Whether the history has all of the tables that this model needs.
     let hasHistoryTables: Bool
-    /// Whether there is a place for a copy of the model, and none there.
+    /// Whether there is a place for a copy of the model, but no copy.
     let lacksModelCache: Bool
     /// The number that SQLite increments with each change of tables.
     let schemaVersion: Int64
 
-    /// Reads what is in a database; `nil` if that is empty.
+    /// Reads the contents of a database; `nil` if it is empty.
     ///
-    /// - Throws: `persistentStoreTypeMismatch` (134010) for a database that is no store, `persistentStoreIncompatibleSchema` (134020) if tables
-    ///   are missing, what the request's check of the version throws, `fileReadCorruptFile` (259), and errors of SQLite.
+    /// - Throws: `persistentStoreTypeMismatch` (134010) for a database that is no store,
+    ///   `persistentStoreIncompatibleSchema` (134020) if tables are missing, the errors of the request's check of the
+    ///   version, `fileReadCorruptFile` (259), and errors of SQLite.
     static func read(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {
         try pool.read(isSnapshot: true) { connection in
             let catalog = try SQLCatalog(connection)
@@ -70,9 +71,9 @@ struct StoreContents {
         schemaVersion = try Self.schemaVersion(connection)
     }
 
-    /// What a database that was read a moment ago holds now, if it is the same but for values in the metadata.
+    /// The present contents of a database that was read a moment ago, if only values in the metadata have changed.
     ///
-    /// Spares a second look at all of its tables.
+    /// This avoids reading the whole schema again.
     ///
     /// - Returns: `nil` if its tables or the model's version have changed.
     func current(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {

@@ -3,43 +3,43 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// How large a store is, and who keeps it from getting smaller.
+/// The size of a store, and the readers that keep it from getting smaller.
 package struct StoreFigures: Sendable {
     /// The size of the database, in bytes.
     package let fileSize: Int
     /// The size of the write-ahead log, in bytes; 0 without one.
     package let logSize: Int
-    /// How many files of external data there are, those that no row names included.
+    /// The number of files of external data, including those that no row names.
     package let externalFiles: Int
     /// The size of these files, in bytes.
     package let externalSize: Int
-    /// What is in the history; `nil` if the store has none.
+    /// The contents of the history; `nil` if the store has none.
     package let history: History?
     /// The oldest version that another process reads, which the log has to keep.
     package let oldestReader: OldestReader?
 
-    /// What a store's history holds.
+    /// The contents of a store's history.
     package struct History: Sendable {
-        /// How many transactions there are.
+        /// The number of transactions.
         package let count: Int
         /// The numbers of the oldest and the newest of them; `nil` if all were purged.
         package let numbers: ClosedRange<Int64>?
-        /// The readers of it.
+        /// The readers of the history.
         package let consumers: [Consumer]
     }
 
     /// A reader of a store's history.
     package struct Consumer: Sendable {
         package let record: HistoryConsumerRecord
-        /// How many transactions it has not read, of those that are there.
+        /// The number of present transactions that it has not read.
         package let unread: Int
     }
 
     /// Measures the store at `url`, which this process must not have open.
     ///
-    /// - Throws: Errors of opening and reading the file, as ``SQLiteEngine/metadata(at:)``.
+    /// - Throws: Errors of opening and reading the file, as for ``SQLiteEngine/metadata(at:)``.
     package init(of url: URL) throws {
-        // Before the file is opened, which makes files beside it and takes locks.
+        // This comes before the file is opened, which makes files beside it and takes locks.
         oldestReader = OldestReader.find(at: url.path)
         fileSize = Self.size(of: url.path)
         logSize = Self.size(of: url.path + "-wal")

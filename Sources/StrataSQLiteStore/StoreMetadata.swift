@@ -6,12 +6,12 @@ import StrataSQLite
 
 /// A store's metadata: its UUID, and a property list in Apple's keys.
 ///
-/// Keys that are not known are kept as they are.
+/// Unknown keys are kept as they are.
 package struct StoreMetadata: @unchecked Sendable {
-    // @unchecked Sendable: the values are of property-list types, which nobody mutates in place.
+    // @unchecked Sendable: the values are of property-list types, and no code changes them in place.
 
     var uuid: String
-    /// All but the UUID, which has a column of its own.
+    /// All values but the UUID, which has a separate column.
     var values: [String: Any]
 
     /// The keys that the framework writes; an application cannot remove them.
@@ -28,16 +28,16 @@ package struct StoreMetadata: @unchecked Sendable {
     /// The mark of the last time when the contents of the file were replaced as a whole; a UUID, see ``ModelGuard``.
     package static let restorationKey = "StrataRestoration"
 
-    /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
+    /// The new metadata of a store when an application sets it: the framework's own keys stay as they are.
     package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
         var values = new
-        // They tell of one file, and may come from the metadata of another.
+        // They describe one file, and may come from the metadata of another.
         values[historyBaselineKey] = nil
         values[restorationKey] = nil
         return values.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
     }
 
-    /// The version that files made here carry: the oldest of Apple's frameworks that wrote all of the keys.
+    /// The framework version in files that are made here: the oldest of Apple's frameworks that wrote all of the keys.
     private static let frameworkVersion = 1344
 
     /// The metadata of a new store.
@@ -49,7 +49,7 @@ package struct StoreMetadata: @unchecked Sendable {
         setModel(hashes, request.versionIdentifiers)
     }
 
-    /// Notes which model the rows fit.
+    /// Notes the model that the rows fit.
     ///
     /// - Parameters:
     ///   - hashes: The version hashes of the entities that the store holds, by name.
@@ -73,14 +73,14 @@ package struct StoreMetadata: @unchecked Sendable {
         set { values[Self.restorationKey] = newValue }
     }
 
-    /// As the coordinator shows it.
+    /// Makes the metadata from the dictionary that the coordinator returns.
     init(dictionary: [String: Any], uuid: String) {
         self.uuid = uuid
         values = dictionary
         values[NSStoreUUIDKey] = nil
     }
 
-    /// As the coordinator shows it.
+    /// The dictionary that the coordinator returns.
     var dictionary: [String: Any] { values.merging([NSStoreUUIDKey: uuid]) { $1 } }
 
     // MARK: - In the database

@@ -12,7 +12,7 @@ package struct StoreVerifier {
     private let database: SQLiteDatabase
     private let external: ExternalData
 
-    /// What a store's metadata says of the model that it was made with.
+    /// A comparison of a store's metadata with the model.
     package struct Identity {
         /// The configuration of the model whose entities the store holds, or `nil` for all.
         package let configuration: String?
@@ -49,7 +49,7 @@ package struct StoreVerifier {
         }
     }
 
-    /// What is wrong, a line a problem; empty for a store that is sound.
+    /// The problems, a line each; empty for a sound store.
     ///
     /// Reads the whole file.
     ///
@@ -59,7 +59,7 @@ package struct StoreVerifier {
             try database.pool.read(isSnapshot: true) { connection in
                 var report = VerificationReport()
                 for fault in try connection.integrityFaults() { report.add("integrity: \(fault)") }
-                // A damaged file answers no further question reliably.
+                // If a file is damaged, its further answers are not reliable.
                 guard report.lines.isEmpty else { return report.lines }
                 let catalog = try SQLCatalog(connection)
                 guard let metadata = try metadata(connection, catalog, &report) else { return report.lines }
@@ -124,7 +124,7 @@ package struct StoreVerifier {
 /// The problems that a check has found so far.
 struct VerificationReport {
     private(set) var lines: [String] = []
-    /// How many rows are named for one kind of problem.
+    /// The number of rows that are named for one kind of problem.
     private static let namedRows = 5
 
     mutating func add(_ line: String) { lines.append(line) }

@@ -2,9 +2,11 @@ import Foundation
 import StrataSQL
 import StrataSQLite
 
-/// Decimals as Apple's stores have them: numbers, of which a double holds some 15 digits.
+/// Decimals in the form of Apple's stores: numbers.
+///
+/// A double holds some 15 digits of one.
 enum StoredDecimal {
-    /// The decimal that a column holds: the shortest one that the number stands for, so that 10.11 comes back as such.
+    /// The decimal in a column: the shortest one that the number stands for, so that 10.11 comes back as such.
     static func read(_ value: Value) -> Decimal? {
         switch value.kind {
         case .null: return nil
@@ -14,7 +16,7 @@ enum StoredDecimal {
         }
     }
 
-    /// What is stored for a decimal, and whether reading that gives the same decimal.
+    /// The stored form of a decimal, and whether reading that gives the same decimal.
     static func stored(_ decimal: Decimal) -> (value: SQLBinding, isExact: Bool) {
         guard !decimal.isNaN else { return (.null, false) }
         if let whole = wholeNumber(decimal) { return (.integer(whole), true) }

@@ -6,7 +6,7 @@ import StrataSQLite
 
 /// A column that a statement writes, and the number of its parameter.
 ///
-/// Without references, as it is copied for each value.
+/// It contains no references, because it is copied for each value.
 struct WriteColumn: Sendable {
     let slot: Int
     let word: Int
@@ -27,7 +27,9 @@ struct WriteShape: Sendable {
     let versionParameter: Int
     /// For an update: the parameter for the version that the row must have.
     let baseParameter: Int
-    /// Slots whose relationship has an ordered inverse, of which a new member needs a position.
+    /// Slots whose relationship has an ordered inverse.
+    ///
+    /// A new member of it needs a position.
     let orderedColumns: [Slot]
 }
 
@@ -64,7 +66,7 @@ final class WriteShapes: Sendable {
         var names = ["Z_PK", "Z_ENT", "Z_OPT"]
         let columns = writable(entity, names: &names) { _ in true }
         let marks = ["?", "\(entity.number)"] + Array(repeating: "?", count: names.count - 2)
-        // The entity's number is a constant of the statement, so parameters after the key are one lower than columns.
+        // The entity's number is a constant in the statement, so parameters after the key are one lower than columns.
         return WriteShape(
             sql: SQL(
                 "INSERT INTO \(entity.table) (\(names.joined(separator: ", "))) VALUES (\(marks.joined(separator: ", ")))"
@@ -82,7 +84,7 @@ final class WriteShapes: Sendable {
         let columns = writable(entity, names: &names) { changed.contains($0) }
         let ordered = orderedColumns(entity, columns)
         var assignments = names.map { "\($0) = ?" }
-        // Who leaves an ordered relationship leaves its position too; in the next one it gets another.
+        // A member that leaves an ordered relationship loses its position. In the next one it gets another.
         assignments += ordered.compactMap { slot in entity.columns[slot.index].order.map { "\($0) = NULL" } }
         let count = names.count
         assignments.append("Z_OPT = ?")

@@ -2,19 +2,19 @@ import CoreData
 
 /// Checks whether the values of transformable attributes can be decoded.
 package struct ArchiveChecks {
-    /// Values that nobody can decode, or whose class this program does not have.
+    /// Values that cannot be decoded, or whose class this program does not have.
     package private(set) var problems: [String] = []
-    /// Values that were not looked at, since their transformer is not registered in this program.
+    /// Values that were not checked, because their transformer is not registered in this program.
     package private(set) var notes: [String] = []
 
-    /// How many objects are named for each attribute.
+    /// The number of objects that are named for each attribute.
     private static let mostNames = 10
 
-    /// Looks at all objects of a store.
+    /// Checks all objects of a store.
     ///
-    /// - Parameter context: A context on the store; it is entered.
+    /// - Parameter context: A context on the store. The check runs in its `performAndWait`.
     /// - Throws: Errors of fetching.
-    /// - Complexity: O(*n*) in the number of objects with such attributes, which are read batch by batch.
+    /// - Complexity: O(*n*) in the number of objects with such attributes, which are read in batches.
     package init(_ context: NSManagedObjectContext) throws {
         guard let coordinator = context.persistentStoreCoordinator else { return }
         let stored = coordinator.persistentStores.flatMap {

@@ -4,12 +4,14 @@ import StrataSQL
 import StrataSQLiteStore
 
 extension SQLiteSchema {
-    /// The schema for a model, which is put to use by that and cannot be changed any more.
+    /// Makes the schema for a model.
+    ///
+    /// The model is then in use, and cannot be changed any more.
     ///
     /// - Parameters:
     ///   - model: The model.
     ///   - configuration: The configuration whose entities the store holds, or `nil` for all.
-    /// - Throws: What is wrong with the model.
+    /// - Throws: The problem of the model.
     package init(for model: NSManagedObjectModel, configuration: String? = nil) throws {
         try model.tryFreeze()
         self.init(try SQLMapping(model.frozen.schema, configuration: configuration))
@@ -21,8 +23,8 @@ extension StoreVerifier {
     ///
     /// - Parameters:
     ///   - storeURL: The file.
-    ///   - model: The model it should fit, which is put to use by that.
-    /// - Throws: What is wrong with the model, and `CocoaError`s for a file that cannot be read at all.
+    ///   - model: The model that it should fit. The model is then in use.
+    /// - Throws: The problem of the model, and `CocoaError`s for a file that cannot be read at all.
     package init(storeURL: URL, model: NSManagedObjectModel) throws {
         try model.tryFreeze()
         try self.init(storeURL: storeURL, schema: model.frozen.schema) { metadata in

@@ -20,21 +20,21 @@ package struct Cursor {
 
     package func isAt(_ text: String) -> Bool { current?.text == text }
 
-    /// Whether the token here has this text and follows the one before without a space.
+    /// Whether the token here has this text and follows the previous token without a space.
     package func isGlued(_ text: String) -> Bool { isAt(text) && current?.isSpaced == false }
 
     package mutating func advance() { index = min(index + 1, tokens.count) }
 
     package mutating func move(to index: Int) { self.index = index }
 
-    /// Steps over the token here if it has this text.
+    /// Skips the token here if it has this text.
     package mutating func take(_ text: String) -> Bool {
         guard isAt(text) else { return false }
         advance()
         return true
     }
 
-    /// Steps over a bracket and all up to the one that closes it, or over any other token.
+    /// Skips a bracket and all tokens up to the closing one, or any other token.
     package mutating func skipBalanced() {
         var depth = 0
         repeat {
@@ -50,14 +50,14 @@ package struct Cursor {
         } while depth > 0
     }
 
-    /// The source of some bytes.
+    /// The source text of a range of bytes.
     package func text(_ range: Range<Int>) -> String {
         let utf8 = source.utf8
         let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
         return String(source[start..<utf8.index(start, offsetBy: range.count)])
     }
 
-    /// The source of the tokens from one index up to another.
+    /// The source text of the tokens from one index up to another.
     package func text(from start: Int, to end: Int) -> String {
         guard start < end else { return "" }
         return text(tokens[start].range.lowerBound..<tokens[end - 1].range.upperBound)
@@ -73,7 +73,7 @@ package struct AttributeSyntax {
 }
 
 extension Cursor {
-    /// Steps over an attribute such as `@Managed`, `@CoreData.Managed("x")` or `@available(*, deprecated)`.
+    /// Reads an attribute such as `@Managed`, `@CoreData.Managed("x")` or `@available(*, deprecated)`.
     package mutating func readAttribute() -> AttributeSyntax? {
         guard isAt("@"), let first = following, first.kind == .word else { return nil }
         advance()
@@ -94,7 +94,7 @@ extension Cursor {
         return AttributeSyntax(name: name, argumentsStart: start)
     }
 
-    /// Steps over `<…>`.
+    /// Skips `<…>`.
     package mutating func readGenericArguments() {
         var depth = 0
         repeat {

@@ -2,14 +2,14 @@
 package struct DeclarationHeader {
     package let modifiers: [Token]
     package let keyword: Token
-    /// The name with its back-ticks; absent where the keyword takes none, as in `init`.
+    /// The name with its back-ticks; `nil` if the keyword takes none, as in `init`.
     package let name: Token?
     /// Whether a list of generic parameters follows the name.
     package let isGeneric: Bool
 }
 
 extension Cursor {
-    /// Words that may stand before a declaration's keyword.
+    /// Words that may come before a declaration's keyword.
     private static let modifiers: Set<String> = [
         "open", "public", "package", "internal", "fileprivate", "private", "final", "override", "dynamic", "static",
         "class", "lazy", "weak", "unowned", "nonisolated", "isolated", "indirect", "mutating", "nonmutating",
@@ -23,9 +23,9 @@ extension Cursor {
         "typealias", "associatedtype", "case", "macro", "import", "operator", "precedencegroup",
     ]
 
-    /// Steps over a declaration's attributes and modifiers, its keyword and its name.
+    /// Reads a declaration's attributes and modifiers, its keyword and its name.
     ///
-    /// - Returns: `nil`, with the cursor at what was not understood, when this is no declaration.
+    /// - Returns: `nil` if this is not a declaration. The cursor is then at the token that was not understood.
     package mutating func readHeader(attribute: (AttributeSyntax) -> Void = { _ in }) -> DeclarationHeader? {
         var modifiers: [Token] = []
         while let token = current {

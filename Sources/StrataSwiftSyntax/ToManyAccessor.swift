@@ -1,17 +1,18 @@
-/// The methods that change a to-many relationship, as Xcode names them (`addToPages`), or as key-value coding does (`addPages`,
-/// `addPagesObject`).
+/// The methods that change a to-many relationship.
+///
+/// They have Xcode's names (`addToPages`), or those of key-value coding (`addPages`, `addPagesObject`).
 package enum ToManyAccessor {
-    /// What such a method does: a call of the runtime.
+    /// The body of such a method: a call of the runtime.
     ///
     /// - Parameters:
     ///   - method: The name, such as `addToPages` or `addPages`.
     ///   - labels: The labels of the parameters; `_` for none.
-    ///   - names: What the call passes.
+    ///   - names: The arguments of the call.
     ///   - explicit: The relationship's name as a string literal; `nil` for the one in the method's name.
     /// - Returns: `nil` if the method is none of them.
     package static func call(_ method: String, labels: [String], names: [String], key explicit: String?) -> String? {
         func key(after verb: String) -> String? {
-            // A lower-case letter goes on with a word: `addTopics` adds topics, and nothing to "pics".
+            // A lower-case letter continues a word: `addTopics` adds topics, and does not add to "pics".
             guard method.hasPrefix(verb), let first = method.dropFirst(verb.count).first, !first.isLowercase else {
                 return nil
             }

@@ -15,7 +15,7 @@ package struct Token: Equatable {
     package let kind: Kind
     package let range: Range<Int>
     package let text: String
-    /// Whether white space or a comment stands before it.
+    /// Whether white space or a comment comes before it.
     package let isSpaced: Bool
     /// Whether it is the first of its line.
     package let startsLine: Bool
@@ -23,8 +23,8 @@ package struct Token: Equatable {
 
 /// Splits Swift source into tokens and drops white space and comments.
 ///
-/// It knows where literals and comments end, which is what finding a declaration's parts and matching its brackets
-/// needs; it does not know operators, which come out as single signs.
+/// It knows where literals and comments end. That is enough to find a declaration's parts and to match its brackets. It
+/// does not know operators, which become single signs.
 package struct Tokenizer {
     private let bytes: [UInt8]
     private var position = 0
@@ -32,7 +32,7 @@ package struct Tokenizer {
 
     private init(_ source: String) {
         bytes = Array(source.utf8)
-        // The mark of the byte order, which some editors put first, is no part of a word.
+        // Some editors begin a file with a byte order mark, which is not part of a word.
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     }
 
@@ -167,7 +167,7 @@ package struct Tokenizer {
 
     // MARK: - Strings
 
-    /// Skips a string literal whose opening quote is the current byte, and whatever it interpolates.
+    /// Skips a string literal whose opening quote is the current byte, and its interpolations.
     private mutating func scanString(hashes: Int) -> Token.Kind {
         let isMultiline = matches("\"\"\"") && !endsOnLine(hashes: hashes)
         let quotes = isMultiline ? 3 : 1
@@ -233,9 +233,9 @@ package struct Tokenizer {
         return .broken
     }
 
-    /// Where a bare regular expression that begins here ends; `nil` when the slash is an operator.
+    /// The end of a bare regular expression that begins here; `nil` if the slash is an operator.
     ///
-    /// The compiler's own rule: an expression may begin here, no space follows the slash, and the line closes it.
+    /// The rule is the compiler's: an expression may begin here, no space follows the slash, and the line closes it.
     private func endOfRegex() -> Int? {
         if let previous {
             switch previous.kind {

@@ -1,8 +1,8 @@
-/// A type as a declaration spells it.
+/// A type as it is written in a declaration.
 package struct TypeText: Equatable {
-    /// The type, ready to stand as a generic argument.
+    /// The type in a form that can be a generic argument.
     ///
-    /// `T!` is given as `T?`, which it is everywhere else.
+    /// `T!` becomes `T?`, which it is everywhere else.
     package let source: String
     /// Whether it consists of more than one operand, so that `.self` needs parentheses around it.
     package let isCompound: Bool
@@ -12,7 +12,9 @@ package struct TypeText: Equatable {
 }
 
 extension Cursor {
-    /// Steps over a type; `nil`, with the cursor at what was not understood, when there is none.
+    /// Reads a type; returns `nil` if there is none.
+    ///
+    /// The cursor is then at the token that was not understood.
     package mutating func readType() -> TypeText? {
         let start = index
         var isCompound = false
@@ -35,8 +37,9 @@ extension Cursor {
         return TypeText(source: source, isCompound: isCompound)
     }
 
-    /// Steps over one operand of `&` or `->`: a name with its generic arguments, a tuple, an array or a dictionary,
-    /// with the optional signs behind and the specifiers before it.
+    /// Skips one operand of `&` or `->`: a name with its generic arguments, a tuple, an array or a dictionary.
+    ///
+    /// Specifiers before the operand and optional signs behind it are skipped, too.
     private mutating func skipOperand(_ isCompound: inout Bool) -> Bool {
         while let token = current {
             if token.text == "any" {
@@ -82,7 +85,7 @@ extension Cursor {
         return following.text == ":" && !following.isSpaced && current?.isSpaced == false
     }
 
-    /// Words that begin something else where a type is expected.
+    /// Words that begin something else in the place of a type.
     private static let notTypes: Set<String> = [
         "some", "inout", "borrowing", "consuming", "sending", "var", "let", "func", "class", "static",
     ]

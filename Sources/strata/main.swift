@@ -1,7 +1,8 @@
 import CoreData
 import StrataInspector
 
-// The inspector as a program: `strata inspect`, `strata fetch` and so on. Everything is in StrataInspector, where tests reach it.
+// The inspector as a program: `strata inspect`, `strata fetch` and so on. All code is in StrataInspector, which tests
+// can import.
 let code = StrataCommand.run(
     Array(CommandLine.arguments.dropFirst()),
     print: { Swift.print($0) },

@@ -2,10 +2,10 @@ import CoreData
 
 /// The questions that the program asks of its store.
 ///
-/// Each question runs on a background context of its own and returns values: managed objects stay with their context.
+/// Each question runs on a separate background context and returns values: managed objects stay with their context.
 struct Answers: Sendable {
     let container: NSPersistentContainer
-    /// Rows in each answer.
+    /// The number of rows in each answer.
     let limit: Int
 
     struct Totals: Sendable, Equatable {
@@ -26,7 +26,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The sections whose packages take the most room.
+    /// The sections whose packages take the most space.
     func largestSections() async throws -> TextTable {
         try await onContext { context in
             let sections = try context.fetch(NSFetchRequest<Section>(entityName: "Section"))
@@ -48,7 +48,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The packages that take the most room.
+    /// The packages that take the most space.
     func biggestPackages() async throws -> TextTable {
         try await onContext { context in
             let request = NSFetchRequest<Package>(entityName: "Package")
@@ -78,7 +78,7 @@ struct Answers: Sendable {
         }
     }
 
-    /// The packages that match `text` in their name or synopsis, and how many there are in all.
+    /// The packages that match `text` in their name or synopsis, and their total number.
     func search(_ text: String) async throws -> (table: TextTable, total: Int) {
         try await onContext { context in
             let request = NSFetchRequest<Package>(entityName: "Package")
@@ -110,7 +110,7 @@ struct Answers: Sendable {
 
     private static let namesPerTurn = 1000
 
-    /// The names that most packages depend on, on `contexts` contexts at once.
+    /// The names that most packages depend on, found on `contexts` contexts at once.
     func mostDependedUpon(contexts: Int) async throws -> TextTable {
         let names = try await onContext { try $0.count(for: NSFetchRequest<PackageName>(entityName: "PackageName")) }
         let turns = stride(from: 0, to: names, by: Self.namesPerTurn)
@@ -132,7 +132,7 @@ struct Answers: Sendable {
         return try await table(of: best)
     }
 
-    /// The most wanted of the names from `offset` on.
+    /// A part of the most wanted names, beginning at `offset`.
     private func demand(from offset: Int) async throws -> [Demand] {
         try await onContext { context in
             let request = NSFetchRequest<PackageName>(entityName: "PackageName")

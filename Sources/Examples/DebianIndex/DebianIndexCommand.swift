@@ -1,6 +1,6 @@
 import CoreData
 
-/// The program: survey the indexes, import them, answer.
+/// The program: it surveys the indexes, imports them, and answers questions.
 package enum DebianIndexCommand {
     package static func main() async {
         do {
@@ -73,7 +73,7 @@ package enum DebianIndexCommand {
         if survey.packages == 0 { report("There is no package in it: is this a package index?") }
     }
 
-    /// One line on what an import did, and how fast.
+    /// One line about the results of an import, and its speed.
     static func summary(of outcome: Importer.Outcome, retries: Int, contexts: Int, took: Duration) -> String {
         let seconds = max(0.001, Double(took.components.seconds) + Double(took.components.attoseconds) / 1e18)
         let rate = Int(Double(outcome.imported + outcome.present) / seconds)
@@ -88,7 +88,7 @@ package enum DebianIndexCommand {
         for line in table.lines() { print("  " + line) }
     }
 
-    /// Writes to standard error, so that standard output holds the answers only.
+    /// Writes to standard error, so that standard output contains only the answers.
     private static func report(_ message: String) {
         FileHandle.standardError.write(Data((message + "\n").utf8))
     }

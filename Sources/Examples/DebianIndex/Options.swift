@@ -1,19 +1,21 @@
 import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Equatable {
-    /// The index to read; `nil` for those of this machine.
+    /// The index to read; `nil` for the indexes of this machine.
     var index: String?
     var store = "debian-index.sqlite"
     var contexts = ProcessInfo.processInfo.activeProcessorCount
     var limit = 10
     var search: String?
     var showsHelp = false
-    /// Shows a migration instead, of a store that is made for it.
+    /// Whether to show a migration instead, with a store that is made for it.
     var demonstratesMigration = false
-    /// How many packages that store has.
+    /// The number of packages in that store.
     var packages = 40_000
-    /// Only opens the store, and tells how far its migration is: what the demonstration starts, and kills.
+    /// Whether to only open the store and print the progress of its migration.
+    ///
+    /// The demonstration starts and kills such a process.
     var onlyMigrates = false
 
     static let help = """
@@ -72,7 +74,8 @@ struct Options: Equatable {
             case "--packages": options.packages = try number(in: 1...10_000_000)
             case "--migrate": options.onlyMigrates = true
             case "--help", "-h": options.showsHelp = true
-            // Meant for the framework, which looks at the arguments itself, as at -com.apple.CoreData.SQLDebug 1.
+            // This is for the framework, which reads the arguments itself. An example is -com.apple.CoreData.SQLDebug
+            // 1.
             case _ where name.hasPrefix("-com.apple.CoreData."): _ = try value()
             default: throw UsageError("“\(argument)” is not an option")
             }
@@ -81,7 +84,7 @@ struct Options: Equatable {
     }
 }
 
-/// A command line that makes no sense.
+/// The error of an invalid command line.
 struct UsageError: Error, Equatable, CustomStringConvertible {
     let description: String
 

@@ -49,7 +49,7 @@ package enum JobQueueCommand {
         return true
     }
 
-    /// Tells when the process is to stop: a producer when its time is up, others when they are asked to.
+    /// Makes the check that ends the process: a producer ends when its time is over, others when they are asked to.
     private static func end(of options: Options) -> @Sendable () -> Bool {
         let isAsked = Asked()
         if options.isSupervised { isAsked.followInput() }
@@ -57,7 +57,7 @@ package enum JobQueueCommand {
         return { isAsked.value || Date() >= end }
     }
 
-    /// Set when the standard input ends.
+    /// Is set when the standard input ends.
     private final class Asked: Sendable {
         private let flag = Atomic(false)
 
@@ -77,7 +77,7 @@ package enum JobQueueCommand {
         print("\(audit.jobs) jobs, \(audit.claimedAgain) of them claimed again, \(audit.faults.count) faults")
     }
 
-    /// Writes to standard error, so that standard output holds the answers only.
+    /// Writes to standard error, so that standard output contains only the answers.
     private static func report(_ message: String) {
         FileHandle.standardError.write(Data((message + "\n").utf8))
     }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Equatable {
-    /// What the process is to be.
+    /// The role of the process.
     enum Role: String, CaseIterable {
         case demo, produce, work, monitor, check
     }
@@ -16,7 +16,9 @@ struct Options: Equatable {
     var workers = 3
     var seconds = 10.0
     var lease = 2.0
-    /// Whether the process ends when its input does: so it follows the one that has started it, also into death.
+    /// Whether the process ends when its input ends.
+    ///
+    /// So it ends when the process that has started it dies.
     var isSupervised = false
     var showsHelp = false
 
@@ -83,7 +85,8 @@ struct Options: Equatable {
             case "--lease": options.lease = try number(in: 0.1...3600)
             case "--supervised": options.isSupervised = true
             case "--help", "-h": options.showsHelp = true
-            // Meant for the framework, which looks at the arguments itself, as at -com.apple.CoreData.SQLDebug 1.
+            // This is for the framework, which reads the arguments itself. An example is -com.apple.CoreData.SQLDebug
+            // 1.
             case _ where name.hasPrefix("-com.apple.CoreData."): _ = try value()
             default: throw UsageError("“\(argument)” is not an option")
             }
@@ -98,7 +101,7 @@ struct Options: Equatable {
     }
 }
 
-/// A command line that makes no sense.
+/// The error of an invalid command line.
 struct UsageError: Error, Equatable, CustomStringConvertible {
     let description: String
 

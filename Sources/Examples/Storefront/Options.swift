@@ -1,15 +1,15 @@
 import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options: Equatable {
-    /// What the process is to be.
+    /// The role of the process.
     enum Role: String, CaseIterable {
         case demo, serve, work
     }
 
     var role = Role.demo
     var store = "storefront.sqlite"
-    /// The database that has the store, in place of a file.
+    /// The database of the store, in place of a file.
     var postgreSQL: URL?
     var port = 8080
     var portFile: String?
@@ -40,12 +40,12 @@ struct Options: Equatable {
 
     var storeURL: URL { postgreSQL ?? URL(fileURLWithPath: store) }
 
-    /// The arguments that lead another process to the same store.
+    /// The arguments for another process that uses the same store.
     var storeArguments: [String] { postgreSQL.map { ["--postgresql", $0.absoluteString] } ?? ["--store", store] }
 
     /// Reads the arguments that follow the program's name.
     ///
-    /// - Throws: `HTTPError` 400 with what makes no sense.
+    /// - Throws: `HTTPError` 400 with the problem.
     static func parse(_ arguments: some Sequence<String>) throws -> Options {
         var options = Options()
         var rest = Array(arguments)[...]

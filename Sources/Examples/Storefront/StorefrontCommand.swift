@@ -44,7 +44,7 @@ package enum StorefrontCommand {
     }
 }
 
-/// Waits for SIGTERM or SIGINT, which end the process no longer.
+/// Waits for SIGTERM or SIGINT, which no longer end the process themselves.
 private final class TerminationSignal: @unchecked Sendable {
     // @unchecked Sendable: `sources` is set in the initialiser only; the rest is behind its lock.
     private let flag = Flag()

@@ -1,8 +1,9 @@
 import Foundation
 import PackagePlugin
 
-/// Generates the classes of a target's models and the accessors of its `@NSManaged` members, and places the models where the
-/// target's bundle has them.
+/// Generates the classes of a target's models and the accessors of its `@NSManaged` members.
+///
+/// It also puts the models into the target's bundle.
 @main
 struct CoreDataModels: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
@@ -26,13 +27,13 @@ struct CoreDataModels: BuildToolPlugin {
         for model in models {
             arguments += ["--model", model.url.path]
             inputs += [model.url] + parts(of: model.url)
-            // A model that the manifest names as a resource is placed by that.
+            // If the manifest names the model as a resource, SwiftPM puts it there.
             if model.type != .resource {
                 let copy = folder.appending(path: model.url.lastPathComponent)
                 arguments += ["--copy", model.url.path, copy.path]
                 outputs.append(copy)
             }
-            // What Xcode makes of it.
+            // This is the form that Xcode compiles it to.
             let kind = model.url.pathExtension == "xcdatamodeld" ? "momd" : "mom"
             let compiled = folder.appending(path: model.url.deletingPathExtension().lastPathComponent + "." + kind)
             arguments += ["--compile", model.url.path, compiled.path]
@@ -59,7 +60,7 @@ struct CoreDataModels: BuildToolPlugin {
         }
     }
 
-    /// The modules that the target depends on directly, for the types that they declare; not the framework's own.
+    /// The modules on which the target depends directly, for the types that they declare, without the framework's own.
     private func importedModules(of target: any Target) -> [(name: String, sources: [URL])] {
         let targets = target.dependencies.flatMap { dependency -> [any Target] in
             switch dependency {

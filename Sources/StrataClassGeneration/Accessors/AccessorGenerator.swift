@@ -1,9 +1,12 @@
 import StrataSwiftSyntax
 
-/// Writes what `@NSManaged` members lack on Linux: functions that have the names of their accessors' symbols.
+/// Writes the functions that `@NSManaged` members lack on Linux.
 ///
-/// The compiler type-checks a class with `@NSManaged` members, and calls accessors that only the Objective-C runtime would
-/// supply. A method of an extension receives the object where a getter does, so one with the getter's symbol is the getter.
+/// They have the symbol names of the members' accessors.
+///
+/// The compiler type-checks a class with `@NSManaged` members, and calls accessors that only the Objective-C runtime
+/// would supply. A method of an extension receives the object in the same place as a getter. So a method with the
+/// getter's symbol is the getter.
 package struct AccessorGenerator {
     private let declarations: SourceDeclarations
     private let resolver: TypeResolver
@@ -13,7 +16,7 @@ package struct AccessorGenerator {
         resolver = TypeResolver(declarations: declarations)
     }
 
-    /// What is wrong with a member, and where.
+    /// A problem with a member, and its place.
     package struct Fault: Error, Equatable, Sendable {
         package let path: String
         package let line: Int
@@ -22,7 +25,7 @@ package struct AccessorGenerator {
     }
 
     package struct Result: Sendable {
-        /// Swift source; empty when no member needs it.
+        /// Swift source; empty if no member needs it.
         package var text = ""
         package var faults: [Fault] = []
         /// The symbols, in the order of the members.
@@ -59,7 +62,7 @@ package struct AccessorGenerator {
     }
 
     private func header() -> String {
-        // A module that one file imports publicly must be so here, where methods may be public.
+        // If one file imports a module publicly, this file must import it publicly, too: methods may be public here.
         let levels = ["public", "package", nil, "internal", "fileprivate", "private"]
         var imports: [String: String?] = ["CoreData": nil, "Foundation": nil]
         for found in declarations.imports {
@@ -129,7 +132,7 @@ package struct AccessorGenerator {
             let symbol = Mangler.method(mangled, parameters: types)
             symbols.append(symbol)
             let list = parameters.map { "_ p\($0.name): \($0.type)" }.joined(separator: ", ")
-            // The declaration of a managed method is dynamic. If the definition is not, then the compiler stops at calls of
+            // The declaration of a managed method is dynamic. If the definition is not, the compiler stops at calls of
             // another module in a release build.
             body = """
                     @_silgen_name("\(symbol)")

@@ -1,17 +1,17 @@
 import Foundation
 
-/// Asks the compiler in use whether generated accessors reach their members.
+/// Checks whether generated accessors reach their members with the compiler in use.
 ///
-/// They are found by symbol names that are the compiler's own affair, and receive the object where the compiler passes it today. One
-/// that does either in another way must be found out in the build, and not by the program. So a small program with members of
-/// several kinds is compiled with the accessors that are generated for it, and run. The answer is kept until the compiler
-/// changes: this takes about a second.
+/// The accessors are found by symbol names, which are an internal matter of the compiler, and receive the object where
+/// the compiler passes it today. If a compiler does either in another way, the build must notice it, and not the
+/// program. So a small program with members of several kinds is compiled with its generated accessors, and run. The
+/// result is kept until the compiler changes, because the check takes about a second.
 package struct CompilerProbe {
     private let compiler: URL
 
     package init(compiler: URL) { self.compiler = compiler }
 
-    /// The compiler that the build uses: the one beside the program that has started this one, else that of the path.
+    /// Finds the compiler of the build: the one beside the program that has started this one, or else that of the path.
     package static func find(environment: [String: String] = ProcessInfo.processInfo.environment) -> CompilerProbe? {
         var folders: [URL] = []
         if let parent = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(getppid())/exe") {
@@ -23,10 +23,10 @@ package struct CompilerProbe {
         return found.map(CompilerProbe.init)
     }
 
-    /// What to tell the user, if accessors cannot be generated for this compiler.
+    /// The message for the user, if accessors cannot be generated for this compiler.
     ///
-    /// - Parameter answers: A file that keeps for which compiler the answer was good.
-    /// - Returns: `nil` if all is well, or if the compiler cannot be asked.
+    /// - Parameter answers: A file that keeps the compiler for which the check has succeeded.
+    /// - Returns: `nil` if the check succeeds, or if the compiler cannot be run.
     package func complaint(answers: URL) -> String? {
         let key = self.key
         guard (try? String(contentsOf: answers, encoding: .utf8)) != key else { return nil }
@@ -40,7 +40,7 @@ package struct CompilerProbe {
         return nil
     }
 
-    /// What differs from compiler to compiler, and with the program that asks it.
+    /// A key that changes with the compiler and with the test program.
     private var key: String {
         let file = compiler.resolvingSymlinksInPath()
         let facts = try? FileManager.default.attributesOfItem(atPath: file.path)
@@ -49,9 +49,9 @@ package struct CompilerProbe {
         return "\(file.path)\n\(size ?? 0) bytes\n\(time ?? 0)\n\(MD5.hexadecimal(of: Array(Self.source.utf8)))\n"
     }
 
-    /// Whether the program does what it should.
+    /// Whether the test program works.
     ///
-    /// - Throws: If the compiler does not take the program, which says nothing about accessors.
+    /// - Throws: An error if the program does not compile, which does not concern accessors.
     private func run() throws -> Bool {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("accessors-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -59,7 +59,7 @@ package struct CompilerProbe {
         let (source, accessors) = (
             folder.appendingPathComponent("Probe.swift"), folder.appendingPathComponent("Accessors.swift")
         )
-        // The module has the framework's name, so that the accessors find in it what they call.
+        // The module has the framework's name, so that the accessors find the functions that they call.
         let file = SourceFile(path: source.path, text: Self.source, module: "CoreData")
         let generated = AccessorGenerator(SourceDeclarations(module: "CoreData", files: [file])).generate()
         try Data(Self.source.utf8).write(to: source)
@@ -83,7 +83,7 @@ package struct CompilerProbe {
         return process.terminationReason == .exit ? process.terminationStatus : -1
     }
 
-    /// A class with members whose symbols need what the mangling has, and what generated accessors call.
+    /// A class whose members use all parts of the mangling, and the functions that generated accessors call.
     static let source = """
         import Foundation
 

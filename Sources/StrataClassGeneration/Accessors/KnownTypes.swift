@@ -1,4 +1,4 @@
-/// The types of the standard library, of Foundation on Linux and of the framework that managed properties have.
+/// The types of managed properties from the standard library, Foundation on Linux and the framework.
 enum KnownTypes {
     static func find(_ name: String, in module: String? = nil) -> MangledType? {
         if let module, module != "Swift", module != "Foundation", module != "FoundationEssentials", module != "CoreData"

@@ -1,4 +1,4 @@
-/// A type as symbol names know it: without sugar and aliases.
+/// A type in the form of symbol names: without sugar and aliases.
 indirect enum MangledType: Hashable, Sendable {
     case nominal(MangledName, [MangledType])
     case optional(MangledType)
@@ -6,7 +6,7 @@ indirect enum MangledType: Hashable, Sendable {
     case anyObject
 }
 
-/// The declaration of a type: where it is, and what it is.
+/// The declaration of a type: its place and its kind.
 final class MangledName: Hashable, Sendable {
     enum Kind: Character, Sendable {
         case `class` = "C"
@@ -16,7 +16,7 @@ final class MangledName: Hashable, Sendable {
     }
 
     let module: String
-    /// The type around it.
+    /// The enclosing type.
     let outer: MangledName?
     let name: String
     let kind: Kind
@@ -39,7 +39,7 @@ final class MangledName: Hashable, Sendable {
         hasher.combine(module)
     }
 
-    /// What stands for the type without its name, if it is one of the standard library's that has such a letter.
+    /// The letter that replaces the name, if the type is one of the standard library's that has a letter.
     var standardSubstitution: String? {
         outer == nil && module == "Swift" ? Self.standard[name] : nil
     }
@@ -57,6 +57,6 @@ struct MangledMember {
     /// The module of the extension that declares it, if that is not the class's.
     var extensionModule: String?
     let name: String
-    /// What tells private names of several files apart.
+    /// The text that distinguishes private names of different files.
     var discriminator: String?
 }

@@ -1,21 +1,22 @@
 /// Writes the symbol names that the Swift compiler gives to accessors and methods.
 ///
-/// A part of the compiler's mangling: nominal and generic types, optionals, private names, and the substitutions for what was
-/// written before, whole or as words of identifiers. A test compares it with the compiler.
+/// It supports a part of the compiler's mangling: nominal and generic types, optionals, private names, and the
+/// substitutions for parts that were written before, whole or as words of identifiers. A test compares it with the
+/// compiler.
 struct Mangler {
     private var buffer: [UInt8] = Array("$s".utf8)
     private var substitutions: [Key: Int] = [:]
-    /// Where words begin in the buffer, and their lengths.
+    /// The positions in the buffer at which words begin, and their lengths.
     private var words: [(start: Int, length: Int)] = []
     private var last = LastSubstitution()
 
-    /// What can be written as a substitution once it was written.
+    /// A part that can be replaced by a substitution after it was written once.
     private enum Key: Hashable {
         case identifier(String)
         case type(MangledType)
     }
 
-    /// The substitution that the buffer ends with, which another one merges with.
+    /// The substitution at the end of the buffer, with which another one can be merged.
     private struct LastSubstitution {
         var position = 0
         var size = 0
@@ -28,7 +29,7 @@ struct Mangler {
 
     private init() {}
 
-    /// The getter or setter of a property.
+    /// The symbol of the getter or setter of a property.
     static func accessor(_ code: Character, of member: MangledMember, type: MangledType) -> String {
         var mangler = Mangler()
         mangler.append(member)
@@ -37,7 +38,7 @@ struct Mangler {
         return mangler.text
     }
 
-    /// A method that returns nothing, with the labels and types of its parameters.
+    /// The symbol of a method that returns nothing, with the labels and types of its parameters.
     static func method(_ member: MangledMember, parameters: [(label: String?, type: MangledType)]) -> String {
         var mangler = Mangler()
         mangler.append(member)
@@ -89,7 +90,7 @@ struct Mangler {
             if appendSubstitution(.type(type)) { return }
             append(name, .nominal(name, []))
             append("y")
-            // Each type around it has a list of arguments of its own, which is empty.
+            // Each enclosing type has a separate list of arguments, which is empty.
             for _ in sequence(first: name, next: \.outer).dropFirst() { append("_") }
             for argument in arguments { append(argument) }
             append("G")
@@ -127,7 +128,7 @@ struct Mangler {
     private mutating func appendSubstitution(_ key: Key) -> Bool {
         guard let index = substitutions[key] else { return false }
         if index >= 26 {
-            // An index: 0 is `_`, and others are one less.
+            // It is an index: 0 is `_`, and others are one less.
             append(index == 26 ? "A_" : "A\(index - 27)_")
         } else {
             let letter = UInt8(ascii: "A") + UInt8(index)
@@ -144,7 +145,7 @@ struct Mangler {
         if !merges(bytes[0], isStandard: true) { buffer += [UInt8(ascii: "S"), bytes[0]] }
     }
 
-    /// Merges a substitution with the one before: `AB` and `AC` are `AbC`, `SS` twice is `S2S`.
+    /// Merges a substitution with the one before: `AB` and `AC` become `AbC`, `SS` twice becomes `S2S`.
     private mutating func merges(_ letter: UInt8, isStandard: Bool) -> Bool {
         if last.count > 0, last.count < Self.maximumRepeats, buffer.count == last.position + last.size,
             last.isStandard == isStandard, let previous = buffer.last
@@ -185,7 +186,7 @@ struct Mangler {
             if position < replacement.position {
                 append("\(replacement.position - position)")
                 while position < replacement.position {
-                    // New words were noted relative to the identifier.
+                    // The positions of new words were relative to the identifier.
                     if newWord < words.count, words[newWord].start == position {
                         words[newWord].start = buffer.count
                         newWord += 1
@@ -202,7 +203,9 @@ struct Mangler {
         }
     }
 
-    /// The words of an identifier that were written before; its new ones are noted.
+    /// The words of an identifier that were written before.
+    ///
+    /// Its new words are noted.
     private mutating func replacements(in bytes: [UInt8]) -> [(position: Int, word: Int?)] {
         let known = words.count
         var found: [(position: Int, word: Int?)] = []

@@ -1,15 +1,15 @@
 import StrataSwiftSyntax
 
-/// Finds what the types of properties mean, by the declarations of the sources and by what is known of other modules.
+/// Finds the meaning of the types of properties, in declarations of the sources and known types of other modules.
 struct TypeResolver {
     let declarations: SourceDeclarations
 
-    /// A type that could not be resolved.
+    /// The error of a type that could not be resolved.
     struct Failure: Error {
         let reason: String
     }
 
-    /// The type that a text means in a scope: the names of the types around the property, the outermost first.
+    /// The meaning of a type in a scope: the names of the types around the property, the outermost first.
     func resolve(_ text: String, in scope: [String]) throws(Failure) -> MangledType {
         var parser = TypeParser(text)
         guard let tree = parser.parse() else { throw Failure(reason: "the type \(text) is not understood") }
@@ -66,7 +66,8 @@ struct TypeResolver {
 
     func name(of declared: DeclaredType) -> MangledName {
         var outer: MangledName?
-        // The types around it are declared as well; what is not known is most likely an enum that is a namespace.
+        // The enclosing types are declared as well. If one is unknown, it is most likely an enum that is used as a
+        // namespace.
         for count in 1..<max(declared.path.count, 1) {
             let path = Array(declared.path.prefix(count))
             let kind = declarations.type(at: path, in: declared.module)?.kind ?? .enum
@@ -81,7 +82,7 @@ struct TypeResolver {
     }
 }
 
-/// The form of a type: sugar is taken apart.
+/// The structure of a type, without sugar.
 indirect enum TypeTree: Equatable {
     case named([String], [TypeTree])
     case optional(TypeTree)
@@ -93,7 +94,7 @@ struct TypeParser {
 
     init(_ text: String) { cursor = Cursor(text) }
 
-    /// - Returns: `nil` for what managed properties cannot have: functions, tuples, compositions.
+    /// - Returns: `nil` for types that managed properties cannot have: functions, tuples, compositions.
     mutating func parse() -> TypeTree? {
         let tree = type()
         return cursor.current == nil ? tree : nil

@@ -1,33 +1,34 @@
 import StrataModelFiles
 
-/// Writes the classes of a model as Xcode would write them.
+/// Writes the classes of a model in Xcode's form.
 ///
-/// Accessors are written out, as `@Managed` would: the compiler then need not ask the macro for each property.
+/// Accessors are written out as `@Managed` would write them, so that the compiler need not expand a macro for each
+/// property.
 package struct ClassGenerator {
     private let model: GeneratedModel
     private let declarations: SourceDeclarations
-    /// How the properties are written: for a build, or into the source tree.
+    /// The form of the properties: for a build, or for the source tree.
     private let style: Style
 
     package enum Style: Sendable {
-        /// Accessors that go straight to the slot.
+        /// Accessors that read the slot directly.
         case accessors
-        /// Properties with `@Managed`, for people to read and change.
+        /// Properties with `@Managed`, for programmers to read and change.
         case macros
     }
 
     /// - Parameters:
     ///   - source: A model without faults.
     ///   - module: The module that the classes belong to.
-    ///   - declarations: What the module's sources declare, by which the access of hand-written classes is known.
-    ///   - style: How the properties are written.
+    ///   - declarations: The declarations in the module's sources, which give the access of hand-written classes.
+    ///   - style: The form of the properties.
     package init(_ source: ModelSource, module: String, declarations: SourceDeclarations, style: Style = .accessors) {
         model = GeneratedModel(source, module: module)
         self.declarations = declarations
         self.style = style
     }
 
-    /// What keeps the classes from being generated.
+    /// The problems that prevent the generation.
     package var faults: [ModelError] { style == .accessors ? model.faults(beside: declarations) : [] }
 
     /// One file of source.
@@ -46,8 +47,9 @@ package struct ClassGenerator {
         return header("the model \(modelName)") + parts.joined(separator: "\n")
     }
 
-    /// The files that Xcode would make, for those who want them in the source tree: all entities with a class, whatever their
-    /// code generation says.
+    /// The files that Xcode would make, for users who want them in the source tree.
+    ///
+    /// They contain all entities with a class, whatever the code generation of these is.
     package func files() -> [File] {
         model.source.entities.flatMap { entity -> [File] in
             guard let found = model.classOf(entity), found.module == nil else { return [] }
@@ -191,7 +193,7 @@ package struct ClassGenerator {
         classNames.contains(where: { declarations.isInternal(visibleClass($0)) }) ? "" : "public "
     }
 
-    /// A generated class is as visible as its superclass.
+    /// The class that decides the visibility of a class: for a generated one, that of its superclass decides.
     private func visibleClass(_ name: String) -> String {
         guard let entity = model.generated.first(where: { model.spelledClass(of: $0.name) == name }),
             entity.codeGeneration == .class

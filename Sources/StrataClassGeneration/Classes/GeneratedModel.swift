@@ -14,7 +14,9 @@ struct GeneratedModel {
 
     func entity(_ name: String) -> EntitySource? { entities[name] }
 
-    /// The class of an entity: its name, and the module it is in, which is `nil` for that of the model.
+    /// The class of an entity: its name and its module.
+    ///
+    /// The module is `nil` for the model's own.
     func classOf(_ entity: EntitySource) -> (module: String?, name: String)? {
         guard var text = entity.className, text != "NSManagedObject" else { return nil }
         if text.hasPrefix(".") { text.removeFirst() }
@@ -24,13 +26,13 @@ struct GeneratedModel {
         return (module == self.module ? nil : module, name)
     }
 
-    /// The class of an entity as source spells it.
+    /// The class of an entity as it is written in source.
     func spelledClass(of entityName: String) -> String {
         guard let entity = entities[entityName], let found = classOf(entity) else { return "NSManagedObject" }
         return found.name
     }
 
-    /// The class that an entity's class inherits from: that of the next super-entity that has one.
+    /// The superclass of an entity's class: the class of the nearest super-entity that has one.
     func superclass(of entity: EntitySource) -> String {
         parents(of: entity).lazy.compactMap { classOf($0)?.name }.first ?? "NSManagedObject"
     }
@@ -46,12 +48,12 @@ struct GeneratedModel {
         return parents
     }
 
-    /// The other modules that classes of the model are in.
+    /// The other modules that contain classes of the model.
     var otherModules: Set<String> {
         Set(source.entities.compactMap { classOf($0)?.module })
     }
 
-    /// The entities that something is generated for, super-entities before sub-entities.
+    /// The entities for which code is generated, super-entities before sub-entities.
     var generated: [EntitySource] {
         source.entities.filter { $0.codeGeneration != .manual && classOf($0) != nil }
             .map { (depth: parents(of: $0).count, entity: $0) }
@@ -59,7 +61,7 @@ struct GeneratedModel {
             .map(\.entity)
     }
 
-    /// What keeps classes from being generated beside what the sources declare.
+    /// The problems that prevent the generation of classes, given the declarations in the sources.
     func faults(beside declarations: SourceDeclarations) -> [ModelError] {
         var faults: [ModelError] = []
         var names: [String: String] = [:]

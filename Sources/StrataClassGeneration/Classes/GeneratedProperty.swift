@@ -1,16 +1,16 @@
 import StrataModelFiles
 
-/// A property of an entity as generated Swift declares it: a name and a type, chosen as Xcode chooses them.
+/// A property of an entity as generated Swift declares it, with the name and type that Xcode would choose.
 struct GeneratedProperty {
     let name: String
     let type: String
-    /// Derived attributes are computed by the store, and fetched properties by a fetch.
+    /// Whether the property has no setter: the store computes derived attributes, and a fetch gives fetched properties.
     let isReadOnly: Bool
     let isFetched: Bool
-    /// The class names in the type that other people may have declared.
+    /// The class names in the type that may be declared in hand-written source.
     let classNames: [String]
 
-    /// The name as source has it, in back-ticks if it is a keyword.
+    /// The name as it is written in source, in back-ticks if it is a keyword.
     var spelledName: String { SwiftKeyword.quoted(name) }
 
     /// The name of the constant that finds the property's slot.
@@ -18,7 +18,7 @@ struct GeneratedProperty {
 }
 
 extension GeneratedProperty {
-    /// - Returns: `nil` for a property that nothing is generated for: one without a type.
+    /// - Returns: `nil` for a property without a type, for which no code is generated.
     init?(_ source: PropertySource, in model: GeneratedModel) {
         name = source.facts.name
         if case .fetched = source { isFetched = true } else { isFetched = false }
@@ -46,7 +46,7 @@ extension GeneratedProperty {
         }
     }
 
-    /// As Xcode: a scalar never is optional, and an object always is, whatever the model says of the attribute.
+    /// The type is chosen as in Xcode: a scalar is never optional, and an object always is, whatever the model says.
     private static func type(of attribute: AttributeSource) -> String? {
         let isScalar = attribute.usesScalarValueType
         return switch attribute.type {
@@ -70,7 +70,7 @@ extension GeneratedProperty {
     }
 }
 
-/// Words that Swift keeps for itself.
+/// The reserved words of Swift.
 enum SwiftKeyword {
     private static let all: Set<String> = [
         "as", "associatedtype", "break", "case", "catch", "class", "continue", "default", "defer", "deinit", "do",

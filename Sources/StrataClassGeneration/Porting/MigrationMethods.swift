@@ -2,14 +2,14 @@ import StrataSwiftSyntax
 
 /// The methods of migration policies and managers that a mapping model may call by their selectors.
 ///
-/// Apple's framework finds them with the Objective-C runtime. Here `function(named:)` lists them, and what each does
-/// with its arguments is for a person to write.
+/// Apple's framework finds them with the Objective-C runtime. Here `function(named:)` lists them, and the programmer
+/// has to write what each does with its arguments.
 struct MigrationMethods {
     /// A method that no `function(named:)` lists.
     struct Method {
-        /// Its keyword.
+        /// The token of its keyword.
         let token: Token
-        /// The name that a mapping model calls it by, such as `titleCased:`.
+        /// The name under which a mapping model calls it, such as `titleCased:`.
         let selector: String
     }
 
@@ -17,9 +17,9 @@ struct MigrationMethods {
     private struct Body {
         let name: String
         let superclass: String?
-        /// Whether all its methods are seen by the Objective-C runtime.
+        /// Whether the Objective-C runtime sees all of its methods.
         let isExposed: Bool
-        /// Its tokens, without the braces.
+        /// The range of its tokens, without the braces.
         let range: Range<Int>
     }
 
@@ -27,11 +27,11 @@ struct MigrationMethods {
 
     private init(_ cursor: Cursor) { self.cursor = cursor }
 
-    /// The methods of a file that need a hand.
+    /// The methods of a file that the programmer has to list.
     static func unlisted(in cursor: Cursor) -> [Method] {
         let finder = MigrationMethods(cursor)
         let bodies = finder.migrationBodies()
-        // A method that is listed has its selector there as a text.
+        // If a method is listed, its selector is a string there.
         let texts = bodies.flatMap { cursor.tokens[$0.range] }.filter { $0.kind == .string }.map(\.text)
         let listed = Set(texts)
         return bodies.flatMap { finder.methods(of: $0) }.filter { !listed.contains("\"\($0.selector)\"") }
@@ -45,7 +45,7 @@ struct MigrationMethods {
         func isKnown(_ name: String) -> Bool { name.hasSuffix("MigrationPolicy") || name == "NSMigrationManager" }
         var names: Set<String> = []
         var count = -1
-        // Until no class inherits from one that was found before.
+        // The loop ends when it finds no further subclass of a class that was found before.
         while count != names.count {
             count = names.count
             for body in bodies {
@@ -81,10 +81,10 @@ struct MigrationMethods {
         )
     }
 
-    /// The words that may follow `class` where that is a modifier.
+    /// The words that may follow `class` if it is a modifier.
     private static let modified: Set = ["func", "var", "let", "subscript", "override", "final"]
 
-    /// The last part of `Module.Name`, without what it is generic over.
+    /// Reads the last part of `Module.Name`, without generic arguments.
     private static func readName(_ reader: inout Cursor) -> String? {
         var name: String?
         repeat {
@@ -96,7 +96,7 @@ struct MigrationMethods {
         return name
     }
 
-    /// Whether `@objcMembers` stands before a class.
+    /// Whether there is `@objcMembers` before a class.
     private func isExposed(at index: Int) -> Bool {
         let before = cursor.tokens[..<index].reversed().prefix { !["{", "}", ";"].contains($0.text) }
         return before.prefix(24).contains { $0.text == "objcMembers" }
@@ -109,7 +109,7 @@ struct MigrationMethods {
         var isMarked = false
         var selector: String?
         var isHidden = false
-        /// Whether it overrides something, or is no method of an object.
+        /// Whether it is an override, or not an instance method.
         var isOther = false
     }
 
@@ -195,7 +195,7 @@ struct MigrationMethods {
         if !first.isEmpty {
             let word = String(first.prefix { !$0.isUppercase })
             let last = String(name.reversed().prefix { !$0.isUppercase }.reversed())
-            // With its capital letter, if it has one.
+            // It begins with its capital letter, if it has one.
             let end = name.suffix(min(name.count, last.count + 1)).lowercased()
             let leads = prepositions.contains(word) || prepositions.contains(end)
             if !leads { selector += "With" }
@@ -206,7 +206,7 @@ struct MigrationMethods {
         return selector + ":"
     }
 
-    /// The words that Swift puts no `With` before or behind.
+    /// The words before or after which Swift puts no `With`.
     private static let prepositions: Set = [
         "above", "after", "along", "alongside", "as", "at", "before", "below", "by", "following", "for", "from",
         "given", "in", "including", "inside", "into", "matching", "of", "on", "passing", "preceding", "since", "to",

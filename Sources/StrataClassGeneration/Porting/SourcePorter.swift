@@ -1,17 +1,17 @@
 import StrataSwiftSyntax
 
-/// Rewrites a source file of Apple's platforms so that it compiles on Linux, as far as that can be done word by word.
+/// Rewrites a source file of Apple's platforms so that it compiles on Linux, as far as single words allow it.
 ///
-/// `@objc` and its like are put under `#if canImport(ObjectiveC)`, or dropped; `#keyPath` becomes the text that it stands for,
-/// in the interpolations of strings too; initialisers that subclasses must have become `required`.
+/// `@objc` and similar attributes are put under `#if canImport(ObjectiveC)`, or dropped. `#keyPath` becomes the text of
+/// its path, also in the interpolations of strings. Initialisers that subclasses must have become `required`.
 package struct SourcePorter {
-    /// What becomes of `@objc`.
+    /// The treatment of `@objc`.
     package enum ObjectiveC: Sendable {
         case wrap
         case drop
     }
 
-    /// What cannot be rewritten, and where.
+    /// A part that cannot be rewritten, and its place.
     package struct Remark: Equatable, Sendable {
         package let line: Int
         package let message: String
@@ -27,7 +27,7 @@ package struct SourcePorter {
     private let objectiveC: ObjectiveC
     private var edits: [(range: Range<Int>, text: String)] = []
     private var remarks: [Remark] = []
-    /// The scopes of the braces around the place, the outermost first.
+    /// The scopes of the enclosing braces, the outermost first.
     private var scopes: [Scope] = []
     private var nextScope = Scope.other
 
@@ -53,7 +53,7 @@ package struct SourcePorter {
     private mutating func walk() {
         var index = 0
         let tokens = cursor.tokens
-        // What already stands under the condition stays as it is.
+        // Code that is already under the condition stays unchanged.
         var conditions: [Bool] = []
         while index < tokens.count {
             let token = tokens[index]
@@ -115,7 +115,7 @@ package struct SourcePorter {
         let attribute = text(range)
         let indent = indentation(at: range.lowerBound)
         let wrapped = "#if canImport(ObjectiveC)\n\(indent)\(attribute)\n\(indent)#endif"
-        // On the line of its declaration it needs lines of its own.
+        // If it is on the line of its declaration, it has to move to a separate line.
         let isAlone = reader.current?.startsLine ?? true
         edits.append((isAlone ? range : withSpaceBehind(range), isAlone ? wrapped : wrapped + "\n" + indent))
         if !tokens[index].startsLine {
@@ -126,7 +126,7 @@ package struct SourcePorter {
 
     // MARK: - Key paths
 
-    /// `#keyPath(Venue.city.name)` becomes `"city.name"`.
+    /// Replaces `#keyPath(Venue.city.name)` by `"city.name"`.
     private mutating func keyPath(at index: Int) -> Int {
         var reader = cursor
         reader.move(to: index + 2)
@@ -146,7 +146,7 @@ package struct SourcePorter {
         return end
     }
 
-    // MARK: - What has no counterpart
+    // MARK: - Code without a counterpart
 
     private static let missingModules: Set = [
         "UIKit", "AppKit", "SwiftUI", "Combine", "CloudKit", "CoreSpotlight", "WidgetKit", "WatchKit", "CoreLocation",
@@ -164,11 +164,11 @@ package struct SourcePorter {
         "NSColor": "there is no AppKit on Linux; keep the components of the colour",
     ]
 
-    /// - Returns: The index of the last token that was dealt with.
+    /// - Returns: The index of the last token that was processed.
     private mutating func word(_ token: Token, at index: Int) -> Int {
         switch token.text {
         case "class" where index + 1 < cursor.tokens.count && cursor.tokens[index + 1].kind == .word:
-            // Not a member of the class, such as `class func`, whose own keyword follows.
+            // In `class func`, `class` is a modifier, and the function's own keyword follows.
             nextScope = .classBody
         case "extension": nextScope = .extensionBody
         case "func", "var", "let", "struct", "enum", "protocol", "actor", "subscript": nextScope = .other
@@ -212,7 +212,7 @@ package struct SourcePorter {
 
     // MARK: - Initialisers
 
-    /// The two initialisers of a managed object are required on Linux.
+    /// Makes the two initialisers of a managed object `required`, which they must be on Linux.
     private mutating func initialiser(at index: Int) {
         nextScope = .other
         let tokens = cursor.tokens
@@ -242,7 +242,7 @@ package struct SourcePorter {
 
     // MARK: - Casts and selectors
 
-    /// `x as! NSFetchRequest<T>` becomes `x.typed(as: T.self)`.
+    /// Replaces `x as! NSFetchRequest<T>` by `x.typed(as: T.self)`.
     private mutating func cast(at index: Int) -> Int {
         let tokens = cursor.tokens
         guard index > 0, isFollowed(index, by: ["!", "NSFetchRequest", "<"]) else { return index }
@@ -261,7 +261,7 @@ package struct SourcePorter {
         return reader.index - 1
     }
 
-    /// `NSStringFromSelector(#selector(getter: Venue.name))` becomes `"name"`.
+    /// Replaces `NSStringFromSelector(#selector(getter: Venue.name))` by `"name"`.
     private mutating func nameOfGetter(at index: Int) -> Int {
         guard isFollowed(index, by: ["(", "#", "selector", "(", "getter", ":"]) else { return index }
         var reader = cursor
@@ -277,7 +277,7 @@ package struct SourcePorter {
 
     // MARK: - Interpolations
 
-    /// Rewrites what stands in the interpolations of a string.
+    /// Rewrites the code in the interpolations of a string.
     private mutating func interpolations(of token: Token) {
         let bytes = Array(source[token.range])
         let pounds = bytes.prefix { $0 == UInt8(ascii: "#") }
@@ -285,7 +285,7 @@ package struct SourcePorter {
         var place = 0
         while place + opening.count <= bytes.count {
             guard bytes[place..<place + opening.count].elementsEqual(opening) else {
-                // A character behind a backslash begins no interpolation.
+                // An escaped character does not begin an interpolation.
                 place += bytes[place] == UInt8(ascii: "\\") && pounds.isEmpty ? 2 : 1
                 continue
             }
@@ -311,7 +311,7 @@ package struct SourcePorter {
         }
     }
 
-    /// The content of a text that is nothing but a string literal without escapes; `nil` for any other text.
+    /// The content of a text that is a single string literal without escapes; `nil` for any other text.
     private static func literal(_ text: String) -> String? {
         guard text.utf8.count > 1, text.hasPrefix("\""), text.hasSuffix("\"") else { return nil }
         let content = text.dropFirst().dropLast()
@@ -339,7 +339,7 @@ package struct SourcePorter {
         return text(start..<end)
     }
 
-    /// The range with the white space behind it, up to the next word: also over the end of the line.
+    /// The range with the white space behind it, up to the next word, including line ends.
     private func withSpaceBehind(_ range: Range<Int>) -> Range<Int> {
         let end = source[range.upperBound...].firstIndex { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } ?? source.count
         return range.lowerBound..<end

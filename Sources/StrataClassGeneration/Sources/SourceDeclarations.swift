@@ -12,30 +12,30 @@ package struct SourceFile: Sendable {
         self.module = module
     }
 
-    /// What tells the private names of this file apart from those of others, as the compiler computes it.
+    /// The text that distinguishes the private names of this file from those of others, as the compiler computes it.
     var discriminator: String {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         return "_" + MD5.hexadecimal(of: Array((module + name).utf8))
     }
 }
 
-/// A type that source declares.
+/// A type that is declared in source.
 struct DeclaredType {
     let module: String
-    /// The name, after those of the types around it.
+    /// The name, after the names of the enclosing types.
     let path: [String]
     let kind: MangledName.Kind
     let isGeneric: Bool
     let isPublic: Bool
-    /// Private or private to its file.
+    /// Whether the type is private, or private to its file.
     let isHidden: Bool
-    /// The type that an alias stands for.
+    /// The target of an alias.
     var alias: String?
-    /// What stands behind the colon.
+    /// The types after the colon.
     var inherited: [String] = []
 }
 
-/// What source says of a managed member: a property or a method with `@NSManaged`.
+/// A managed member in source: a property or a method with `@NSManaged`.
 struct ManagedMember {
     enum Form {
         case property(type: String)
@@ -50,17 +50,19 @@ struct ManagedMember {
 
     let name: String
     let form: Form
-    /// The names of the type that declares it, as the declaration or the extension spells them.
+    /// The names of the type that declares it, as the declaration or the extension writes them.
     let owner: [String]
     let isPrivate: Bool
-    /// How far it can be seen from other modules: `public`, `package`, or `nil`, with that of the extension around it.
+    /// The access: `public`, `package`, or `nil`, with that of the enclosing extension.
     let access: String?
-    /// That of the setter, which `internal(set)` and its like narrow.
+    /// The access of the setter, which `internal(set)` and similar modifiers reduce.
     let setterAccess: String?
     let file: SourceFile
     let line: Int
     let column: Int
-    /// The conditions of compilation around it, the outermost first: each the lines that lead to it.
+    /// The enclosing conditions of compilation, the outermost first.
+    ///
+    /// Each has the lines that lead to it.
     let conditions: [[String]]
 }
 
@@ -69,29 +71,30 @@ package struct SourceDeclarations {
     /// The module that the classes are generated for.
     let module: String
     private var types: [String: DeclaredType] = [:]
-    /// What extensions conform to, by the type's key.
+    /// The protocols in extensions, by the type's key.
     private var extensions: [String: [String]] = [:]
     private(set) var members: [ManagedMember] = []
-    /// What the files with managed members import, as they spell it.
+    /// The imports of the files with managed members, as they are written.
     private(set) var imports: [SourceImport] = []
 
     /// - Parameters:
     ///   - module: The name of the module.
     ///   - files: The sources of the module.
-    ///   - others: Those of modules that it imports, for the types that they declare.
+    ///   - others: The sources of modules that it imports, for the types that they declare.
     package init(module: String, files: [SourceFile], others: [SourceFile] = []) {
         self.module = module
         add(files + others)
     }
 
-    /// Adds what more files declare, such as generated ones.
+    /// Adds the declarations of more files, such as generated ones.
     mutating func add(_ files: [SourceFile]) {
         for file in files {
             var scanner = SourceScanner(file)
             scanner.scan()
             for type in scanner.types where file.module == module || type.isPublic {
                 let key = Self.key(type.module, type.path)
-                // The first counts: of a type that is declared under conditions, most likely all are of one kind.
+                // The first declaration counts. If a type is declared under conditions, all declarations are most
+                // likely of one kind.
                 if types[key] == nil { types[key] = type }
             }
             for (path, conformances) in scanner.conformances {
@@ -110,10 +113,12 @@ package struct SourceDeclarations {
 
     func type(at path: [String], in module: String) -> DeclaredType? { types[Self.key(module, path)] }
 
-    /// The modules that types are known of.
+    /// The modules whose types are known.
     private var modules: Set<String> { Set(types.values.map(\.module)) }
 
-    /// The type that a name means in a scope: in the types around it from the inside out, then in the module, then in others.
+    /// Finds a type by its name in a scope.
+    ///
+    /// It searches the enclosing types from the inside out, then the module, then other modules.
     func find(_ path: [String], in scope: [String]) -> DeclaredType? {
         for count in stride(from: scope.count, through: 0, by: -1) {
             if let found = type(at: scope.prefix(count) + path, in: module) { return found }
@@ -132,7 +137,7 @@ package struct SourceDeclarations {
         type(at: className.split(separator: ".").map(String.init), in: module) != nil
     }
 
-    /// Whether source says that the type conforms to a protocol.
+    /// Whether the sources declare that the type conforms to a protocol.
     func conforms(_ className: String, to name: String) -> Bool {
         let key = Self.key(module, className.split(separator: ".").map(String.init))
         return (types[key]?.inherited ?? []).contains(name) || (extensions[key] ?? []).contains(name)

@@ -1,8 +1,8 @@
 import StrataSwiftSyntax
 
-/// Reads the declarations of a file: types, what they inherit, and managed members.
+/// Reads the declarations of a file: types, their inherited types, and managed members.
 ///
-/// It looks at declarations only; bodies are passed over. What it does not understand it passes over too.
+/// It reads declarations only, and skips bodies. Code that it does not understand is skipped, too.
 struct SourceScanner {
     private let file: SourceFile
     private var cursor: Cursor
@@ -28,12 +28,12 @@ struct SourceScanner {
 
     // MARK: - Declarations
 
-    /// Reads declarations up to the brace that closes the type around them.
+    /// Reads declarations up to the brace that closes the enclosing type.
     ///
     /// - Parameters:
-    ///   - path: The names of the types around the declarations.
+    ///   - path: The names of the enclosing types.
     ///   - isHidden: Whether one of those types is private.
-    ///   - access: How far members can be seen that do not say so themselves.
+    ///   - access: The access of members that have no modifier.
     private mutating func scanMembers(of path: [String], isHidden: Bool, access: String?) {
         var isManaged = false
         while let token = cursor.current, token.text != "}" {
@@ -44,7 +44,7 @@ struct SourceScanner {
             let start = cursor.index
             let header = cursor.readHeader { if $0.name == "NSManaged" { isManaged = true } }
             guard let header else {
-                // Attributes may have conditions around them; what is no declaration has none.
+                // Attributes may have conditions around them. Other code that is no declaration has none.
                 if cursor.isAt("#"), cursor.index > start { continue }
                 isManaged = false
                 if cursor.index == start || !cursor.isAt("}") { cursor.skipBalanced() }
@@ -86,12 +86,12 @@ struct SourceScanner {
         }
     }
 
-    /// How far a declaration can be seen from other modules; `public` for an open one.
+    /// The access of a declaration from other modules; `public` for an open one.
     ///
     /// - Parameters:
     ///   - header: The declaration.
-    ///   - ofSetter: Whether a setter's own access is asked for, as in `internal(set)`, in place of the declaration's.
-    ///   - inherited: The access of one that says nothing.
+    ///   - ofSetter: Whether the access of the setter is wanted, as in `internal(set)`, in place of the declaration's.
+    ///   - inherited: The access of a declaration without a modifier.
     /// - Returns: The modifier; `nil` for none.
     private func access(
         of header: DeclarationHeader,
@@ -115,7 +115,7 @@ struct SourceScanner {
 
     private mutating func scanImport(_ header: DeclarationHeader) {
         guard var name = header.name?.text else { return }
-        // `import struct Foundation.Date`: the first word is a kind.
+        // In `import struct Foundation.Date`, the first word is a kind.
         if ["struct", "class", "enum", "protocol", "typealias", "func", "var", "let"].contains(name),
             let next = cursor.current, next.kind == .word, !next.startsLine
         {
@@ -141,7 +141,7 @@ struct SourceScanner {
         while let token = cursor.current, token.text != "{", token.text != "}" { cursor.skipBalanced() }
         guard cursor.take("{") else { return }
         let isExtension = header.keyword.text == "extension"
-        // An extension may name the module first.
+        // In an extension, the name may begin with the module.
         if isExtension, names.count > 1, names[0] == file.module { names.removeFirst() }
         let own = path + names
         if isExtension {
@@ -266,7 +266,7 @@ struct SourceScanner {
 
     // MARK: - Conditions
 
-    /// Steps over `#if …` and its like, and notes it.
+    /// Skips `#if …` and similar lines, and notes them.
     private mutating func scanCondition() {
         let start = cursor.index
         cursor.advance()

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Checks that stores of older versions of a model can be brought to the newest.
+/// Checks that stores of older versions of a model can be migrated to the newest.
 enum CheckMigrationCommand: Command {
     static let name = "check-migration"
     static let summary =

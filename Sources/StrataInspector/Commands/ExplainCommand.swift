@@ -1,6 +1,6 @@
 import CoreData
 
-/// Says how a store answers a fetch.
+/// Prints how a store answers a fetch.
 enum ExplainCommand: Command {
     static let name = "explain"
     static let summary =

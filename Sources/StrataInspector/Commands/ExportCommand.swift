@@ -21,7 +21,7 @@ enum ExportCommand: Command {
         let wanted = arguments["--entity"]
         if let wanted { _ = try FetchCommand.entity(named: wanted, in: store.model) }
         let failure = try store.context.performAndWait { () -> (any Error)? in
-            // One moment of the store, whoever writes meanwhile.
+            // The export shows one moment of the store, even if other programs write meanwhile.
             try store.context.setQueryGenerationFrom(.current)
             let failures = ReadingFailures(store.coordinator)
             for entity in store.model.entities.sorted(by: { ($0.name ?? "") < ($1.name ?? "") })
@@ -34,9 +34,11 @@ enum ExportCommand: Command {
         return .success
     }
 
-    /// How many objects are in memory at a time.
+    /// The most objects in memory at a time.
     private static let portion = 500
-    /// How many objects a fetch asks for: it keeps the ID of each that it finds, so that memory does not grow with the store.
+    /// The number of objects in a fetch.
+    ///
+    /// It keeps the ID of each object, so a limit is needed for constant memory.
     private static let stretch = 100_000
 
     /// Prints the objects of an entity, in the order of their keys.
@@ -60,7 +62,7 @@ enum ExportCommand: Command {
     }
 }
 
-/// Keeps the first error that a read met where nothing can throw.
+/// Keeps the first error of a read in a place that cannot throw.
 private final class ReadingFailures: Sendable {
     private let state = Locked<(any Error)?>(nil)
 

@@ -30,7 +30,7 @@ enum FetchCommand: Command {
             let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
             request.predicate = predicate
             request.sortDescriptors = sortKeys.map { NSSortDescriptor(key: $0.path, ascending: $0.isAscending) }
-            // A request takes 0 for no limit; whoever asks for none of the objects gets none.
+            // For a request, 0 means no limit. For this option it means no objects.
             if let limit { request.fetchLimit = limit }
             guard limit != 0 else { return }
             for object in try store.context.fetch(request) {
@@ -49,7 +49,7 @@ enum FetchCommand: Command {
         return entity
     }
 
-    /// An object as lines for people: its ID, then a line for each property that has a value.
+    /// An object as lines for readers: its ID, then a line for each property that has a value.
     static func text(of object: JSON) -> [String] {
         guard case .object(let members) = object else { return [object.text] }
         let rows = members.dropFirst(2).compactMap { member -> [String]? in
@@ -88,7 +88,7 @@ struct SortKey: Equatable {
         }
     }
 
-    /// Makes sure that `entity` has the path: to-one relationships, and an attribute at the end.
+    /// Checks that `entity` has the path: to-one relationships, and an attribute at the end.
     func check(against entity: NSEntityDescription) throws {
         var current: NSEntityDescription? = entity
         let names = path.split(separator: ".").map(String.init)

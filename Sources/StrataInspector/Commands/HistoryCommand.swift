@@ -1,6 +1,6 @@
 import CoreData
 
-/// Lists, purges and looks after a store's history.
+/// Lists and purges a store's history, and manages its consumers.
 enum HistoryCommand: Command {
     static let name = "history"
     static let summary =

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Makes a store of the lines that `export` has printed.
+/// Makes a store from the lines that `export` has printed.
 enum ImportCommand: Command {
     static let name = "import"
     static let summary =
@@ -23,7 +23,7 @@ enum ImportCommand: Command {
         let place = try StorePlace(new: try arguments.required("--store"))
         var options: [AnyHashable: Any] = [:]
         if arguments.has("--history") { options[NSPersistentHistoryTrackingKey] = true }
-        // Made with the model as it is, which the store's version comes from.
+        // The store is made with the unchanged model, from which its version comes.
         let maker = NSPersistentStoreCoordinator(managedObjectModel: try model(arguments))
         try maker.addPersistentStore(type: place.type, at: place.url, options: options)
         try maker.close()
@@ -56,7 +56,7 @@ enum ImportCommand: Command {
 
 /// Reads the lines twice: first the objects are made, with their attributes, and then they are related.
 ///
-/// A portion of objects is in memory at a time; what keys have become is on disk.
+/// A portion of objects is in memory at a time. The new keys are on disk.
 private struct Import {
     private let context: NSManagedObjectContext
     private let model: NSManagedObjectModel
@@ -64,7 +64,7 @@ private struct Import {
     private let keys: ImportedKeys
     private var roots: [String: String] = [:]
 
-    /// How many lines make one save.
+    /// The number of lines for each save.
     private static let portion = 1000
 
     init(_ coordinator: NSPersistentStoreCoordinator, _ path: String) throws {
@@ -87,7 +87,7 @@ private struct Import {
         return count
     }
 
-    /// Reads all lines, and returns how many objects they have.
+    /// Reads all lines, and returns the number of their objects.
     private func inPortions(_ body: ([ExchangeFormat.Line], Int) throws -> Void) throws -> Int {
         let file = try LineFile(path)
         var lines: [ExchangeFormat.Line] = []
@@ -121,7 +121,7 @@ private struct Import {
                 let object = NSManagedObject(entity: entity, insertInto: context)
                 for (name, attribute) in entity.attributesByName where !attribute.isTransient {
                     if attribute is NSDerivedAttributeDescription { continue }
-                    // What is left out has no value, whatever the default is.
+                    // An attribute that is missing in the line has no value, even if it has a default.
                     let value = try line.members[name].map {
                         try ExchangeFormat.value($0, attribute, line: number)
                     }
@@ -145,7 +145,7 @@ private struct Import {
         }
     }
 
-    /// Refuses a line with a value that no object would receive.
+    /// Refuses a line with a value that is not of a property.
     private func requireKnown(_ names: some Sequence<String>, _ entity: NSEntityDescription, _ number: Int) throws {
         let unknown = names.filter { !ExchangeFormat.heads.contains($0) && entity.propertiesByName[$0] == nil }.min()
         guard let unknown else { return }
@@ -194,7 +194,7 @@ private struct Import {
     }
 }
 
-/// The lines of a file, read as they are asked for.
+/// The lines of a file, read on demand.
 private final class LineFile {
     private let handle: FileHandle
     private var buffer = Data()
@@ -218,7 +218,7 @@ private final class LineFile {
             }
             let more = try handle.read(upToCount: 1 << 18) ?? Data()
             isAtEnd = more.isEmpty
-            // Anew, so that what was read goes.
+            // The buffer is made anew, so that the part that was read is released.
             buffer = Data(buffer) + more
         }
     }

@@ -1,17 +1,18 @@
 import StrataSQLite
 
-/// What the keys of imported objects have become.
+/// The new keys of imported objects.
 ///
-/// In a temporary table, which SQLite moves to a file once it is larger than a small cache: memory does not grow with the objects. The
-/// file has no name, so it goes with the process however that ends; `TMPDIR` says where its space comes from.
+/// They are in a temporary table. SQLite moves it to a file if it exceeds a small cache, so memory does not grow with
+/// the number of objects. The file has no name, so it disappears with the process, however that ends. `TMPDIR` sets its
+/// place.
 ///
-/// Used by one thread.
+/// One thread uses it.
 final class ImportedKeys {
     private let connection: Connection
 
     init() throws(SQLiteError) {
         connection = try Connection(path: ":memory:", access: .readWriteCreate)
-        // One transaction, which nobody ever commits.
+        // There is one transaction, which is never committed.
         try connection.execute(
             """
             PRAGMA temp_store = FILE;
@@ -21,7 +22,7 @@ final class ImportedKeys {
         )
     }
 
-    /// Remembers what a key has become.
+    /// Remembers the new key of an object.
     ///
     /// - Parameters:
     ///   - old: The key in the lines.
@@ -38,7 +39,7 @@ final class ImportedKeys {
         return true
     }
 
-    /// What a key has become; `nil` if no line has it.
+    /// The new key of an object; `nil` if no line has the old one.
     func key(_ old: Int64, of root: String) throws(SQLiteError) -> Int64? {
         let statement = try connection.statement("SELECT new FROM temp.keys WHERE root = ? AND old = ?")
         try statement.bind(root, at: 1)
@@ -46,6 +47,6 @@ final class ImportedKeys {
         return try statement.step() ? statement.int64(0) : nil
     }
 
-    /// How much of the table is in memory.
+    /// The number of bytes of the table that are in memory.
     var bytesInMemory: Int { connection.cachedBytes }
 }

@@ -1,7 +1,7 @@
 import CoreData
 import StrataSQLiteStore
 
-/// Says what a store is and what it holds.
+/// Prints what a store is and what it contains.
 enum InspectCommand: Command {
     static let name = "inspect"
     static let summary = "Says what a store is, how large it is, who reads its history, and how many objects it holds."
@@ -24,7 +24,9 @@ enum InspectCommand: Command {
         return .success
     }
 
-    /// What the metadata says, the keys of applications included; where the history begins is for `verify` only.
+    /// The values in the metadata, including the keys of applications.
+    ///
+    /// The beginning of the history is left out: only `verify` uses it.
     static func facts(_ name: String, _ metadata: [String: Any], _ figures: StoreFigures? = nil) -> [String] {
         var rows = [["Store", name]]
         for (title, key) in [("Type", NSStoreTypeKey), ("UUID", NSStoreUUIDKey)] {
@@ -43,7 +45,7 @@ enum InspectCommand: Command {
         return columns(rows, indent: 0)
     }
 
-    /// How large the store is, and who keeps it from getting smaller.
+    /// The size of the store, and the readers that keep it from getting smaller.
     static func rows(_ figures: StoreFigures) -> [[String]] {
         var rows = [["File", bytes(figures.fileSize)], ["Log", bytes(figures.logSize)]]
         if figures.externalFiles > 0 {
@@ -80,7 +82,7 @@ enum InspectCommand: Command {
             let name = entity.name ?? ""
             let request = NSFetchRequest<NSManagedObject>(entityName: name)
             request.includesSubentities = false
-            // No store can be asked for an entity that is not of its configuration.
+            // A store cannot be asked for an entity that is not in its configuration.
             let count =
                 entity.isAbstract
                 ? "abstract" : hashes[name] == nil ? "" : "\(try store.context.count(for: request))"

@@ -1,6 +1,6 @@
 import CoreData
 
-/// Brings a store to another version of its model.
+/// Migrates a store to another version of its model.
 enum MigrateCommand: Command {
     static let name = "migrate"
     static let summary = "Migrates a store, where it is, to another version of its model; says what changes."

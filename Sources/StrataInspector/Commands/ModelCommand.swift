@@ -82,7 +82,7 @@ enum ModelCommand: Command {
         title += " " + (entity.name ?? "")
         if let parent = entity.superentity?.name { title += ": \(parent)" }
         var lines = [title, "  hash \(entity.versionHash.base64EncodedString())"]
-        // What the parent has is printed with the parent.
+        // The properties of the parent are printed with the parent.
         let inherited = Set((entity.superentity?.propertiesByName ?? [:]).keys)
         let own = entity.propertiesByName.filter { !inherited.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value)
         lines += columns(
@@ -136,7 +136,7 @@ enum ModelCommand: Command {
         return element.isAscending ? text : text + " descending"
     }
 
-    /// The type as Xcode's editor calls it.
+    /// The name of the type in Xcode's editor.
     static func typeName(of attribute: NSAttributeDescription) -> String {
         let name = attribute.attributeType.described
         guard let composite = attribute as? NSCompositeAttributeDescription else {

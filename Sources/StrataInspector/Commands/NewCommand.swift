@@ -1,6 +1,6 @@
 import Foundation
 
-/// Makes a package to begin with.
+/// Makes a package to start with.
 enum NewCommand: Command {
     static let name = "new"
     static let summary =
@@ -41,11 +41,12 @@ enum NewCommand: Command {
         return .success
     }
 
-    /// The package that this program was built from, if it still lies there.
+    /// The package that this program was built from, if it still exists.
     ///
     /// - Parameters:
-    ///   - program: Where the program lies: mostly inside of the package, but not if it was built with `--scratch-path`.
-    ///   - source: Where this file lay when it was compiled.
+    ///   - program: The place of the program: mostly inside of the package, but not if it was built with
+    ///     `--scratch-path`.
+    ///   - source: The place of this file when it was compiled.
     /// - Returns: The folder of the package.
     static func ownPackage(
         of program: URL? = Bundle.main.executableURL,

@@ -27,7 +27,7 @@ enum VerifyCommand: Command {
                     )
             }
             problems = found + (problem.map { [$0] } ?? [])
-            // What is not sound in itself need not be read as objects.
+            // A store that is damaged need not be read as objects.
             if problems.isEmpty {
                 let checks = try ArchiveChecks(try Store(arguments).context)
                 problems = checks.problems
@@ -39,7 +39,7 @@ enum VerifyCommand: Command {
         return problems.isEmpty ? .success : .problemsFound
     }
 
-    /// What is wrong with a file that cannot be opened, or not be read to its end; other errors are thrown on.
+    /// The problem of a file that cannot be opened, or not be read to its end; other errors are rethrown.
     private static func damage(_ read: () throws -> Void) throws -> String? {
         do {
             try read()

@@ -2,7 +2,7 @@ import CoreData
 
 /// The limits of an attribute that Xcode's editor has fields for, read from its validation predicates.
 struct AttributeLimits {
-    /// The least and the most number, date, or length of a text.
+    /// The smallest and the largest number, date, or length of a text.
     private(set) var minimum: Any?
     private(set) var maximum: Any?
     /// The regular expression of a text.
@@ -16,7 +16,7 @@ struct AttributeLimits {
 
     /// Takes over a rule in the form that reading a model gives it: `SELF >= 1`, `length <= 10`, `SELF MATCHES "…"`.
     ///
-    /// Only where a file would be read with the same rule: an attribute of another type has no such limits.
+    /// The rule must be the one that a file would be read with: an attribute of another type has no such limits.
     private mutating func take(_ rule: ValidationRule, _ type: NSAttributeDescription.AttributeType) -> Bool {
         guard let comparison = rule.predicate as? NSComparisonPredicate, let code = rule.code,
             comparison.comparisonPredicateModifier == .direct, comparison.options.isEmpty,
@@ -48,7 +48,7 @@ struct AttributeLimits {
         }
     }
 
-    /// Takes over a limit, if none of its kind was there before.
+    /// Takes over a limit, if there was none of its kind before.
     private mutating func take(
         _ value: Any,
         _ type: NSComparisonPredicate.Operator,
@@ -64,7 +64,7 @@ struct AttributeLimits {
     }
 }
 
-/// A validation predicate of a property, with what is reported when it does not hold.
+/// A validation predicate of a property, with the error that is reported if it does not hold.
 struct ValidationRule {
     let predicate: NSPredicate
     /// The code of the error, if the rule gives one.
@@ -87,6 +87,6 @@ struct ValidationRule {
             }
     }
 
-    /// The text of a comment if a form of the model cannot have the rule.
+    /// The text of a comment if the rule cannot be expressed in a form of the model.
     var remark: String { "validation by \(predicate.formatText)" }
 }

@@ -1,12 +1,12 @@
 import CoreData
 
-/// What is different in two versions of a model, in lines of text: first what changes stores, then what does not.
+/// The differences between two versions of a model, in lines of text: first those that change stores, then the others.
 struct ModelDifference {
     private let old: NSManagedObjectModel
     private let new: NSManagedObjectModel
     private let plan: NSMigrationPlan
 
-    /// Whether a store of the old version can be brought to the new one without a mapping model.
+    /// Whether a store of the old version can be migrated to the new one without a mapping model.
     var canBeInferred: Bool { plan.isPossible }
 
     init(from old: NSManagedObjectModel, to new: NSManagedObjectModel) {
@@ -41,7 +41,7 @@ struct ModelDifference {
         for property in change.properties {
             let old = property.sourceName.flatMap { before.propertiesByName[$0] }
             let new = property.change == .removed ? nil : after.propertiesByName[property.name]
-            // What a parent declares is told there.
+            // Properties of a parent are reported with the parent.
             guard old?.owner === before || new?.owner === after else { continue }
             lines += self.lines(of: property, old, new)
         }
@@ -76,7 +76,7 @@ struct ModelDifference {
         }
     }
 
-    /// What no store keeps, and so no plan tells of.
+    /// The differences in properties that no store keeps, and that are therefore in no plan.
     private func transients(_ before: NSEntityDescription, _ after: NSEntityDescription) -> [String] {
         let old = before.propertiesByName.filter { !$0.value.isPersistent && $0.value.owner === before }
         let new = after.propertiesByName.filter { !$0.value.isPersistent && $0.value.owner === after }
@@ -120,7 +120,7 @@ struct ModelDifference {
         }
     }
 
-    /// What is different in a property that both versions have.
+    /// The differences in a property that both versions have.
     private static func changes(_ before: NSPropertyDescription, _ after: NSPropertyDescription) -> [String] {
         var changes: [String] = []
         func compare(_ what: String, _ old: String, _ new: String) {

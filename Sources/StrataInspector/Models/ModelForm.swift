@@ -4,11 +4,11 @@ import StrataStoreChecks
 
 /// The forms that a model can be printed in.
 enum ModelForm: String, CaseIterable {
-    /// Columns, for people.
+    /// Columns for readers.
     case text
-    /// One object, for programs.
+    /// One object for programs.
     case json
-    /// As Xcode saves it.
+    /// The XML that Xcode saves.
     case xml
     /// Classes that describe their entities.
     case swift
@@ -29,7 +29,7 @@ enum ModelForm: String, CaseIterable {
         }
     }
 
-    /// A copy that a schema can be made of; the classes that the model names are not here.
+    /// A copy for making a schema, without the classes that the model names, which are not in this program.
     private static func copy(_ model: NSManagedObjectModel) -> NSManagedObjectModel {
         let copy = NSManagedObjectModel(byMerging: [model]) ?? model
         for entity in copy.entities { entity.managedObjectClassName = "NSManagedObject" }

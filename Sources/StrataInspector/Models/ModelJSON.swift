@@ -1,6 +1,6 @@
 import CoreData
 
-/// A model as one JSON object, for programs that want to know what is in it.
+/// A model as one JSON object, for programs.
 enum ModelJSON {
     static func json(of model: NSManagedObjectModel) -> JSON {
         .object([
@@ -38,7 +38,7 @@ enum ModelJSON {
         .object(NSPropertyDescription.entries(of: facts).map { JSON.Member($0.key, .string($0.value)) })
     }
 
-    /// What every property has.
+    /// The values that every property has.
     private static func common(_ property: NSPropertyDescription) -> [JSON.Member] {
         [
             JSON.Member("name", .string(property.name)), JSON.Member("isOptional", .bool(property.isOptional)),

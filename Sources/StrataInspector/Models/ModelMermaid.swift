@@ -15,7 +15,7 @@ enum ModelMermaid {
             lines.append("    }")
         }
         for entity in model.sortedEntities {
-            // Mermaid's entity diagrams have no inheritance: a dotted line with a name stands for it.
+            // Mermaid's entity diagrams have no inheritance: a dotted line with a name takes its place.
             if let parent = entity.superentity { lines.append("    \(name(parent)) ||..|| \(name(entity)) : \"is a\"") }
         }
         for pair in RelationshipPair.all(of: model) {
@@ -31,7 +31,7 @@ enum ModelMermaid {
     private static func name(_ entity: NSEntityDescription) -> String { entity.name ?? "" }
 
     private static func row(_ attribute: NSAttributeDescription, of entity: NSEntityDescription) -> String {
-        // The types are words there.
+        // Types are single words in Mermaid.
         let type = ModelCommand.typeName(of: attribute).split(separator: "(")[0]
         var words = [
             type.trimmingCharacters(in: .whitespaces).replacingOccurrences(of: " ", with: "_"), attribute.name,

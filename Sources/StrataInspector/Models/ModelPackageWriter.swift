@@ -2,10 +2,11 @@ import CoreData
 
 /// Writes models as a package that Xcode opens.
 enum ModelPackageWriter {
-    /// Writes the XML of a model to where a path says: an `.xcdatamodeld` with all versions, an `.xcdatamodel` with the current
-    /// one, or a file.
+    /// Writes the XML of a model to a path.
     ///
-    /// - Throws: An error if something is there already, or nothing can be written there.
+    /// The path is that of an `.xcdatamodeld` for all versions, of an `.xcdatamodel` for the current one, or of a file.
+    ///
+    /// - Throws: An error if there is something already, or if the path cannot be written.
     static func write(_ source: ModelSource, to path: String) throws {
         let url = URL(fileURLWithPath: path)
         guard !FileManager.default.fileExists(atPath: url.path) else {

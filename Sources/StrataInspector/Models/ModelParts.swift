@@ -1,18 +1,18 @@
 import CoreData
 
-// What all forms of a model print alike.
+// The parts that all forms of a model print in the same way.
 
 extension NSManagedObjectModel {
     /// The entities by name.
     var sortedEntities: [NSEntityDescription] { entities.sorted { ($0.name ?? "") < ($1.name ?? "") } }
 
-    /// The configurations that somebody has made, by name.
+    /// The configurations that the author of the model has made, by name.
     var ownConfigurations: [(name: String, members: [String])] {
         configurations.filter { $0 != NSManagedObjectModel.defaultConfigurationName }.sorted()
             .map { ($0, (entities(forConfigurationName: $0) ?? []).compactMap(\.name).sorted()) }
     }
 
-    /// The version identifier that is not empty; of several, all of them.
+    /// The version identifier that is not empty; if there are several, all of them.
     var identifierText: String {
         versionIdentifiers.map { "\($0)" }.filter { !$0.isEmpty }.sorted().joined(separator: ", ")
     }
@@ -42,14 +42,14 @@ extension NSPropertyDescription {
     /// The name in an earlier version, if it was another one.
     var formerName: String? { renamingIdentifier == name ? nil : renamingIdentifier }
 
-    /// The facts of an application's own that are text, by key.
+    /// The text entries of an application's user info, by key.
     static func entries(of userInfo: [AnyHashable: Any]?) -> [(key: String, value: String)] {
         (userInfo ?? [:]).map { ("\($0.key)", "\($0.value)") }.sorted { $0.0 < $1.0 }
     }
 }
 
 extension NSRelationshipDescription {
-    /// How many objects the other end has: `0..1`, `1`, `*`, `1..*`, `2..5`.
+    /// The number of objects at the other end: `0..1`, `1`, `*`, `1..*`, `2..5`.
     var cardinality: String {
         let least = isOptional ? (isToMany ? minCount : 0) : max(1, minCount)
         if maxCount == 1 { return least == 0 ? "0..1" : "1" }
@@ -61,7 +61,7 @@ extension NSRelationshipDescription {
 /// The relationships of a model, each pair of inverses once.
 struct RelationshipPair {
     let first: NSRelationshipDescription
-    /// The inverse, unless there is none or it is the relationship itself.
+    /// The inverse; `nil` if there is none, or if it is the relationship itself.
     let second: NSRelationshipDescription?
 
     /// The pairs, by the names of their entities and relationships.

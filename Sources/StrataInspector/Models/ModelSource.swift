@@ -1,17 +1,17 @@
 import CoreData
 
-/// One version of a model with the name that its file has.
+/// One version of a model with the name of its file.
 struct NamedModel {
     let name: String
     let model: NSManagedObjectModel
     /// The text that the model was read from, if that was XML.
     var xml: String?
-    /// Whether it is the copy that a store keeps.
+    /// Whether it is the copy in a store.
     var isOfStore = false
 
-    /// The model as Xcode saves it: as its file has it, if it was read from one.
+    /// The model in Xcode's form: the text of its file, if it was read from one.
     ///
-    /// A model's descriptions have no place for some of what such a file says, as for the generation of classes.
+    /// A model's descriptions cannot hold everything in such a file, for example the settings for generated classes.
     var xmlText: String { xml ?? ModelXMLWriter.text(of: model, remark: remark) }
 
     /// The text at the beginning of a form that can be edited.
@@ -24,17 +24,17 @@ struct NamedModel {
     ]
 }
 
-/// Where a model is read from: a file or folder of any form, or the copy that a store keeps.
+/// The source of a model: a file or folder of any form, or the copy in a store.
 struct ModelSource {
     /// The versions, by name.
     let versions: [NamedModel]
-    /// The one that a program would use.
+    /// The version that a program would use.
     let current: NamedModel
 
     /// Reads a model, with the classes that it names.
     ///
     /// - Parameter path: An `.xcdatamodeld`, `.xcdatamodel`, `contents`, `.momd` or `.mom`, or an SQLite store.
-    /// - Throws: What reading throws, and 134020 if a store keeps no model.
+    /// - Throws: Errors of reading, and 134020 if a store has no copy of its model.
     init(_ path: String) throws {
         let url = URL(fileURLWithPath: path)
         let name = Self.name(of: url)
@@ -60,12 +60,12 @@ struct ModelSource {
                 let (model, xml) = try NSManagedObjectModel.reading(version)
                 return NamedModel(name: Self.name(of: version), model: model, xml: xml)
             }
-        // The current version is known by what it says: the framework tells the model, not the file.
+        // The current version is recognised by its content: the framework returns the model, not the file.
         current =
             versions.last { $0.model == model && $0.xml == xml } ?? NamedModel(name: name, model: model, xml: xml)
     }
 
-    /// The name without extensions; for `contents` that of the folder around it.
+    /// The name without extensions; for `contents`, the name of its folder.
     private static func name(of url: URL) -> String {
         let plain = url.deletingPathExtension().lastPathComponent
         guard plain == "contents", url.deletingLastPathComponent().pathExtension == "xcdatamodel" else {

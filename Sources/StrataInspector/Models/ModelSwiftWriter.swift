@@ -1,8 +1,10 @@
 import CoreData
 
-/// Writes a model as Swift: a namespace for the version, with a class for each entity, as `NSManagedObjectModel(for:)` takes them.
+/// Writes a model as Swift.
 ///
-/// What classes cannot say, such as named queries, is written as code that completes the model, or named in a comment.
+/// It is a namespace for the version, with a class for each entity, in the form that `NSManagedObjectModel(for:)`
+/// takes. Parts that classes cannot express, such as named queries, are written as code that completes the model, or
+/// named in a comment.
 struct ModelSwiftWriter {
     private let model: NSManagedObjectModel
     private let remark: [String]
@@ -12,7 +14,9 @@ struct ModelSwiftWriter {
     /// The relationships whose inverse the other side names.
     private var named = Set<ObjectIdentifier>()
 
-    /// The lines of a model, in a namespace of that name; what cannot be in a Swift name becomes an underscore.
+    /// The lines of a model, in a namespace with the given name.
+    ///
+    /// Characters that Swift names cannot have become underscores.
     ///
     /// - Parameters:
     ///   - model: The model.
@@ -109,7 +113,7 @@ struct ModelSwiftWriter {
         lines.append("    }")
     }
 
-    /// An attribute on one line, or with a trait a line if that is too long.
+    /// An attribute on one line, or with each trait on a separate line if that is too long.
     private static func attribute(_ name: String, _ traits: [String], indent: String = "    ") -> String {
         guard !traits.isEmpty else { return "\(indent)@\(name)" }
         let line = "\(indent)@\(name)(\(traits.joined(separator: ", ")))"
@@ -135,8 +139,10 @@ struct ModelSwiftWriter {
         return traits
     }
 
-    /// The constraints that properties say themselves: all of one property, unless that changes the order of the constraints, which
-    /// is that of the statements.
+    /// The constraints that are written at properties.
+    ///
+    /// A constraint of a single property is written there, unless that would change the order of the constraints,
+    /// which is the order of the statements.
     private static func ownConstraints(of entity: NSEntityDescription) -> [[String]] {
         let names = (entity.ownAttributes + entity.ownRelationships).map(\.name)
         let constraints = entity.uniquenessConstraintNames
@@ -161,7 +167,7 @@ struct ModelSwiftWriter {
 
     // MARK: - Properties
 
-    /// A comment, on one line whatever is in it.
+    /// Writes a comment on one line, whatever the text is.
     private mutating func comment(_ text: String, indent: String = "        ") {
         lines.append("\(indent)// \(text.split(whereSeparator: \.isNewline).joined(separator: " "))")
     }
@@ -205,7 +211,7 @@ struct ModelSwiftWriter {
                     ?? ".transformable"
             )
         } else if attribute.type == .undefined || attribute.type == .objectID {
-            // Such a property has a value of any type, or none.
+            // The property may have a value of any type, or none.
             type = "Any?"
             if attribute.type == .objectID { traits.append(".type(.objectID)") }
             if !attribute.isOptional { traits.append(".required") }
@@ -230,7 +236,7 @@ struct ModelSwiftWriter {
     }
 
     private func limits(of attribute: NSAttributeDescription, _ comments: inout [String]) -> [String] {
-        // The traits of a composite attribute say nothing about values.
+        // The traits of a composite attribute do not concern values.
         guard attribute.type != .composite else {
             comments += Self.leftOut(ValidationRule.all(of: attribute))
             return []
@@ -332,7 +338,9 @@ struct ModelSwiftWriter {
 
     // MARK: - Composites
 
-    /// The name of the structure for a composite attribute: attributes with the same elements share one.
+    /// The name of the structure for a composite attribute.
+    ///
+    /// Attributes with the same elements share one.
     private mutating func compositeName(of attribute: NSCompositeAttributeDescription) -> String {
         let base = SwiftText.typeName(attribute.name)
         var name = base
@@ -354,7 +362,7 @@ struct ModelSwiftWriter {
             let inner = (element as? NSCompositeAttributeDescription).map { compositeName(of: $0) }
             let type = (inner ?? SwiftText.type(of: element)) + (element.isOptional ? "?" : "")
             let value = element.defaultValue.flatMap { SwiftText.value($0, element.type) }.map { " = \($0)" } ?? ""
-            // A structure's properties have no traits.
+            // The properties of a structure have no traits.
             for text in Self.leftOut(ValidationRule.all(of: element)) { comment(text) }
             lines.append("        var \(SwiftText.identifier(element.name)): \(type)\(value)")
         }

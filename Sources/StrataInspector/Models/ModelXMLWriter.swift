@@ -1,15 +1,17 @@
 import CoreData
 
-/// Writes a model as Xcode saves it: the file `contents` of an `.xcdatamodel`.
+/// Writes a model in Xcode's form: the file `contents` of an `.xcdatamodel`.
 ///
-/// Elements and attributes stand in Xcode's order, entities and properties by name. What the editor has no field for, such as a
-/// validation predicate of one's own, is left out and named in a comment, which readers pass over.
+/// Elements and attributes are in Xcode's order, entities and properties by name. Parts for which the editor has no
+/// field, such as a custom validation predicate, are left out and named in a comment, which readers ignore.
 struct ModelXMLWriter {
     private let model: NSManagedObjectModel
     private let remark: [String]
     private var lines: [String] = []
     private var depth = 0
-    /// Composite types by name: Xcode keeps them beside the entities.
+    /// Composite types by name.
+    ///
+    /// Xcode keeps them beside the entities.
     private var composites: [(name: String, attribute: NSCompositeAttributeDescription)] = []
 
     /// The text of a model.
@@ -51,7 +53,7 @@ struct ModelXMLWriter {
     private mutating func line(_ text: String) { lines.append(String(repeating: "    ", count: depth) + text) }
 
     private mutating func comment(_ text: String) {
-        // Twice, for a row of dashes.
+        // The replacement is made twice, for a row of dashes.
         let text = text.replacingOccurrences(of: "--", with: "- -").replacingOccurrences(of: "--", with: "- -")
         line("<!-- \(text) -->")
     }
@@ -85,7 +87,7 @@ struct ModelXMLWriter {
         element("model", attributes) { writer in
             for text in writer.remark { writer.comment(text) }
             for entity in writer.model.sortedEntities { writer.write(entity) }
-            // Writing a composite type may find others inside of it.
+            // A composite type may contain others, which are found while it is written.
             var done = 0
             while done < writer.composites.count {
                 let (name, attribute) = writer.composites[done]
@@ -208,17 +210,21 @@ struct ModelXMLWriter {
         }
     }
 
-    /// The type as files name it: that of bytes is not what the editor shows.
+    /// The name of the type in files.
+    ///
+    /// For bytes it is not the one that the editor shows.
     private static func typeName(_ type: NSAttributeDescription.AttributeType) -> String {
         type == .binaryData ? "Binary" : type.rawValue.described
     }
 
-    /// Names the validation of a property that is no attribute, which the editor has no fields for.
+    /// Names the validation of a property that is not an attribute.
+    ///
+    /// The editor has no fields for it.
     private mutating func writeValidation(of property: NSPropertyDescription) {
         for rule in ValidationRule.all(of: property) { comment("left out: \(rule.remark)") }
     }
 
-    /// Whether Xcode's classes have a number in place of an object; absent where the editor has no such choice.
+    /// Whether Xcode's classes use a number in place of an object; `nil` if the editor has no such choice.
     private static func scalar(_ attribute: NSAttributeDescription) -> String? {
         switch attribute.type {
         case .integer16, .integer32, .integer64, .double, .float, .boolean: "YES"
@@ -227,7 +233,7 @@ struct ModelXMLWriter {
         }
     }
 
-    /// A value as the editor writes it; `nil` for what it has no text for.
+    /// A value in the editor's form; `nil` if it has no text.
     private static func text(of value: Any, _ type: NSAttributeDescription.AttributeType) -> String? {
         switch value {
         case let date as Date: "\(date.timeIntervalSinceReferenceDate)"
@@ -243,7 +249,9 @@ struct ModelXMLWriter {
         }
     }
 
-    /// The name of the composite type that holds an attribute's elements: its own, or another one if that means something else.
+    /// The name of the composite type for an attribute's elements.
+    ///
+    /// It is the type's own name, unless that already has another meaning.
     private mutating func compositeName(of attribute: NSCompositeAttributeDescription) -> String {
         let base = attribute.name.prefix(1).uppercased() + attribute.name.dropFirst()
         var name = base

@@ -1,10 +1,10 @@
 import CoreData
 
-/// The names of the classes that a model's entities become.
+/// The names of the classes for a model's entities.
 struct SwiftNames {
     private var classes: [String: String] = [:]
 
-    /// The name that the model gives the class, without its module; the entity's where that is taken or says nothing.
+    /// The class name in the model, without its module; the entity's name if that is missing or taken.
     init(_ model: NSManagedObjectModel) {
         var taken = Set<String>()
         for entity in model.sortedEntities {
@@ -24,7 +24,7 @@ struct SwiftNames {
 
 /// Pieces of Swift source.
 enum SwiftText {
-    /// Names of types that classes cannot have without hiding what the text needs.
+    /// Names of types that a class must not have, because it would hide types that the text needs.
     private static let takenTypes: Set<String> = [
         "Any", "Array", "Bool", "Data", "Date", "Decimal", "Double", "Float", "Int", "Int16", "Int32", "Int64",
         "NSObject",
@@ -42,7 +42,7 @@ enum SwiftText {
         "typealias", "var", "where", "while",
     ]
 
-    /// A name of a type: with a capital, and an underscore for what no name can have.
+    /// A name of a type: with a capital, and an underscore for each character that names cannot have.
     static func typeName(_ name: String) -> String {
         var word = String(name.map { $0.isLetter || $0.isNumber || $0 == "_" ? $0 : "_" })
         if word.first?.isNumber != false { word = "_" + word }
@@ -52,7 +52,7 @@ enum SwiftText {
 
     static func identifier(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
-    /// A text as a literal.
+    /// A text as a string literal.
     static func literal(_ text: String) -> String {
         var literal = "\""
         for scalar in text.unicodeScalars {
@@ -71,7 +71,7 @@ enum SwiftText {
 
     static func list(_ texts: [String]) -> String { texts.map(literal).joined(separator: ", ") }
 
-    /// The trait for an application's own facts; `nil` if there are none.
+    /// The trait for an application's user info; `nil` if there is none.
     static func userInfo(_ facts: [AnyHashable: Any]?) -> String? {
         let entries = NSPropertyDescription.entries(of: facts)
         guard !entries.isEmpty else { return nil }
@@ -80,7 +80,7 @@ enum SwiftText {
 
     static func type(of attribute: NSAttributeDescription) -> String {
         if let type = attribute.attributeType.swiftType { return "\(type)" }
-        // The class that the model names need not be here.
+        // The class that the model names need not exist here.
         return attribute.attributeType == .transformableAttributeType ? "NSObject" : "Any"
     }
 
@@ -105,7 +105,7 @@ enum SwiftText {
         }
     }
 
-    /// A value as an expression; `nil` for what has none.
+    /// A value as an expression; `nil` if it has none.
     static func value(_ value: Any, _ type: NSAttributeDescription.AttributeType) -> String? {
         switch value {
         case let text as String: literal(text)
@@ -129,7 +129,7 @@ enum SwiftText {
         }
     }
 
-    /// Digits in groups of three, where there are many.
+    /// Digits in groups of three, if there are many.
     private static func grouped(_ value: Int64) -> String {
         let digits = String(value.magnitude)
         guard digits.count > 6 else { return "\(value)" }

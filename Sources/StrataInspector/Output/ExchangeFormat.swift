@@ -1,23 +1,26 @@
 import CoreData
 
-/// How `export` writes an object, and `import` reads it back: nothing is lost, and no line depends on the lines around it.
+/// The format in which `export` writes an object and `import` reads it: nothing is lost, and each line is independent.
 ///
-/// The members `@id` and `@entity` come first. An ID is the entity and the key, `Venue/p12`. A date is its seconds since the
-/// beginning of 2001; data and archives are Base64; decimal numbers, and floating-point numbers that JSON does not have, are texts.
-/// Attributes without a value are left out, and so are to-many relationships whose inverse is a to-one that says the same.
+/// The members `@id` and `@entity` come first. An ID is the entity and the key, `Venue/p12`. A date is its seconds
+/// since the beginning of 2001. Data and archives are Base64. Decimal numbers, and floating-point numbers that JSON
+/// does not have, are texts. Attributes without a value are left out, and so are to-many relationships whose inverse is
+/// a to-one relationship that has the same information.
 enum ExchangeFormat {
-    /// The members of a line that are no properties.
+    /// The members of a line that are not properties.
     static let heads: Set<String> = ["@id", "@entity"]
 
-    /// How many bytes of rows are kept while a store is read or made: each object is needed once or twice, soon after one another.
+    /// The bytes of rows that are cached while a store is read or made.
+    ///
+    /// A few are enough: each object is needed once or twice within a short time.
     static let rowCacheBytes = 4 << 20
 
-    /// The to-many relationships that a line lists: those that no to-one on the other side tells of, and ordered ones.
+    /// The to-many relationships that a line lists: those without a to-one inverse, and ordered ones.
     static func listed(of entity: NSEntityDescription) -> [NSRelationshipDescription] {
         entity.relationshipsByName.values.filter { relationship in
             guard relationship.isToMany else { return false }
             guard let inverse = relationship.inverseRelationship else { return true }
-            // Of two sides of many-to-many one is enough, unless both are ordered.
+            // One side of a many-to-many relationship is enough, unless both are ordered.
             if inverse.isToMany {
                 return relationship.isOrdered || (!inverse.isOrdered && isFirst(relationship, inverse))
             }
@@ -55,7 +58,7 @@ enum ExchangeFormat {
         return .object(members)
     }
 
-    /// `Venue/p12`.
+    /// The text of an ID, such as `Venue/p12`.
     private static func text(of id: NSManagedObjectID) -> String {
         "\(id.entity.name ?? "")/\(id.uriRepresentation().lastPathComponent)"
     }
@@ -92,7 +95,7 @@ enum ExchangeFormat {
 
     // MARK: - Reading
 
-    /// One line as it was read.
+    /// One line in the form in which it was read.
     struct Line {
         let entity: String
         let key: Int64
@@ -124,7 +127,7 @@ enum ExchangeFormat {
         return (String(parts[0]), key)
     }
 
-    /// The value of an attribute that a line holds.
+    /// The value of an attribute in a line.
     ///
     /// - Throws: An error that names the attribute if the value is of another kind.
     static func value(_ json: Any, _ attribute: NSAttributeDescription, line: Int) throws -> Any {

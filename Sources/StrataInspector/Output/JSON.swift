@@ -6,7 +6,7 @@ indirect enum JSON: Equatable {
     case bool(Bool)
     case integer(Int64)
     case double(Double)
-    /// A number in digits that are to be kept as they are.
+    /// A number with digits that must not change.
     case number(String)
     case string(String)
     case array([JSON])
@@ -34,7 +34,7 @@ indirect enum JSON: Equatable {
         case .null: text += "null"
         case .bool(let value): text += value ? "true" : "false"
         case .integer(let value): text += String(value)
-        // JSON has no way to say infinity.
+        // JSON has no text for infinity.
         case .double(let value): text += value.isFinite ? Self.digits(of: value) : "null"
         case .number(let digits): text += digits
         case .string(let value): Self.write(value, to: &text)
@@ -63,7 +63,7 @@ indirect enum JSON: Equatable {
         text += brackets.1
     }
 
-    /// The shortest digits that read back as the same number, and no `.0` on a whole one.
+    /// The shortest digits that read back as the same number, without `.0` for a whole number.
     private static func digits(of value: Double) -> String {
         let text = value.description
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
@@ -78,7 +78,7 @@ indirect enum JSON: Equatable {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            // The two separators are legal in JSON, but end a line for some that read lines.
+            // The two separators are legal in JSON, but end a line for some readers of lines.
             case "\u{0}"..."\u{1F}", "\u{7F}", "\u{2028}", "\u{2029}":
                 let digits = String(scalar.value, radix: 16)
                 text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits

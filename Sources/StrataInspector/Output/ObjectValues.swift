@@ -3,8 +3,8 @@ import CoreData
 /// Turns a managed object into JSON: attributes by name, relationships as object URIs.
 ///
 /// The members `@id` and `@entity` come first; no property can have such a name. Data is Base64, a date is ISO 8601 in
-/// UTC with milliseconds, a decimal number keeps its digits. A value that cannot be decoded is an object with the member
-/// `@undecodable`, the number of its bytes.
+/// UTC with milliseconds, and a decimal number keeps its digits. A value that cannot be decoded is an object with the
+/// member `@undecodable`, which is the number of its bytes.
 enum ObjectValues {
     /// The object as one JSON object.
     ///
@@ -28,7 +28,7 @@ enum ObjectValues {
         return .object(members)
     }
 
-    /// The member that stands for a value that cannot be decoded.
+    /// The member of an object that replaces a value that cannot be decoded.
     static let undecodable = "@undecodable"
 
     private static func json(
@@ -40,7 +40,7 @@ enum ObjectValues {
             return (object.value(forKey: name) as? NSManagedObject).map { .string(uri($0.objectID)) } ?? .null
         }
         let ids = object.objectIDs(forRelationshipNamed: name).map(uri)
-        // An unordered set has no order of its own; sorted, two runs print the same.
+        // An unordered set has no fixed order. Sorted, two runs print the same.
         return .array((relationship.isOrdered ? ids : ids.sorted(by: isBefore)).map { .string($0) })
     }
 
@@ -55,7 +55,7 @@ enum ObjectValues {
         case .doubleAttributeType:
             return (value as? NSNumber).map { .double($0.doubleValue) } ?? description(of: value)
         case .floatAttributeType:
-            // Through the digits: 0.1 as a Float is not the Double 0.1.
+            // The conversion uses the digits: 0.1 as a Float is not the Double 0.1.
             return (value as? NSNumber).map { number($0.floatValue) } ?? description(of: value)
         case .decimalAttributeType:
             return decimal(value)
@@ -91,7 +91,7 @@ enum ObjectValues {
         )
     }
 
-    /// A value without a type in the model, such as that of a transformable attribute.
+    /// The value of an attribute without a type in the model, such as a transformable one.
     private static func untyped(_ value: Any) -> JSON {
         switch value {
         case let text as String: .string(text)
@@ -115,7 +115,7 @@ enum ObjectValues {
         id.uriRepresentation().absoluteString
     }
 
-    /// Orders URIs that differ in their last numbers by those: p9 comes before p10.
+    /// Orders URIs that differ only in their last numbers by those: p9 comes before p10.
     private static func isBefore(_ first: String, _ second: String) -> Bool {
         (first.count, first) < (second.count, second)
     }

@@ -1,4 +1,6 @@
-/// `@ManagedAccessor`: the body of a method that changes a to-many relationship, as Xcode generates them.
+/// `@ManagedAccessor`: the body of a method that changes a to-many relationship.
+///
+/// Xcode generates such methods.
 enum ManagedAccessorMacro {
     static func expand(_ request: ExpansionRequest) -> Expansion {
         do throws(Diagnostic) {

@@ -1,7 +1,8 @@
 /// `@ManagedComposite`: the conformance of a structure whose stored properties are the elements of a composite attribute.
 ///
-/// The list of elements is a member, since names of types and initial values mean there what they mean beside the properties. The
-/// initialiser is in an extension, so that the structure keeps its memberwise one; it names no types.
+/// The list of elements is a member, so that the names of types and the initial values have the same meaning as beside
+/// the properties. The initialiser is in an extension, so that the structure keeps its memberwise one. It names no
+/// types.
 enum ManagedCompositeMacro {
     static func expand(_ request: ExpansionRequest) -> Expansion {
         do throws(Diagnostic) {
@@ -12,7 +13,7 @@ enum ManagedCompositeMacro {
             default: throw Diagnostic("@ManagedComposite cannot be expanded as '\(request.role)'.", at: 0..<0)
             }
         } catch {
-            // Both roles read the same declaration: one of them reports.
+            // Both roles read the same declaration, but only one of them reports.
             return Expansion(diagnostics: request.role == "extension" ? [] : [error])
         }
     }

@@ -1,7 +1,7 @@
-/// `@Managed`: a property whose value lives in the object's row.
+/// `@Managed`: a property whose value is in the object's row.
 ///
-/// The peer is a constant of the class that remembers where an entity's layout keeps the property; the accessors hand
-/// it to the object. The type is written into the peer as declared, so that the runtime's overloads choose by it.
+/// The peer is a constant of the class that remembers the property's place in an entity's layout; the accessors pass it
+/// to the object. The peer contains the type as declared, so that the runtime's overloads are chosen by it.
 enum ManagedMacro {
     static func expand(_ request: ExpansionRequest) -> Expansion {
         do throws(Diagnostic) {
@@ -15,7 +15,7 @@ enum ManagedMacro {
                 throw Diagnostic("@Managed cannot be expanded as '\(request.role)'.", at: 0..<0)
             }
         } catch {
-            // Both roles read the same declaration: one of them reports.
+            // Both roles read the same declaration, but only one of them reports.
             return Expansion(diagnostics: request.role == "peer" ? [] : [error])
         }
     }
@@ -30,7 +30,7 @@ enum ManagedMacro {
                 \(get)(Self.\(property.peerName))
             }
             """
-        // What the store computes, or a query gives, cannot be set.
+        // A property that the store computes, or that a query returns, cannot be set.
         guard !property.has("derived"), !property.has("fetched") else { return getter }
         return """
             \(getter)
@@ -50,7 +50,7 @@ enum ManagedMacro {
             var cursor = Cursor(source)
             return cursor.readHeader()
         }
-        // The first token, so that the error is not reported in the white space before the declaration.
+        // The place is the first token, so that the error is not reported in the white space before the declaration.
         let place = Cursor(request.declaration).range
         guard let inner = headers.first??.keyword.text, inner == "class" || inner == "extension" else {
             throw Diagnostic("@Managed can only stand on a property of a subclass of NSManagedObject.", at: place)

@@ -1,7 +1,7 @@
 /// `@ManagedObject`: the table of a class's managed properties.
 ///
-/// The table is an override that adds to the superclass's, so that a subclass of a class with a table needs no
-/// conformance of its own and lists what it inherits too.
+/// The table is an override that adds to the superclass's. So a subclass of a class with a table needs no separate
+/// conformance, and lists inherited properties too.
 enum ManagedObjectMacro {
     static func expand(_ request: ExpansionRequest) -> Expansion {
         do throws(Diagnostic) {
@@ -17,7 +17,7 @@ enum ManagedObjectMacro {
         }
     }
 
-    // `public` is cut down to the class's own access, whatever that is; only `open` must be asked for.
+    // The compiler reduces `public` to the class's own access. Only `open` has to be written if it is needed.
     private static func access(_ declaration: ClassDeclaration) -> String { declaration.isOpen ? "open" : "public" }
 
     private static func entity(of declaration: ClassDeclaration) -> String {
@@ -29,7 +29,9 @@ enum ManagedObjectMacro {
             """
     }
 
-    /// One statement a property: the type checker's work grows with each statement's size, not with the class's.
+    /// The body of the table, with one statement for each property.
+    ///
+    /// The type checker's work grows with the size of a statement, not of the class.
     private static func table(of declaration: ClassDeclaration) -> String {
         let properties = declaration.properties
         guard !properties.isEmpty else { return "" }
@@ -53,7 +55,9 @@ enum ManagedObjectMacro {
         return lines.joined(separator: "\n")
     }
 
-    /// The traits anew: here the compiler knows the property's type, and judges values and key paths by it.
+    /// The text of the traits.
+    ///
+    /// Here the compiler knows the property's type, and checks values and key paths by it.
     private static func traits(of property: PropertyDeclaration) -> String {
         guard !property.traits.isEmpty else { return "" }
         return ", traits: [\(property.traits.map(\.source).joined(separator: ", "))]"

@@ -1,17 +1,17 @@
-/// One request of the compiler to expand an attached macro.
+/// A request of the compiler to expand an attached macro.
 struct ExpansionRequest {
     /// The type named in `#externalMacro(module:type:)`.
     let macro: String
-    /// What the macro is asked to add: `accessor`, `peer`, `member` and so on.
+    /// The kind of code that the macro has to add: `accessor`, `peer`, `member` and so on.
     let role: String
-    /// The declaration that the attribute stands on, from the white space before it to its end.
+    /// The declaration with the attribute, from the white space before it to its end.
     let declaration: String
-    /// Where `declaration` begins.
+    /// The place at which `declaration` begins.
     let location: SourceLocation
-    /// The declarations around it without their members, innermost first.
+    /// The enclosing declarations without their members, innermost first.
     let surroundings: [String]
 
-    /// Reads the body of an `expandAttachedMacro` message; `nil` when a part that every expansion needs is missing.
+    /// Reads the body of an `expandAttachedMacro` message; `nil` if a part is missing that every expansion needs.
     init?(_ message: JSON) {
         guard let macro = message["macro"]?["typeName"]?.string,
             let role = message["macroRole"]?.string,
@@ -30,14 +30,16 @@ struct SourceLocation {
     let file: String
     let offset: Int
 
-    /// Reads the `location` of a syntax node; a missing one is the beginning of no file.
+    /// Reads the `location` of a syntax node.
+    ///
+    /// If it is missing, the result is the beginning of a file without a name.
     init(_ json: JSON?) {
         file = json?["fileName"]?.string ?? ""
         offset = json?["offset"]?.integer ?? 0
     }
 }
 
-/// What a macro answers: source text, or what is wrong with the declaration.
+/// The answer of a macro: source text, or the errors of the declaration.
 struct Expansion: Equatable {
     var source: String?
     var diagnostics: [Diagnostic] = []

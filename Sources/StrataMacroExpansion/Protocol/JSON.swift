@@ -8,8 +8,8 @@ import Glibc
 
 /// A JSON value.
 ///
-/// Strings stay as bytes until somebody asks for them: each message carries some ten kilobytes of build
-/// configuration that no macro here reads.
+/// Strings stay bytes until they are read as text: each message contains some ten kilobytes of build configuration that
+/// no macro here reads.
 enum JSON {
     case null
     case bool(Bool)
@@ -18,7 +18,7 @@ enum JSON {
     case array([JSON])
     case object([(key: String, value: JSON)])
 
-    /// The value of a member of an object; `nil` when this is no object or has no such member.
+    /// The value of a member of an object; `nil` if this is not an object or has no such member.
     subscript(key: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.key == key }?.value
@@ -46,12 +46,14 @@ enum JSON {
 // MARK: - Reading
 
 extension JSON {
-    /// Why a text is no JSON, and at which byte.
+    /// The error of a text that is not JSON, with the byte at which it is wrong.
     struct Malformed: Error, Equatable {
         let offset: Int
     }
 
-    /// How deep arrays and objects may nest; deeper input is refused instead of exhausting the stack.
+    /// The deepest nesting of arrays and objects.
+    ///
+    /// Deeper input is refused instead of exhausting the stack.
     static let depthLimit = 256
 
     /// Reads a whole text.
@@ -129,7 +131,7 @@ extension JSON {
 
         /// The bytes between the quotes.
         ///
-        /// `memchr` finds the end fast even without optimisation, which plugins lack.
+        /// `memchr` finds the end fast even without optimisation. Plugins are built without it.
         private mutating func string() throws(Malformed) -> ArraySlice<UInt8> {
             let start = position + 1
             let end = bytes.withUnsafeBytes { buffer -> Int? in

@@ -1,6 +1,6 @@
-/// Answers the compiler's messages, one at a time and in order, until it closes the stream.
+/// Answers the compiler's messages, one at a time and in order, until the compiler closes the stream.
 ///
-/// Every message is answered, also one that is broken or unknown: the compiler waits for each reply.
+/// Every message is answered, even if it is broken or unknown: the compiler waits for each reply.
 package struct PluginServer {
     private let transport: Transport
 

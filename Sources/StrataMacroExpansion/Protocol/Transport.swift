@@ -6,7 +6,9 @@ import Musl
 import Glibc
 #endif
 
-/// Carries messages to and from the compiler: each is an 8-byte little-endian length and that many bytes.
+/// Exchanges messages with the compiler.
+///
+/// Each is an 8-byte little-endian length and that many bytes.
 package struct Transport {
     /// The file descriptor that messages are read from.
     let input: Int32
@@ -19,7 +21,7 @@ package struct Transport {
         self.output = output
     }
 
-    /// The longest message taken.
+    /// The longest message that is accepted.
     ///
     /// A source file is far shorter; a longer length means that the stream is out of step.
     static let lengthLimit: UInt64 = 1 << 30
@@ -41,9 +43,9 @@ package struct Transport {
         }
     }
 
-    /// Returns the next message, or `nil` when the compiler has finished.
+    /// Returns the next message, or `nil` if the compiler has finished.
     ///
-    /// It takes its leave with an empty message, or by closing the stream between two messages.
+    /// The compiler finishes with an empty message, or by closing the stream between two messages.
     func receive() throws(Failure) -> [UInt8]? {
         let header = try read(8)
         guard !header.isEmpty else { return nil }
@@ -79,10 +81,10 @@ package struct Transport {
         }
     }
 
-    /// Reads `count` bytes, or fewer when the stream ends before.
+    /// Reads `count` bytes, or fewer if the stream ends before.
     private func read(_ count: Int) throws(Failure) -> [UInt8] {
         var bytes: [UInt8] = []
-        // Grows as bytes arrive, so that a wrong length costs no memory.
+        // The array grows as bytes arrive, so that a wrong length costs no memory.
         while bytes.count < count {
             let limit = min(count - bytes.count, max(bytes.count, 1 << 16))
             var received = 0

@@ -1,6 +1,6 @@
-/// A method that `@ManagedAccessor` stands on, such as `addToPages(_ value: Page)`.
+/// A method with `@ManagedAccessor`, such as `addToPages(_ value: Page)`.
 struct AccessorDeclaration: Equatable {
-    /// What the method does: a call of the runtime.
+    /// The body of the method: a call of the runtime.
     let call: String
 }
 
@@ -12,7 +12,7 @@ extension AccessorDeclaration {
 
     /// Reads a method without a body.
     ///
-    /// - Throws: What keeps it from being written.
+    /// - Throws: The error that keeps the body from being written.
     init(reading source: String) throws(Diagnostic) {
         var cursor = Cursor(source)
         var attribute: AttributeSyntax?
@@ -48,7 +48,7 @@ extension AccessorDeclaration {
         self.call = call
     }
 
-    /// The parameters; `nil` if they are not understood.
+    /// Reads the parameters; returns `nil` if they are not understood.
     private static func readParameters(_ cursor: inout Cursor) -> [Parameter]? {
         guard cursor.take("(") else { return nil }
         var parameters: [Parameter] = []

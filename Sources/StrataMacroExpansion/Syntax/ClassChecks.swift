@@ -1,9 +1,9 @@
-/// What `@ManagedObject` can see of a class as a whole.
+/// The checks that `@ManagedObject` can make of a class as a whole.
 ///
-/// Only classes that say something of their entity are looked at: others may belong to a model from a file.
+/// Only classes with traits for their entity are checked: others may belong to a model from a file.
 enum ClassChecks {
     static func faults(of declaration: ClassDeclaration) -> [Diagnostic] {
-        // What is compiled under conditions only may stand there twice.
+        // Code under conditions of compilation may contain a name twice.
         let isConditional = declaration.members.contains { if case .condition = $0 { true } else { false } }
         guard !isConditional, describes(declaration) else { return [] }
         return repeatedNames(declaration) + missingInverses(declaration) + unknownNames(declaration)
@@ -21,7 +21,7 @@ enum ClassChecks {
         }
     }
 
-    /// A relationship of the class to itself has its inverse there as well.
+    /// A relationship of the class to itself has its inverse in the class as well.
     private static func missingInverses(_ declaration: ClassDeclaration) -> [Diagnostic] {
         let named = Set(
             declaration.properties.flatMap(\.traits).filter { $0.name == "inverse" }
@@ -42,13 +42,13 @@ enum ClassChecks {
         }
     }
 
-    /// Constraints and indexes of a class that inherits no properties name its own.
+    /// If a class inherits no properties, its constraints and indexes can only name its own.
     private static func unknownNames(_ declaration: ClassDeclaration) -> [Diagnostic] {
         guard ["NSManagedObject", "CoreData.NSManagedObject"].contains(declaration.superclass) else { return [] }
         let known = Set(declaration.properties.map { String($0.modelName.dropFirst().dropLast()) })
         var faults: [Diagnostic] = []
         for trait in declaration.traits.traits where ["unique", "index", "compoundIndex"].contains(trait.name) {
-            // An index has its own name first, and may have a predicate or expressions.
+            // The first argument of an index is its name, and it may have a predicate or expressions.
             if trait.name == "index", trait.source.contains("expression") || trait.source.contains("where:") {
                 continue
             }

@@ -1,11 +1,11 @@
-/// A class that `@ManagedObject` stands on, with the `@Managed` properties of its body.
+/// A class with `@ManagedObject`, and the `@Managed` properties of its body.
 struct ClassDeclaration: Equatable {
     /// The name as it is spelled, with back-ticks if it has them.
     let name: String
     let isOpen: Bool
     /// The first type that the class inherits from.
     let superclass: String
-    /// What `@ManagedObject` says that the class is in the model.
+    /// The facts about the entity in the arguments of `@ManagedObject`.
     let traits: TraitArguments
     let members: [Member]
 
@@ -21,8 +21,8 @@ struct ClassDeclaration: Equatable {
 
     /// Reads a class.
     ///
-    /// - Throws: What keeps it from being a managed object's class. Properties that are wrong in themselves are left out:
-    ///   their own `@Managed` reports them.
+    /// - Throws: The error that keeps the class from being a managed object's class. Properties that are wrong by
+    ///   themselves are left out: their own `@Managed` reports them.
     init(reading source: String) throws(Diagnostic) {
         var cursor = Cursor(source)
         var attribute: AttributeSyntax?
@@ -69,9 +69,9 @@ struct ClassDeclaration: Equatable {
         members = Self.readMembers(&cursor)
     }
 
-    /// Reads the body behind its brace.
+    /// Reads the body after its brace.
     ///
-    /// Only attributes, conditions and brackets matter; the rest is passed over.
+    /// Only attributes, conditions and brackets matter; everything else is skipped.
     private static func readMembers(_ cursor: inout Cursor) -> [Member] {
         var members: [Member] = []
         var openConditions: [Int] = []
@@ -86,7 +86,7 @@ struct ClassDeclaration: Equatable {
                         cursor.move(to: start + 1)
                     }
                 } else if cursor.index == start {
-                    // An `@` with no name behind it, as while somebody writes.
+                    // An `@` without a name occurs while the user is typing.
                     cursor.advance()
                 }
             } else if token.text == "#", let directive = readCondition(&cursor) {
@@ -111,7 +111,7 @@ struct ClassDeclaration: Equatable {
         return members
     }
 
-    /// Steps over a line such as `#if os(Linux)`; `nil`, behind the `#`, when it is none of the four.
+    /// Skips a line such as `#if os(Linux)`; returns `nil`, behind the `#`, if it is none of the four.
     private static func readCondition(_ cursor: inout Cursor) -> (keyword: String, line: String)? {
         let start = cursor.index
         cursor.advance()

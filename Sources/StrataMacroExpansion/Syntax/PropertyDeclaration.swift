@@ -1,11 +1,11 @@
-/// A property that `@Managed` stands on.
+/// A property with `@Managed`.
 struct PropertyDeclaration: Equatable {
     /// The name as it is spelled, with back-ticks if it has them.
     let name: String
     let type: TypeText
     /// The string literal given to `@Managed`, with its quotes.
     let explicitModelName: String?
-    /// What `@Managed` says that the property is in the model.
+    /// The facts about the property in the arguments of `@Managed`.
     let traits: [TraitSyntax]
     /// The bytes of the name.
     let nameRange: Range<Int>?
@@ -40,7 +40,7 @@ struct PropertyDeclaration: Equatable {
 extension PropertyDeclaration {
     /// Reads a property from its attributes to its end, and leaves the cursor behind it.
     ///
-    /// - Throws: What keeps it from being managed.
+    /// - Throws: The error that keeps the property from being managed.
     init(reading cursor: inout Cursor) throws(Diagnostic) {
         var attribute: AttributeSyntax?
         guard let header = cursor.readHeader(attribute: { if $0.name == "Managed" { attribute = $0 } }) else {
@@ -110,7 +110,7 @@ extension PropertyDeclaration {
         return type
     }
 
-    /// Looks at what follows the type, which must be the next declaration or nothing.
+    /// Checks the text after the type, which must be the next declaration or nothing.
     private static func checkEnd(_ cursor: inout Cursor) throws(Diagnostic) {
         guard let token = cursor.current else { return }
         switch token.text {

@@ -1,4 +1,4 @@
-/// A structure that `@ManagedComposite` stands on, with its stored properties.
+/// A structure with `@ManagedComposite`, and its stored properties.
 struct StructDeclaration: Equatable {
     let name: String
     let access: String
@@ -16,7 +16,7 @@ struct StructDeclaration: Equatable {
 
     /// Reads a structure.
     ///
-    /// - Throws: What keeps it from being a composite attribute's value.
+    /// - Throws: The error that keeps the structure from being a composite attribute's value.
     init(reading source: String) throws(Diagnostic) {
         var cursor = Cursor(source)
         guard let header = cursor.readHeader(), header.keyword.text == "struct", let name = header.name else {
@@ -86,7 +86,7 @@ struct StructDeclaration: Equatable {
         return Element(name: name.text, type: type, initialValue: cursor.text(from: start, to: cursor.index))
     }
 
-    /// Steps over a member that is no property: to the end of its line, and of what is open there.
+    /// Skips a member that is not a property, up to the end of its line and of all open brackets.
     private static func skipMember(_ cursor: inout Cursor) {
         cursor.skipBalanced()
         while let token = cursor.current, !token.startsLine, token.text != "}" { cursor.skipBalanced() }

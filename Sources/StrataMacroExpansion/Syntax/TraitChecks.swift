@@ -1,6 +1,6 @@
-/// What a macro can see of a property's traits: whether they make sense for the type that is written beside them.
+/// The checks that a macro can make of a property's traits: whether they fit the type that is written beside them.
 ///
-/// A name that it does not know may be anything; what does not fit there is an error when the model is made.
+/// An unknown name may be any type. If a trait does not fit it, that is an error when the model is made.
 enum TraitChecks {
     private static let relationshipTraits: Set<String> = [
         "inverse", "noInverse", "deleteRule", "ordered", "unordered", "count", "destination", "fetched",
@@ -17,7 +17,7 @@ enum TraitChecks {
         let type = TypeName(property.type.source)
         let names = Set(property.traits.map(\.name))
         for trait in property.traits {
-            // The counts of a file say of a relationship to one object how many there must be at least.
+            // For a relationship to one object, the counts in a file give the smallest number of objects.
             if trait.name == "count", trait.source.hasPrefix(".count(least:"), !type.isScalar { continue }
             if let fault = fault(trait.name, type, names) {
                 throw Diagnostic(
@@ -52,9 +52,9 @@ enum TraitChecks {
         }
     }
 
-    /// What can be told of a type by how it is written.
+    /// The facts that the spelling of a type shows.
     struct TypeName {
-        /// The type without optional signs.
+        /// The type without question and exclamation marks.
         let name: String
 
         init(_ source: String) {
@@ -72,7 +72,7 @@ enum TraitChecks {
                 || ["NSSet", "NSOrderedSet"].contains(name)
         }
 
-        /// Whether it is one plain name.
+        /// Whether it is a single plain name.
         var isName: Bool {
             name.utf8.allSatisfy { byte in
                 switch byte {
@@ -83,7 +83,7 @@ enum TraitChecks {
             }
         }
 
-        /// The class that a relationship of this type leads to, if that can be told.
+        /// The class that a relationship of this type leads to, if the type shows it.
         var destination: String? {
             for opening in ["Set<", "Array<"] where name.hasPrefix(opening) && name.hasSuffix(">") {
                 return String(name.dropFirst(opening.utf8.count).dropLast())

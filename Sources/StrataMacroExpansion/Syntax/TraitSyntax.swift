@@ -4,11 +4,11 @@ struct TraitSyntax: Equatable {
     let name: String
     /// The whole trait as it is spelled.
     let source: String
-    /// The bytes of it.
+    /// The bytes of the trait.
     let range: Range<Int>
-    /// The string literals among its arguments, also inside of calls, with the bytes of each.
+    /// The string literals among its arguments, including those inside of calls, with the bytes of each.
     let texts: [Text]
-    /// The last name of a key path that is its argument: `venues` of `\City.venues`.
+    /// The last name of a key path argument: `venues` of `\City.venues`.
     let keyPathName: String?
 
     /// A string literal, without its quotes.
@@ -18,7 +18,7 @@ struct TraitSyntax: Equatable {
     }
 }
 
-/// What stands between the parentheses of an attribute: a name first, if there is one, and traits.
+/// The arguments of an attribute: an optional name, and traits.
 struct TraitArguments: Equatable {
     var name: String?
     var traits: [TraitSyntax] = []
@@ -30,8 +30,8 @@ struct TraitArguments: Equatable {
     /// - Parameters:
     ///   - cursor: A cursor of the declaration that the attribute is part of.
     ///   - start: The index of the token behind the parenthesis.
-    ///   - macro: What messages call the attribute.
-    /// - Throws: An error for what is neither a plain string literal at the beginning nor a trait.
+    ///   - macro: The name of the attribute in messages.
+    /// - Throws: An error for an argument that is neither a plain string literal at the beginning nor a trait.
     init(in cursor: Cursor, from start: Int, of macro: String) throws(Diagnostic) {
         var cursor = cursor
         cursor.move(to: start)
@@ -85,7 +85,7 @@ struct TraitArguments: Equatable {
             }
             if tokens.first?.text == "\\", let last = tokens.last, last.kind == .word { keyPathName = last.text }
         }
-        // Whatever else belongs to the expression comes along; the compiler judges it.
+        // The other tokens of the expression are included; the compiler checks them.
         while let token = cursor.current, ![",", ")"].contains(token.text) { cursor.skipBalanced() }
         let range = cursor.tokens[start].range.lowerBound..<cursor.tokens[max(start, cursor.index - 1)].range.upperBound
         return TraitSyntax(
@@ -97,7 +97,7 @@ struct TraitArguments: Equatable {
         )
     }
 
-    /// Traits that may stand several times.
+    /// Traits that may be given several times.
     private static let repeatable: Set<String> = ["unique", "index", "compoundIndex", "validated", "configurations"]
 
     private func checkOnce(_ macro: String) throws(Diagnostic) {

@@ -1,4 +1,4 @@
-/// The operators of key paths that stand behind a collection: `items.@sum.price`.
+/// The operators of key paths that follow a collection: `items.@sum.price`.
 enum CollectionOperator: String {
     case count = "@count"
     case sum = "@sum"
@@ -18,7 +18,7 @@ enum CollectionOperator: String {
     ///   - object: The collection; nil counts as an empty one.
     ///   - element: Reads the rest of the key path from a member.
     /// - Returns: The value.
-    /// - Throws: An error for an unknown operator, and what `element` throws.
+    /// - Throws: An error for an unknown operator, and errors of `element`.
     static func value(named name: Substring, of object: Any?, element: (Any?) throws -> Any?) throws -> Any? {
         guard let operation = CollectionOperator(rawValue: String(name)) else {
             throw PredicateEvaluationError("there is no collection operator \(name)")
@@ -57,20 +57,20 @@ enum CollectionOperator: String {
     }
 }
 
-/// A value as the members of a collection, with collections inside it dissolved; a single value is its own only member.
+/// A value as the members of a collection, with nested collections flattened; a single value is its own only member.
 func flattenedMembers(of any: Any?) -> [Any?] {
     guard let members = collectionMembers(of: any) else { return [any] }
     guard members.contains(where: { collectionMembers(of: $0) != nil }) else { return members }
     return members.flatMap { collectionMembers(of: $0) == nil ? [$0] : flattenedMembers(of: $0) }
 }
 
-/// What makes a member of a collection the same as another: the value of a scalar, or the object's own equality.
+/// The key by which members of a collection are the same: the value of a scalar, or the object's own equality.
 enum MemberKey: Hashable {
     case value(PredicateValue)
     case object(AnyHashable)
     case instance(ObjectIdentifier)
 
-    /// - Returns: `nil` for a value that can be compared with nothing.
+    /// - Returns: `nil` for a value that cannot be compared.
     init?(_ any: Any?) {
         if let scalar = PredicateValue(scalar: any) {
             self = .value(scalar)
@@ -84,7 +84,7 @@ enum MemberKey: Hashable {
     }
 }
 
-/// The values without repetitions, in the order they came in.
+/// The values without repetitions, in their order.
 func unique(_ values: [Any]) -> [Any] {
     var seen: Set<MemberKey> = []
     return values.filter { value in MemberKey(value).map { seen.insert($0).inserted } ?? true }

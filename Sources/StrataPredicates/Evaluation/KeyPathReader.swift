@@ -2,8 +2,8 @@
 enum KeyPathReader {
     /// The value at a key path.
     ///
-    /// A nil on the way makes the whole path nil, a collection on the way makes it the array of its members' values, and a
-    /// collection operator (`@count`, `@sum`, …) boils the collection to its left down to one value.
+    /// A nil in the path makes the whole value nil. A collection in the path makes it the array of its members' values.
+    /// A collection operator (`@count`, `@sum`, …) reduces the collection to its left to one value.
     ///
     /// - Throws: ``PredicateEvaluationError`` for a key that the object does not have.
     static func value(of object: Any?, path: String) throws -> Any? {
@@ -13,7 +13,7 @@ enum KeyPathReader {
         return try value(of: object, keys: path.split(separator: ".", omittingEmptySubsequences: false)[...])
     }
 
-    /// Goes deeper only at collections, so that a path from outside cannot exhaust the stack by its length.
+    /// Recurses only at collections, so that the length of a path from outside cannot exhaust the stack.
     private static func value(of start: Any?, keys path: ArraySlice<Substring>, depth: Int = 0) throws -> Any? {
         guard depth < 100 else { throw PredicateEvaluationError("the key path leads through too many collections") }
         var keys = path
@@ -26,7 +26,7 @@ enum KeyPathReader {
                 }
             }
             guard let object = nullToNil(current) else {
-                // A count further on is a number all the same: nothing has no members.
+                // A later `@count` is a number all the same: nil has no members.
                 guard let position = rest.firstIndex(where: { $0.first == "@" }) else { return nil }
                 current = nil
                 keys = rest[position...]
@@ -66,7 +66,7 @@ enum KeyPathReader {
         if let members = collectionMembers(of: object) {
             return try members.map { try value(of: $0, key: key) ?? NSNull() }
         }
-        // The one key of texts and data that models use: `length` in the validation of an attribute.
+        // Models use one key of texts and data: `length`, in the validation of an attribute.
         if key == "length" {
             if let text = object as? String { return text.utf16.count }
             if let data = object as? Data { return data.count }
@@ -74,7 +74,7 @@ enum KeyPathReader {
         return try reflected(object, key)
     }
 
-    /// The stored property of a Swift value, its own or inherited.
+    /// The stored property of a Swift value, declared by its type or inherited.
     private static func reflected(_ object: Any, _ key: String) throws -> Any? {
         var mirror: Mirror? = Mirror(reflecting: object)
         while let level = mirror {
@@ -85,7 +85,7 @@ enum KeyPathReader {
     }
 }
 
-/// Dictionaries, whose keys are key path steps.
+/// A dictionary, whose keys are steps of key paths.
 ///
 /// The values of missing keys are nil.
 private protocol KeyedValues {

@@ -1,7 +1,7 @@
-/// What `FUNCTION(target, "name:", …)` calls, in place of an Objective-C runtime.
+/// The methods that `FUNCTION(target, "name:", …)` calls, in place of an Objective-C runtime.
 ///
-/// The functions of the target itself come first, then those that the program has registered, then the methods listed here. A
-/// path under a variable (`$item.price`) comes here too, often, and is nothing that anybody can replace.
+/// The functions of the target itself come first, then those that the program has registered, then the methods listed
+/// here. A path under a variable (`$item.price`) also comes here, often; the program cannot replace it.
 enum MethodTable {
     static func call(_ name: String, on target: Any?, _ arguments: [Any?]) throws -> Any? {
         guard let target, name != KeyPathFunction.name else { return try callBuiltIn(name, on: target, arguments) }

@@ -89,7 +89,7 @@ struct ObjectComparison {
         return try ScalarComparison.holds(try scalar(collection), .contains, try scalar(member), folding: folding)
     }
 
-    /// A key path through two to-many steps gives collections of collections, of which the innermost members count.
+    /// Flattens the values of a key path with two to-many steps, which are collections of collections.
     private func flattened(_ members: [Any?], unless member: Any?) -> [Any?] {
         collectionMembers(of: member) == nil ? members.flatMap(flattenedMembers(of:)) : members
     }
@@ -109,9 +109,9 @@ struct ObjectComparison {
     }
 }
 
-/// An object with an order of its own, which comparisons in memory follow.
+/// An object with its own order, which comparisons in memory follow.
 package protocol PredicateOrdered {
-    /// Whether the object stands in an order to another one: `<`, `<=`, `>` or `>=`.
+    /// Whether the object has an order relation to another one: `<`, `<=`, `>` or `>=`.
     ///
     /// - Returns: The answer; `nil` for other operators, and for objects that have no order with this one.
     func predicateHolds(_ type: NSComparisonPredicate.Operator, _ other: Any) -> Bool?

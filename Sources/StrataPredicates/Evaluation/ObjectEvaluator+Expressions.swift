@@ -1,5 +1,5 @@
 extension ObjectEvaluator {
-    /// The value for the public door: nil instead of an error.
+    /// The value for the public API: nil in place of an error.
     func publicValue(of expression: NSExpression) -> Any? {
         (try? value(of: expression)) ?? nil
     }
@@ -28,7 +28,7 @@ extension ObjectEvaluator {
         }
     }
 
-    /// The members of a collection expression; nil has none.
+    /// The members of a collection expression; none for nil.
     private func members(of expression: NSExpression) throws -> [Any?] {
         guard let value = try value(of: expression) else { return [] }
         guard let members = collectionMembers(of: value) else {
@@ -74,7 +74,7 @@ extension ObjectEvaluator {
         return target.apply(PredicateValue(any: value)).anyValue
     }
 
-    /// An object that is of an entity, and nil for one that is not; of a collection, all its members so.
+    /// The object if it is of an entity, otherwise nil; for a collection, the same for each member.
     private func cast(_ value: Any?, toEntity name: String) throws -> Any? {
         guard let value else { return nil }
         if let object = value as? any PredicateEntityMember { return object.isKind(ofEntityNamed: name) ? value : nil }

@@ -1,12 +1,13 @@
 /// Evaluates predicates and expressions for any object, through key-value coding.
 ///
-/// This is the evaluator behind `evaluate(with:)` and `expressionValue(with:context:)`, where nothing is known of the object
-/// beforehand. Comparisons go through the same ``PredicateValue`` as those of a resolved predicate, so that the answers agree.
+/// This is the evaluator behind `evaluate(with:)` and `expressionValue(with:context:)`, which know nothing of the
+/// object beforehand. Comparisons use the same ``PredicateValue`` as those of a resolved predicate, so that the answers
+/// agree.
 struct ObjectEvaluator {
     let object: Any?
     private let bindings: [String: Any]
     private let context: NSMutableDictionary?
-    /// The iterators of the subqueries around, innermost last.
+    /// The iterators of the enclosing subqueries, innermost last.
     private var locals: [(name: String, value: Any?)] = []
 
     init(object: Any?, bindings: [String: Any]?) {
@@ -33,7 +34,7 @@ struct ObjectEvaluator {
         throw PredicateEvaluationError("there is no value for the variable $\(name)")
     }
 
-    /// What code inside a predicate gets to see of the variables.
+    /// The variables that code inside a predicate sees.
     var visibleBindings: [String: Any] {
         var result = bindings
         for (key, value) in context ?? [:] { if let key = key as? String { result[key] = value } }
@@ -47,7 +48,7 @@ struct ObjectEvaluator {
 
     // MARK: - Predicates
 
-    /// - Throws: ``PredicateEvaluationError`` where the question makes no sense for the object.
+    /// - Throws: ``PredicateEvaluationError`` if the predicate cannot be evaluated for the object.
     func evaluate(_ predicate: NSPredicate) throws -> Bool {
         switch PredicateForm(predicate) {
         case .constant(let value): return value
@@ -80,7 +81,7 @@ struct ObjectEvaluator {
         }
     }
 
-    /// The values that ANY and ALL go through: the members of a collection, or the one value at a key path.
+    /// The values that ANY and ALL check: the members of a collection, or the one value at a key path.
     private func members(_ any: Any?, _ comparison: NSComparisonPredicate) throws -> [Any?] {
         guard let any else { return [] }
         guard collectionMembers(of: any) != nil else {

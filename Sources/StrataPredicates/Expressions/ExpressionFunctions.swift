@@ -1,6 +1,5 @@
+/// An object that provides functions for `FUNCTION(target, "name:", …)`.
 import StrataLocks
-
-/// An object that offers functions of its own to `FUNCTION(target, "name:", …)`.
 ///
 /// On Apple's platforms such an expression calls a method by its selector. Here the target looks the function up:
 ///
@@ -19,23 +18,23 @@ import StrataLocks
 ///
 /// Functions for targets of other types are registered with ``NSExpression/setFunction(_:forName:)``.
 public protocol ExpressionFunctionTarget {
-    /// The function with a name, `nil` if the target has none of that name.
+    /// Returns the function with a name; `nil` if the target has none of that name.
     ///
     /// It is asked on the thread that evaluates the expression, which also calls the function.
     ///
-    /// - Parameter name: The name as the expression has it, in the form of a selector: one colon for each argument. A call with
-    ///   another number of arguments is an error, and the function is not called.
-    /// - Returns: Takes the values of the arguments, of which each may be nil. What it throws ends the evaluation:
-    ///   `evaluate(with:)` is false then, and the value of the expression nil.
+    /// - Parameter name: The name as the expression has it, in the form of a selector: one colon for each argument. A
+    ///   call with another number of arguments is an error, and the function is not called.
+    /// - Returns: A function that takes the values of the arguments, each of which may be nil. If it throws, the
+    ///   evaluation ends: `evaluate(with:)` is then false, and the value of the expression nil.
     func function(named name: String) -> (([Any?]) throws -> Any?)?
 }
 
 extension NSExpression {
-    /// The code of a registered function: takes the target, which is never nil, and the values of the arguments, of which each
-    /// may be nil.
+    /// The code of a registered function.
     ///
-    /// What it throws ends the evaluation: `evaluate(with:)` is false then, and the value of the expression nil. Any thread may
-    /// call it, several at once.
+    /// It takes the target, which is never nil, and the values of the arguments, each of which may be nil. If it
+    /// throws, the evaluation ends: `evaluate(with:)` is then false, and the value of the expression nil. Any thread
+    /// may call it, several at once.
     ///
     /// ```swift
     /// let reversed: NSExpression.Function = { text, _ in (text as? String).map { String($0.reversed()) } }
@@ -50,14 +49,14 @@ extension NSExpression {
     /// print(NSPredicate(format: #"FUNCTION(name, "backwards") BEGINSWITH "e""#).evaluate(with: venue))
     /// ```
     ///
-    /// A registered function takes precedence over a method of the same name that expressions know without it. If the target is
-    /// an ``ExpressionFunctionTarget``, its own function comes first. For a target that is nil the value is nil, and no function
-    /// is called.
+    /// A registered function takes precedence over a built-in method of the same name. If the target is an
+    /// ``ExpressionFunctionTarget``, its own function comes first. For a target that is nil the value is nil, and no
+    /// function is called.
     ///
     /// Predicates from outside (`NSPredicate(validating:arguments:)`) can call registered functions too, with any
-    /// arguments. Refuse them with an ``NSPredicateValidating``, or register only what may be called by everybody.
+    /// arguments. Refuse them with an ``NSPredicateValidating``, or register only functions that any client may call.
     ///
-    /// From any thread.
+    /// Any thread may call it.
     ///
     /// - Parameters:
     ///   - function: The function; it replaces an earlier one of that name. `nil` removes it.
@@ -69,7 +68,7 @@ extension NSExpression {
 
     /// The names of all registered functions, in no order.
     ///
-    /// From any thread.
+    /// Any thread may call it.
     ///
     /// - Returns: The names that were given to ``setFunction(_:forName:)``.
     public class func functionNames() -> [String] {

@@ -27,7 +27,7 @@ extension NSExpression {
         case aggregate = 14
         /// `ANYKEY`.
         case anyKey = 15
-        /// Computed by code.
+        /// A value computed by code.
         case block = 19
         /// `TERNARY(predicate, a, b)`.
         case conditional = 20
@@ -35,7 +35,7 @@ extension NSExpression {
         case fetchRequest = 50
     }
 
-    /// What kind of expression this is.
+    /// The kind of the expression.
     public var expressionType: ExpressionType {
         switch kind {
         case .constant: .constantValue
@@ -91,7 +91,7 @@ extension NSExpression {
 
     /// The object that a method is called on.
     ///
-    /// Traps where there is none.
+    /// Traps if there is none.
     public var operand: NSExpression {
         switch kind {
         case .function(_, let target?, _): target
@@ -145,7 +145,7 @@ extension NSExpression {
         return right
     }
 
-    /// What a conditional expression is worth when its predicate holds.
+    /// The value of a conditional expression if its predicate holds.
     ///
     /// Traps on other kinds.
     public var `true`: NSExpression {
@@ -153,7 +153,7 @@ extension NSExpression {
         return expression
     }
 
-    /// What a conditional expression is worth when its predicate fails.
+    /// The value of a conditional expression if its predicate does not hold.
     ///
     /// Traps on other kinds.
     public var `false`: NSExpression {

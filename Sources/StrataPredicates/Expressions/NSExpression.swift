@@ -7,7 +7,7 @@
 /// XCTest beside this module can call `NSExpression(forKeyPath:)` as it is. To write the name as a type there, declare
 /// `typealias NSExpression = CoreData.NSExpression` once in your module. Without such an import the name means this type.
 ///
-/// Any thread may use an expression, as long as the constants that it holds may be used there.
+/// Any thread may use an expression, as long as the thread may use the constants in it.
 ///
 /// ```swift
 /// let upper: NSExpression = NSExpression(format: "uppercase:(name)")
@@ -22,7 +22,7 @@ open class NSExpression: NSObject, NSCopying {
     /// ```
     public typealias Block = (Any?, [Any], NSMutableDictionary?) -> Any
 
-    /// What an expression is made of.
+    /// The kinds of expressions, with their parts.
     package indirect enum Kind {
         case constant(Any?)
         case evaluatedObject
@@ -35,13 +35,13 @@ open class NSExpression: NSObject, NSCopying {
         case anyKey
         case block(Block, [NSExpression])
         case conditional(NSPredicate, NSExpression, NSExpression)
-        /// Made by a subclass, which evaluates itself.
+        /// An expression of a subclass, which evaluates itself.
         case custom(ExpressionType)
     }
 
-    /// Never changes but while the expression goes away.
+    /// It changes only while the expression is deallocated.
     package private(set) var kind: Kind
-    /// How many levels of expressions and predicates there are, this one included.
+    /// The number of levels of expressions and predicates, including this one.
     package let depth: Int
 
     package init(kind: Kind) {
@@ -50,7 +50,7 @@ open class NSExpression: NSObject, NSCopying {
         super.init()
     }
 
-    /// Takes a deep tree apart level by level: if each level freed the next, the stack would not hold them all.
+    /// Releases a deep tree level by level: if each level freed the next, the stack would overflow.
     deinit {
         guard depth > TreeDepth.limit else { return }
         var rest = kind.children
@@ -66,7 +66,7 @@ open class NSExpression: NSObject, NSCopying {
 
     /// The initialiser for subclasses, which override ``expressionValue(with:context:)`` and the accessors of their kind.
     ///
-    /// - Parameter type: What ``expressionType`` is.
+    /// - Parameter type: The value of ``expressionType``.
     public init(expressionType type: ExpressionType) {
         kind = .custom(type)
         depth = 1
@@ -122,10 +122,11 @@ open class NSExpression: NSObject, NSCopying {
     /// A call of a function on the value of another expression; the text form is `FUNCTION(target, "name:", …)`.
     ///
     /// There is no Objective-C runtime to look a method up in. So evaluation knows the functions that the target offers
-    /// (``ExpressionFunctionTarget``), those that the program has registered (``setFunction(_:forName:)``), and a few methods
-    /// of its own: `valueForKey:`, `valueForKeyPath:`, `uppercaseString`, `lowercaseString`, `capitalizedString`, `length`,
-    /// `count`, `description`, `doubleValue`, `integerValue`, `intValue`, `boolValue`, `stringByAppendingString:`,
-    /// `objectForKey:` and `objectAtIndex:`. It asks in this order. Another name evaluates as an error.
+    /// (``ExpressionFunctionTarget``), those that the program has registered (``setFunction(_:forName:)``), and some
+    /// built-in methods: `valueForKey:`, `valueForKeyPath:`, `uppercaseString`, `lowercaseString`, `capitalizedString`,
+    /// `length`, `count`, `description`, `doubleValue`, `integerValue`, `intValue`, `boolValue`,
+    /// `stringByAppendingString:`, `objectForKey:` and `objectAtIndex:`. It asks in this order. Another name evaluates
+    /// as an error.
     ///
     /// Expressions with such calls are evaluated in memory: a fetch refuses them.
     ///
@@ -158,9 +159,9 @@ open class NSExpression: NSObject, NSCopying {
     /// One of two expressions, chosen by a predicate; the text form is `TERNARY(predicate, a, b)`.
     ///
     /// - Parameters:
-    ///   - predicate: What chooses.
-    ///   - trueExpression: The value where the predicate holds.
-    ///   - falseExpression: The value where it does not.
+    ///   - predicate: The predicate that chooses.
+    ///   - trueExpression: The value if the predicate holds.
+    ///   - falseExpression: The value if it does not.
     public convenience init(
         forConditional predicate: NSPredicate,
         trueExpression: NSExpression,
@@ -178,7 +179,7 @@ open class NSExpression: NSObject, NSCopying {
         self.init(kind: .setOperation(.union, left, right))
     }
 
-    /// The members that two collections share.
+    /// The members that are in both of two collections.
     ///
     /// - Parameters:
     ///   - left: A collection.
@@ -201,8 +202,8 @@ open class NSExpression: NSObject, NSCopying {
     /// It can be evaluated in memory only, never in a store.
     ///
     /// - Parameters:
-    ///   - block: The code, called by whoever evaluates the expression.
-    ///   - arguments: Expressions whose values the code is given; `nil` for none.
+    ///   - block: The code. The evaluation of the expression calls it.
+    ///   - arguments: Expressions whose values are passed to the code; `nil` for none.
     public convenience init(block: @escaping Block, arguments: [NSExpression]?) {
         self.init(kind: .block(block, arguments ?? []))
     }
@@ -212,8 +213,8 @@ open class NSExpression: NSObject, NSCopying {
     /// It can be evaluated in memory only, never in a store.
     ///
     /// - Parameters:
-    ///   - block: The code, called by whoever evaluates the expression.
-    ///   - arguments: Expressions whose values the code is given; `nil` for none.
+    ///   - block: The code. The evaluation of the expression calls it.
+    ///   - arguments: Expressions whose values are passed to the code; `nil` for none.
     public convenience init(forBlock block: @escaping Block, arguments: [NSExpression]?) {
         self.init(kind: .block(block, arguments ?? []))
     }
@@ -227,7 +228,8 @@ open class NSExpression: NSObject, NSCopying {
 
     /// The expression `ANYKEY`, which stands for the value of any key of the evaluated object.
     ///
-    /// It is kept for the language's sake: in memory it matches over the values of a dictionary; a store refuses it.
+    /// It is there because the language has it. In memory it matches over the values of a dictionary; a store refuses
+    /// it.
     ///
     /// - Returns: An expression that may be shared between predicates.
     open class func expressionForAnyKey() -> NSExpression {
@@ -238,8 +240,8 @@ open class NSExpression: NSObject, NSCopying {
 
     /// The value of the expression for an object.
     ///
-    /// Numbers come back as `NSNumber`, so `as? Int` and `as? Double` both work. What cannot be computed (an unknown key,
-    /// a function applied to the wrong kind of value, an unbound variable) is `nil`.
+    /// Numbers are returned as `NSNumber`, so `as? Int` and `as? Double` both work. If the value cannot be computed
+    /// (because of an unknown key, a function applied to the wrong kind of value, or an unbound variable), it is `nil`.
     ///
     /// ```swift
     /// print(NSExpression(format: "price * 2").expressionValue(with: venue, context: nil) as? Int ?? 0)
@@ -254,9 +256,9 @@ open class NSExpression: NSObject, NSCopying {
         return ObjectEvaluator(object: object, context: context).publicValue(of: self)
     }
 
-    /// What ``expressionValue(with:context:)`` answers, or the error that it turns into nil.
+    /// The value of ``expressionValue(with:context:)``, or the error that it turns into nil.
     ///
-    /// - Throws: `PredicateEvaluationError`, and what a function that the expression calls has thrown.
+    /// - Throws: `PredicateEvaluationError`, and errors of functions that the expression calls.
     package func valueOrThrow(with object: Any?, context: NSMutableDictionary? = nil) throws -> Any? {
         try TreeDepth.check(self)
         return try ObjectEvaluator(object: object, context: context).value(of: self)
@@ -303,14 +305,14 @@ package enum SetOperation: String, Sendable {
     case minus = "MINUS"
 }
 
-/// Takes the optional layers off a value that was boxed as `Any`; `NSNull` stays what it is.
+/// Removes the optional layers of a value that was boxed as `Any`; `NSNull` stays as it is.
 package func flattenOptional(_ value: Any?) -> Any? {
     guard let value else { return nil }
     guard let optional = value as? any OptionalBox else { return value }
     return optional.boxedValue
 }
 
-/// The way to see through an `Optional` inside an `Any`.
+/// Gives access to an `Optional` inside an `Any`.
 private protocol OptionalBox {
     var boxedValue: Any? { get }
 }

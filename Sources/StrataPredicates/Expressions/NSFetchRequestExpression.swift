@@ -17,7 +17,7 @@ import Foundation
 /// The inner fetch runs once, in the scope of its context, before the outer one. A fetch of dictionaries with one
 /// property stands for the values of that property.
 ///
-/// Immutable. It can be evaluated wherever its context can be used.
+/// It is immutable. It can be evaluated wherever its context can be used.
 open class NSFetchRequestExpression: NSExpression {
     /// The expression that gives the fetch request.
     public let requestExpression: NSExpression
@@ -52,7 +52,7 @@ open class NSFetchRequestExpression: NSExpression {
 
     /// Runs the fetch.
     ///
-    /// Must be called in the scope of the context.
+    /// It must be called in the scope of the context.
     ///
     /// - Parameters:
     ///   - object: The object for which the two expressions are evaluated.
@@ -93,22 +93,22 @@ extension NSFetchRequestExpression: StoreEvaluatedExpression {
     }
 }
 
-/// Runs the fetch of an ``NSFetchRequestExpression``: a context.
+/// An object that runs the fetch of an ``NSFetchRequestExpression``: a context.
 package protocol FetchExecuting {
     /// Runs a fetch.
     ///
     /// - Parameters:
-    ///   - request: The value of the request expression, which ought to be an `NSFetchRequest`.
-    ///   - countOnly: Whether the number of the results is wanted, an `NSNumber`.
+    ///   - request: The value of the request expression, which should be an `NSFetchRequest`.
+    ///   - countOnly: Whether to return the number of the results, an `NSNumber`.
     /// - Returns: The results, or their number.
     /// - Throws: The error of the fetch, or another one if there is no request.
     func results(ofFetchIn request: Any?, countOnly: Bool) throws -> Any
 
-    /// Reports an error that the caller of an expression cannot be given.
+    /// Reports an error that cannot be returned to the caller of an expression.
     ///
     /// - Parameters:
     ///   - error: The error.
-    ///   - expression: The expression that was to be evaluated.
+    ///   - expression: The expression that was evaluated.
     ///   - object: The object for which it was evaluated.
     func report(_ error: any Error, of expression: NSExpression, for object: Any?)
 }

@@ -1,8 +1,10 @@
 extension PredefinedFunction {
-    /// The value of the function for values of its arguments; a store's SQL functions call this too.
+    /// The value of the function for values of its arguments.
     ///
-    /// nil in an argument of a scalar function, or a value of a kind that the function does not take, gives nil.
-    /// A collection function takes one collection, or its members as they are.
+    /// SQL functions of a store call this too.
+    ///
+    /// A scalar function gives nil if an argument is nil, or is of a kind that the function does not take. A collection
+    /// function takes one collection, or its members as separate arguments.
     package func apply(_ arguments: [PredicateValue]) -> PredicateValue {
         if isCollectionFunction { return aggregate(members(of: arguments)) }
         switch arguments.count {
@@ -62,7 +64,8 @@ extension PredefinedFunction {
         case .bitwiseAnd: Arithmetic.bitwise(lhs, rhs, &)
         case .bitwiseOr: Arithmetic.bitwise(lhs, rhs, |)
         case .bitwiseXor: Arithmetic.bitwise(lhs, rhs, ^)
-        // Swift's smart shifts, as SQLite: a shift by 64 or more leaves the sign, a negative one shifts the other way.
+        // Swift's smart shifts agree with SQLite: a shift by 64 or more leaves the sign, a negative one shifts the
+        // other way.
         case .leftShift: Arithmetic.bitwise(lhs, rhs, <<)
         case .rightShift: Arithmetic.bitwise(lhs, rhs, >>)
         case .cast: rhs.stringValue.flatMap(CastTarget.init(rawValue:))?.apply(lhs) ?? .null
@@ -73,9 +76,10 @@ extension PredefinedFunction {
 
     // MARK: - Collections
 
-    /// nil members do not count, except for `count:`.
+    /// The value of a collection function for the members of a collection.
     ///
-    /// The sum and the average of nothing are 0, the rest is nil.
+    /// Members that are nil do not count, except for `count:`. Without members the sum and the average are 0, and other
+    /// functions give nil.
     package func aggregate(_ members: [PredicateValue]) -> PredicateValue {
         if self == .count { return .int(Int64(members.count)) }
         let values = members.filter { !$0.isNull }
@@ -125,7 +129,9 @@ extension PredicateValue {
         doubleValue.map { .number(transform($0)) } ?? .null
     }
 
-    /// Rounds a double; an integer is round already.
+    /// Rounds a double.
+    ///
+    /// An integer stays as it is.
     fileprivate func mapFraction(_ transform: (Double) -> Double) -> PredicateValue {
         if case .int = self { return self }
         return mapDouble(transform)

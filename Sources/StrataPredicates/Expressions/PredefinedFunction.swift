@@ -39,19 +39,21 @@ package enum PredefinedFunction: String, CaseIterable, Hashable, Sendable {
     case index = "objectFrom:withIndex:"
     case noIndex = "noindex:"
 
-    /// The function with a name, which may lack the colon of a single argument: `sqrt` is `sqrt:`.
+    /// Finds the function with a name.
+    ///
+    /// The colon of a single argument may be missing: `sqrt` is `sqrt:`.
     package init?(name: String) {
         let name = name == "random:" ? "randomn:" : name
         guard let function = Self(rawValue: name) ?? Self(rawValue: name + ":") else { return nil }
         self = function
     }
 
-    /// How many arguments the function takes.
+    /// The number of arguments that the function takes.
     package var arity: Int {
         rawValue.utf8.count { $0 == UInt8(ascii: ":") }
     }
 
-    /// Whether the function boils a collection down to one value.
+    /// Whether the function reduces a collection to one value.
     package var isCollectionFunction: Bool {
         switch self {
         case .sum, .count, .min, .max, .average, .median, .mode, .stddev: true
@@ -59,14 +61,14 @@ package enum PredefinedFunction: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// What is wrong with a number of arguments, or nil.
+    /// The problem with a number of arguments, or nil.
     package func arityProblem(count: Int) -> String? {
-        // A collection function may have its members written out: `sum(1, 2)`, `max(a, b)`.
+        // The members of a collection function may be written out: `sum(1, 2)`, `max(a, b)`.
         if count == arity || (isCollectionFunction && count > 0) { return nil }
         return "the function \(rawValue) takes \(arity) argument\(arity == 1 ? "" : "s"), not \(count)"
     }
 
-    /// The sign between the operands, for the functions that have one in the format language.
+    /// The sign between the operands, for functions that have one in the format language.
     package var infix: (sign: String, precedence: Int)? {
         switch self {
         case .bitwiseOr: ("|", BinaryPrecedence.bitwiseOr)
@@ -84,7 +86,7 @@ package enum PredefinedFunction: String, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// How tightly the operators between expressions bind, loosest first.
+/// The precedence of the operators between expressions, from the loosest.
 ///
 /// All of them group from the left.
 package enum BinaryPrecedence {
@@ -96,7 +98,7 @@ package enum BinaryPrecedence {
     package static let additive = 6
     package static let multiplicative = 7
     package static let power = 8
-    /// A prefix operator, or an operand that is one piece.
+    /// A prefix operator, or an operand without operators.
     package static let unary = 9
     package static let primary = 10
 }

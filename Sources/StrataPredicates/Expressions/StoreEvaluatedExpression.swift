@@ -1,10 +1,9 @@
-/// An expression of a subclass whose value does not depend on the object that a predicate is about, and may fail to come:
-/// a fetch.
+/// An expression of a subclass, such as a fetch, whose value does not depend on the object that a predicate is about.
 ///
-/// A store's predicate takes the value once, when it is resolved.
+/// Reading the value may fail. A store's predicate reads it once, when it is resolved.
 package protocol StoreEvaluatedExpression: NSExpression {
-    /// The value.
+    /// Reads the value.
     ///
-    /// - Throws: What stands in the way; it becomes the error of the fetch whose predicate holds the expression.
+    /// - Throws: The error that prevents it; it becomes the error of the fetch whose predicate contains the expression.
     func valueForStore() throws -> Any?
 }

@@ -1,4 +1,4 @@
-/// Hands out the arguments of a format, one for each placeholder.
+/// Gives out the arguments of a format, one for each placeholder.
 struct ArgumentReader {
     struct Problem: Error {
         let expected: String
@@ -30,7 +30,7 @@ struct ArgumentReader {
         case .keyPath: return try keyPath(value)
         case .integer: return try number(value, "an integer", integer)
         case .double:
-            // It counts as nil, as in an object, and is no reason to stop the program.
+            // NaN counts as nil, as it does in an object, and does not stop the program.
             if let number = value as? NSNumber, number.doubleValue.isNaN {
                 return NSExpression(forConstantValue: number)
             }
@@ -42,7 +42,7 @@ struct ArgumentReader {
     }
 
     private func object(_ value: Any?) -> NSExpression {
-        // The cast would first make an Objective-C object of a value of Swift's.
+        // The cast would first make an Objective-C object of a Swift value.
         if let value, type(of: value) is AnyClass, let expression = value as? NSExpression { return expression }
         return NSExpression(forConstantValue: value)
     }
@@ -67,8 +67,10 @@ struct ArgumentReader {
         return NSExpression(forConstantValue: number)
     }
 
-    /// The number without its fraction; one that 64 bits with a sign do not hold, such as the largest `UInt64`, stays the
-    /// double that it is as a literal.
+    /// The number without its fraction.
+    ///
+    /// If it does not fit into 64 bits with a sign, such as the largest `UInt64`, it stays the double that it is as a
+    /// literal.
     private func integer(_ value: PredicateValue) -> NSNumber? {
         if let integer = value.integerValue { return NSNumber(value: integer) }
         guard let double = value.doubleValue, double.isFinite else { return nil }

@@ -1,9 +1,9 @@
 import Foundation
 
 #if !canImport(Darwin)
-// `NSPredicate(format: "id == %@", id as CVarArg)` is how code for Apple's platforms passes values that are objects there. The
-// formats of this module take any value; these conformances let such code compile. Where a value gets into a format of the C
-// library all the same (`String(format:)`), it is printed as it describes itself.
+// Code for Apple's platforms writes `NSPredicate(format: "id == %@", id as CVarArg)` to pass values that are objects
+// there. The formats of this module take any value; these conformances let such code compile. If a value is passed to a
+// format of the C library (`String(format:)`), its description is printed.
 
 extension UUID: @retroactive CVarArg, @retroactive _CVarArgObject {
     /// The description, as Foundation passes text.
@@ -91,7 +91,8 @@ extension NSArray: @retroactive CVarArg, @retroactive _CVarArgObject {
 
 /// A text as an object for a variadic function of C.
 ///
-/// Such a function does not tell when it is done, and Linux has no pool that would release the object later: it is never released.
+/// The object is never released: such a function does not report when it is done, and Linux has no pool that would
+/// release the object later.
 private func encodedForC(_ text: String) -> [Int] {
     [Int(bitPattern: Unmanaged.passRetained(NSString(string: text)).toOpaque())]
 }

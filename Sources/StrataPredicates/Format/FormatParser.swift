@@ -1,13 +1,13 @@
 /// Reads the format language.
 ///
-/// One grammar covers predicates and expressions, so a parenthesis need not be read twice to learn which of the two it
-/// holds, and parsing is linear in the length of the text. Nesting, of the text and of the tree that comes out, is limited
-/// to ``depthLimit`` levels, so that no text can exhaust the stack here or in the work on the tree later.
+/// One grammar covers predicates and expressions. So a parenthesis need not be read twice to find out which of the two
+/// it contains, and parsing is linear in the length of the text. Nesting, of the text and of the resulting tree, is
+/// limited to ``depthLimit`` levels. So no text can exhaust the stack here or in the later work on the tree.
 struct FormatParser {
-    /// How deep parentheses, operands, operators in a row that group from the left, and `NOT`s may nest.
+    /// The deepest nesting of parentheses, operands, operators that group from the left, and `NOT`s.
     static let depthLimit = 500
 
-    /// What a stretch of text turned out to be.
+    /// The meaning of a part of the text: a predicate or an expression.
     struct Node {
         enum Value {
             case predicate(NSPredicate)
@@ -34,7 +34,7 @@ struct FormatParser {
 
     /// Parses a predicate.
     ///
-    /// With `rejectsUnusedArguments`, an argument without a placeholder is an error; Apple ignores it.
+    /// With `rejectsUnusedArguments`, an argument without a placeholder is an error. Apple ignores such an argument.
     static func predicate(
         _ text: String,
         arguments: [Any?],
@@ -75,7 +75,7 @@ struct FormatParser {
 
     // MARK: - Logic
 
-    /// Predicates joined by OR and AND, or a lone expression.
+    /// Parses predicates joined by OR and AND, or a single expression.
     mutating func logical() throws -> Node {
         try enter()
         defer { nesting -= 1 }
@@ -84,7 +84,7 @@ struct FormatParser {
             var conditions: [Node] = []
             repeat {
                 conditions.append(try negation())
-                // Said here, where the operator stands, rather than at the end of what it joins.
+                // The error is thrown here, at the operator, rather than at the end of its operands.
                 if isJunction { _ = try predicate(conditions[conditions.count - 1]) }
             } while try accept(keyword: "AND", symbol: "&&")
             alternatives.append(try join(conditions, .and))
@@ -186,7 +186,7 @@ struct FormatParser {
         "LIKE": .like, "MATCHES": .matches,
     ]
 
-    /// The letters in brackets behind an operator.
+    /// Parses the letters in brackets behind an operator.
     private mutating func comparisonOptions() throws -> NSComparisonPredicate.Options {
         guard try accept(symbol: "[") else { return [] }
         guard case .word(let letters, false) = token.kind else { throw failure("option letters: c, d, n or l") }
@@ -207,7 +207,9 @@ struct FormatParser {
 
     // MARK: - Expressions
 
-    /// Operators between expressions, by precedence climbing: the operand on the right is read with a higher floor.
+    /// Parses operators between expressions, by precedence climbing.
+    ///
+    /// The operand on the right is read with a higher floor.
     mutating func binary(_ floor: Int) throws -> Node {
         var left = try FormatPrimary.parse(&self)
         while let (form, precedence) = infixOperator, precedence >= floor {
@@ -262,7 +264,7 @@ struct FormatParser {
         token = try lexer.next()
     }
 
-    /// Takes the value of the next argument for the placeholder that is the current token.
+    /// Takes the value of the next argument, for the placeholder that is the current token.
     mutating func argument(for placeholder: Token.Placeholder) throws -> NSExpression {
         do {
             return try arguments.next(for: placeholder)
@@ -292,7 +294,7 @@ struct FormatParser {
         guard try accept(symbol: symbol) else { throw failure("'\(symbol)'") }
     }
 
-    /// Goes one level down.
+    /// Enters the next level of nesting.
     mutating func enter() throws {
         nesting += 1
         if nesting > Self.depthLimit { throw failure("no more than \(Self.depthLimit) levels of nesting") }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// The operands of the format language: literals, names, calls, and what may follow them.
+/// Parses the operands of the format language: literals, names, calls, and their path steps and indexes.
 enum FormatPrimary {
     typealias Node = FormatParser.Node
 
-    /// An operand with its signs in front and its path steps and indexes behind.
+    /// Parses an operand with its signs in front and its path steps and indexes behind.
     static func parse(_ parser: inout FormatParser) throws -> Node {
         let position = parser.token.position
         var signs: [String] = []
@@ -93,7 +93,7 @@ enum FormatPrimary {
         return try parser.node(.expression(expression), depth: 1, at: position)
     }
 
-    /// `<null>`, as which `NSNull` is printed.
+    /// Parses `<null>`, the text that `NSNull` is printed as.
     private static func null(_ parser: inout FormatParser) throws -> Node {
         let position = parser.token.position
         try parser.advance()
@@ -210,7 +210,8 @@ enum FormatPrimary {
         guard arguments.count == 2, case .constant(let type) = arguments[1].kind,
             let name = PredicateValue(scalar: type)?.stringValue
         else { throw parser.failure("CAST(value, type)") }
-        // What is no literal may be an object, which is cast to an entity; the model knows their names.
+        // If the argument is not a literal, it may be an object that is cast to an entity; the model knows the names of
+        // entities.
         if CastTarget(rawValue: name) == nil, !isConstant(arguments[0]) {
             return try parser.node(.expression(call(.cast, arguments)), depth: depth + 1, at: position)
         }
@@ -218,7 +219,7 @@ enum FormatPrimary {
             let names = CastTarget.allCases.map(\.rawValue).joined(separator: ", ")
             throw parser.failure("CAST(value, type) with one of the types \(names)")
         }
-        // A literal is what it says: this is how dates and other constants without a literal form are written.
+        // A literal becomes a constant: dates and other constants without a literal form are written in this way.
         if case .constant(let literal?) = arguments[0].kind, let constant = target.constant(from: literal) {
             return try parser.node(.expression(NSExpression(forConstantValue: constant)), depth: 1, at: position)
         }
@@ -236,7 +237,7 @@ enum FormatPrimary {
         return try parser.node(.expression(NSExpression(forAggregate: members)), depth: depth + 1, at: position)
     }
 
-    /// Expressions between two brackets, with the depth of the deepest.
+    /// Parses expressions between two brackets, and returns them with the depth of the deepest.
     private static func list(
         _ parser: inout FormatParser,
         _ opening: String,
@@ -273,7 +274,7 @@ enum FormatPrimary {
         var node = node
         while true {
             if parser.token.isSymbol(".") {
-                // All steps at once: to lengthen a path by one copies it.
+                // All steps are appended at once: appending one copies the path.
                 var steps: [String] = []
                 while try parser.accept(symbol: ".") {
                     let mark = try parser.accept(symbol: "@") ? "@" : ""
@@ -290,7 +291,9 @@ enum FormatPrimary {
         }
     }
 
-    /// The name that is the current token; behind a dot every word is one, reserved or not.
+    /// The name that is the current token.
+    ///
+    /// Behind a dot, every word is a name, reserved or not.
     private static func pathComponent(_ parser: inout FormatParser) throws -> String {
         switch parser.token.kind {
         case .word(let name, _): return name
@@ -339,7 +342,7 @@ extension NSExpression {
     }
 }
 
-/// A key path under something that is no key path itself: `$x.name`, `SUBQUERY(…).@count`.
+/// A key path under an expression that is not a key path: `$x.name`, `SUBQUERY(…).@count`.
 package enum KeyPathFunction {
     package static let name = "valueForKeyPath:"
 
@@ -347,7 +350,7 @@ package enum KeyPathFunction {
         NSExpression(kind: .function(name: name, target: target, arguments: [NSExpression(forConstantValue: path)]))
     }
 
-    /// The key path that the arguments of such a function hold.
+    /// The key path in the arguments of such a function.
     package static func path(of arguments: [NSExpression]) -> String? {
         guard arguments.count == 1 else { return nil }
         return switch arguments[0].kind {

@@ -1,7 +1,8 @@
 /// Writes predicates and expressions in the format language, so that the text parses back to an equal tree.
 ///
-/// What has no text form is written for reading only: blocks, custom selectors, objects of unknown classes. Names that are no
-/// words, as code may make them, are written in quotation marks: `#"first name"`, `$"x y"`. A tree deeper than ``TreeDepth/limit`` is only named.
+/// Some parts have no text form: blocks, custom selectors, objects of unknown classes. Their text is only for readers.
+/// If a name is not a word, which code can make, it is written in quotation marks: `#"first name"`, `$"x y"`. A tree
+/// deeper than ``TreeDepth/limit`` is only named.
 struct FormatPrinter {
     private var text = ""
 
@@ -90,7 +91,7 @@ struct FormatPrinter {
 
     // MARK: - Expressions
 
-    /// Writes an expression, in parentheses if it binds looser than its surroundings ask.
+    /// Writes an expression, in parentheses if it binds more loosely than the surrounding operator requires.
     private mutating func write(_ expression: NSExpression, floor: Int) {
         let needsParentheses = Self.precedence(of: expression) < floor
         if needsParentheses { text += "(" }
@@ -188,7 +189,7 @@ struct FormatPrinter {
         write(list: [target, NSExpression(forConstantValue: name)] + arguments, "FUNCTION(", ")")
     }
 
-    /// Whether a dot and a path behind the expression stay apart from it when they are read again.
+    /// Whether the expression can be followed by a dot and a path without a change of its meaning.
     private static func takesPathBehind(_ expression: NSExpression) -> Bool {
         switch expression.kind {
         case .keyPath, .evaluatedObject: false
@@ -249,7 +250,7 @@ struct FormatPrinter {
                 text += value.map { String(describing: $0) } ?? "nil"
                 return
             }
-            // A collection of objects holds nil as a null object only.
+            // In a collection of objects, nil can only be a null object.
             write(list: members.map { NSExpression(forConstantValue: $0 ?? NSNull()) }, "{", "}")
         }
     }

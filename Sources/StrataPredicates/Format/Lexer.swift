@@ -1,6 +1,6 @@
-/// Cuts a text into tokens, one at a time.
+/// Divides a text into tokens, one at a time.
 ///
-/// Takes time in proportion to the text and keeps nothing but its place.
+/// The time is proportional to the length of the text. Only the position is kept.
 struct Lexer {
     private let text: [UInt8]
     private var position = 0
@@ -9,7 +9,9 @@ struct Lexer {
         self.text = text
     }
 
-    /// The next token; at the end of the text an end token, again and again.
+    /// The next token.
+    ///
+    /// At the end of the text, every call returns an end token.
     mutating func next() throws -> Token {
         while position < text.count, Self.isSpace(text[position]) { position += 1 }
         let start = position
@@ -32,7 +34,7 @@ struct Lexer {
 
     // MARK: - Words
 
-    /// A name, in quotation marks if it is none by the rules: `#"first name"`.
+    /// Reads a name, in quotation marks if it is not a word: `#"first name"`.
     private mutating func name(after mark: String) throws -> String {
         let start = position
         position += 1
@@ -51,7 +53,7 @@ struct Lexer {
         return String(decoding: text[start..<position], as: UTF8.self)
     }
 
-    /// A word, or with colons directly behind its parts a function's name.
+    /// Reads a word, or a function's name if colons follow its parts directly.
     private mutating func wordOrFunctionName() -> Token.Kind {
         var name = word()
         guard peek() == UInt8(ascii: ":"), peek(1) != UInt8(ascii: "=") else { return .word(name, isEscaped: false) }
@@ -76,7 +78,7 @@ struct Lexer {
         startsName(byte) || (byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9"))
     }
 
-    /// Whether a text is one name, which can be printed as it is.
+    /// Whether a text is a single name, which can be printed without quotation marks.
     static func isName(_ text: Substring) -> Bool {
         guard let first = text.utf8.first, startsName(first) else { return false }
         return text.utf8.allSatisfy(continuesName)
@@ -100,9 +102,9 @@ struct Lexer {
         throw failure(at: start, expected: "a closing quotation mark", found: "the end of the text")
     }
 
-    /// What follows a backslash.
+    /// Reads the characters after a backslash.
     ///
-    /// An unknown letter keeps its backslash, so that `'\d+'` is the regular expression it looks like.
+    /// An unknown letter keeps its backslash, so that `'\d+'` is the regular expression that it seems to be.
     private mutating func escape(into bytes: inout [UInt8]) throws {
         let start = position - 1
         guard let byte = peek() else { return }
@@ -157,7 +159,7 @@ struct Lexer {
         return kind
     }
 
-    /// `0x`, `0o` and `0b`.
+    /// Reads a number with the prefix `0x`, `0o` or `0b`.
     private mutating func prefixedInteger() throws -> Token.Kind? {
         guard peek() == UInt8(ascii: "0"), let mark = peek(1) else { return nil }
         let radix: Int
@@ -262,7 +264,7 @@ struct Lexer {
         byte == 0x20 || (byte >= 0x09 && byte <= 0x0D)
     }
 
-    /// The one character at a place outside of literals, as an error message shows it.
+    /// The character at a place outside of literals, for an error message.
     private func character(at position: Int) -> String {
         guard position < text.count else { return "the end of the text" }
         let character = String(decoding: text[position...].prefix(16), as: UTF8.self).prefix(1)

@@ -1,4 +1,4 @@
-/// Why a text is not a predicate or an expression, where the problem is, and what was expected there.
+/// The error of a text that is not a predicate or an expression, with the position and what was expected there.
 ///
 /// As an `NSError` it has the domain `NSCocoaErrorDomain` and the code of `CocoaError.formatting`.
 ///
@@ -12,11 +12,11 @@ public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringC
     public let format: String
     /// The position of the problem, as an offset in UTF-8 bytes from the start of the text.
     public let position: Int
-    /// What the parser was looking for, or the rule that the text breaks.
+    /// The parts that the parser would accept there, or the rule that the text breaks.
     public let expected: String
-    /// The thing that stood there instead: the kind of a value, never the value itself.
+    /// The token at the position; for a value only its kind, never the value itself.
     public let found: String
-    /// The few characters around the problem, which messages quote, without the contents of literals.
+    /// A few characters around the problem for messages, without the contents of literals.
     public let place: String
 
     init(format: [UInt8], position: Int, expected: String, found: String) {
@@ -28,12 +28,12 @@ public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringC
         place = shown.excerpt
     }
 
-    /// The whole story in one line, with the place in the text, not the whole of it.
+    /// The whole message in one line, with the part of the text around the problem.
     public var description: String {
         "Unable to parse the format string \"\(place)\": at position \(position) expected \(expected), found \(found)."
     }
 
-    /// The whole story in one line.
+    /// The whole message in one line.
     public var errorDescription: String? {
         description
     }
@@ -54,12 +54,12 @@ public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringC
     }
 }
 
-/// A text in the format language as messages may quote it.
+/// A text in the format language in a form that messages may quote.
 ///
-/// A literal may be a secret: what is between quotation marks, and a number of many digits, is left out.
+/// A literal may be a secret. So the contents of quotation marks, and numbers of many digits, are left out.
 package struct QuotableText {
     private var bytes: [UInt8] = []
-    /// Where the problem is in what is left.
+    /// The position of the problem in the remaining text.
     private var position: Int?
 
     package init(_ text: String) { self.init(Array(text.utf8), position: 0) }
@@ -95,10 +95,12 @@ package struct QuotableText {
     private static let gap = Array("…".utf8)
     private static let longestNumber = 4
 
-    /// How many bytes before and behind the problem are quoted.
+    /// The number of bytes that are quoted before and behind the problem.
     private static let reach = 20
 
-    /// The text within a few bytes of the problem, which cuts no character apart.
+    /// The text within a few bytes of the problem.
+    ///
+    /// It does not split characters.
     var excerpt: String {
         let position = position ?? bytes.count
         func isInside(_ index: Int) -> Bool { index > 0 && index < bytes.count && bytes[index] & 0xC0 == 0x80 }

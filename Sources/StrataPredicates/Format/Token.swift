@@ -2,13 +2,13 @@
 struct Token {
     enum Kind: Equatable {
         case end
-        /// A word; `isEscaped` if a `#` before it takes the meaning off a reserved word.
+        /// A word; `isEscaped` if a `#` before it makes a reserved word a name.
         case word(String, isEscaped: Bool)
         /// A function's name with its colons: `modulus:by:`.
         case functionName(String)
         case variable(String)
         case string(String)
-        /// The magnitude of an integer; a sign is a token of its own.
+        /// The magnitude of an integer; its sign is a separate token.
         case integer(UInt64)
         case double(Double)
         case placeholder(Placeholder)
@@ -24,10 +24,10 @@ struct Token {
     }
 
     let kind: Kind
-    /// Offset in bytes from the start of the text.
+    /// The offset in bytes from the start of the text.
     let position: Int
 
-    /// The token as an error message shows it: the beginning of a name, and only the kind of a value.
+    /// The token for an error message: the beginning of a name, or only the kind of a value.
     var shown: String {
         switch kind {
         case .end: "the end of the text"
@@ -50,7 +50,7 @@ struct Token {
         kind == .symbol(symbol)
     }
 
-    /// The reserved word that this token is, in capitals.
+    /// The reserved word, in capitals, if the token is one.
     var keyword: String? {
         guard case .word(let word, false) = kind, word.utf8.count <= Keyword.longest else { return nil }
         let upper = word.uppercased()
@@ -58,7 +58,7 @@ struct Token {
     }
 }
 
-/// The words that are not names unless a `#` says so.
+/// The words that are names only after a `#`.
 enum Keyword {
     static let all: Set<String> = [
         "AND", "OR", "IN", "NOT", "ALL", "ANY", "SOME", "NONE", "LIKE", "CASEINSENSITIVE", "CI", "MATCHES", "CONTAINS",
@@ -68,7 +68,7 @@ enum Keyword {
         "MINUS", "FETCH",
     ]
 
-    /// Reserved words that have a meaning only before a parenthesis or between brackets, and are read as names elsewhere.
+    /// Reserved words that have a meaning only before a parenthesis or between brackets; elsewhere they are names.
     static let contextual: Set<String> = [
         "FIRST", "LAST", "SIZE", "SUBQUERY", "CAST", "FUNCTION", "TERNARY", "FETCH", "CI", "CASEINSENSITIVE",
     ]

@@ -1,6 +1,8 @@
-/// Makes the predicates that translations are built of, without the parts that say nothing.
+/// Makes the predicates of translations, and leaves out parts without effect.
 enum Conditions {
-    /// Every one of the predicates; those that are nil, or always true, are left out.
+    /// The conjunction of the predicates.
+    ///
+    /// Those that are nil, or always true, are left out.
     static func all(_ predicates: [NSPredicate?]) -> NSPredicate {
         var members: [NSPredicate] = []
         for case let predicate? in predicates {
@@ -11,7 +13,7 @@ enum Conditions {
             default: members.append(predicate)
             }
         }
-        // What a member says by itself need not be said again.
+        // If another member implies a member, that one is left out.
         members = members.enumerated().filter { index, member in
             !members.enumerated().contains { other, stronger in
                 other != index && implies(stronger, member) && !(other > index && implies(member, stronger))
@@ -24,7 +26,9 @@ enum Conditions {
         }
     }
 
-    /// Some one of the predicates; those that are always false are left out.
+    /// The disjunction of the predicates.
+    ///
+    /// Those that are always false are left out.
     static func any(_ predicates: [NSPredicate]) -> NSPredicate {
         var members: [NSPredicate] = []
         for predicate in predicates {
@@ -42,7 +46,7 @@ enum Conditions {
         }
     }
 
-    /// The opposite.
+    /// The negation of the predicate.
     static func not(_ predicate: NSPredicate) -> NSPredicate {
         switch PredicateForm(predicate) {
         case .constant(let value): return NSPredicate(value: !value)
@@ -91,9 +95,9 @@ enum Conditions {
 
     // MARK: - Null
 
-    /// Whether `predicate` cannot hold where `presence`, a test for null, does not.
+    /// Whether `predicate` implies `presence`, a test for null.
     ///
-    /// It answers no where it does not know.
+    /// The answer is false if that is not known.
     private static func implies(_ predicate: NSPredicate, _ presence: NSPredicate) -> Bool {
         guard case .comparison(let test) = PredicateForm(presence), isNullTest(test),
             test.predicateOperatorType == .notEqualTo,
@@ -112,7 +116,7 @@ enum Conditions {
         case .between:
             return isNull(operands[0], ifNull: source)
         case .contains:
-            // A collection may have null for a member; a constant that is no null makes no difference to a string.
+            // A collection may contain null. A constant that is not null makes no difference for a string.
             return isNull(operands[0], ifNull: source)
         case .equalTo:
             return isKnownValue(operands[1]) && isNull(operands[0], ifNull: source)
@@ -127,7 +131,7 @@ enum Conditions {
         return value != nil
     }
 
-    /// Whether `expression` is surely null where `source` is.
+    /// Whether `expression` is certainly null if `source` is.
     static func isNull(_ expression: NSExpression, ifNull source: NSExpression) -> Bool {
         if expressionsAreEqual(expression, source) { return true }
         switch (expression.kind, source.kind) {

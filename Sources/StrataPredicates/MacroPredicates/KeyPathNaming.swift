@@ -1,13 +1,13 @@
 /// A type that knows the format language's names of its Swift key paths.
 ///
-/// Managed objects do; the types of this module learn the names through here.
+/// Managed objects do. The types of this module get the names through this protocol.
 package protocol KeyPathNaming: AnyObject {
     /// The name of a key path whose root is this type or a subclass of it, such as `city.name` for `\Venue.city?.name`.
     ///
-    /// - Throws: ``PredicateTranslationError`` if the key path leads anywhere but to a property that has a name.
+    /// - Throws: ``PredicateTranslationError`` if the key path does not lead to a property that has a name.
     static func predicateName(of keyPath: AnyKeyPath) throws -> String
 
-    /// The name by which a cast finds the entity of the type: that of the entity or of the class.
+    /// The name by which a cast finds the entity of the type: the name of the entity or of the class.
     static var castName: String { get }
 }
 

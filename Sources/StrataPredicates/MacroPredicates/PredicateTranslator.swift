@@ -1,26 +1,26 @@
 /// Turns the tree of a Foundation predicate, which `#Predicate` builds, into an `NSPredicate`.
 ///
-/// Each kind of node translates itself (``PredicateTranslating``); this type keeps what the nodes share: what the
-/// variables stand for. Parts of the tree without variables are computed at once and become constants.
+/// Each kind of node translates itself (``PredicateTranslating``). This type keeps the shared state: the meanings of
+/// the variables. Parts of the tree without variables are computed at once and become constants.
 package struct PredicateTranslator {
     private var bindings: [PredicateExpressions.VariableID: Translation] = [:]
-    /// The number of subqueries around, by which their variables are named.
+    /// The number of enclosing subqueries, by which their variables are named.
     private var depth = 0
 
     // MARK: - Entry points
 
-    /// The `NSPredicate` that means the same as a predicate with one input, `SELF`.
+    /// The `NSPredicate` with the meaning of a predicate with one input, `SELF`.
     ///
-    /// - Throws: ``PredicateTranslationError`` naming what has no counterpart.
+    /// - Throws: ``PredicateTranslationError`` that names the part without a counterpart.
     package static func predicate<Root>(_ predicate: Predicate<Root>) throws -> NSPredicate {
         var translator = PredicateTranslator()
         translator.bindings[predicate.variable.key] = .value(NSExpression.expressionForEvaluatedObject())
         return try translator.condition(predicate.expression)
     }
 
-    /// The `NSExpression` that means the same as an expression with one input, `SELF`.
+    /// The `NSExpression` with the meaning of an expression with one input, `SELF`.
     ///
-    /// - Throws: ``PredicateTranslationError`` naming what has no counterpart.
+    /// - Throws: ``PredicateTranslationError`` that names the part without a counterpart.
     package static func expression<Root, Value>(_ expression: Expression<Root, Value>) throws -> NSExpression {
         var translator = PredicateTranslator()
         translator.bindings[expression.variable.key] = .value(NSExpression.expressionForEvaluatedObject())
@@ -56,7 +56,7 @@ package struct PredicateTranslator {
         return binding
     }
 
-    /// Runs `body` with a variable that stands for `translation`.
+    /// Runs `body` with a variable whose meaning is `translation`.
     mutating func binding<Result>(
         _ variable: PredicateExpressions.VariableID,
         to translation: Translation,
@@ -67,7 +67,7 @@ package struct PredicateTranslator {
         return try body(&self)
     }
 
-    /// Runs `body` with a variable that stands for each member of a collection, under the name that it is given.
+    /// Runs `body` with a variable for each member of a collection, under the given name.
     mutating func iterating<Result>(
         _ variable: PredicateExpressions.VariableID,
         _ body: (inout Self, _ name: String) throws -> Result
@@ -81,7 +81,7 @@ package struct PredicateTranslator {
 
     // MARK: - Constants
 
-    /// A value of the program as a constant; `nil` if it is of no type that predicates know.
+    /// A value of the program as a constant; `nil` if predicates do not know its type.
     static func constant(_ any: Any?) throws -> Translation? {
         guard let value = flattenOptional(any) else { return .value(NSExpression(forConstantValue: nil)) }
         if let truth = value as? Bool, type(of: value) == Bool.self { return .condition(NSPredicate(value: truth)) }
@@ -106,7 +106,7 @@ package struct PredicateTranslator {
         if let character = value as? Character { return String(character) }
         if let text = value as? Substring { return String(text) }
         guard let scalar = PredicateValue(scalar: value) else { return nil }
-        // An enumeration is stored as what stands for it.
+        // An enumeration is stored as its raw value.
         if type(of: value) is AnyClass { return value }
         if let representable = value as? any RawRepresentable, !(value is any BinaryInteger) {
             return scalar.anyValue ?? representable.rawValue
@@ -116,12 +116,12 @@ package struct PredicateTranslator {
 
     // MARK: - Properties
 
-    /// The value of a property of what a translation stands for.
+    /// The value of a property of the object that a translation means.
     func property(_ name: String, of owner: Translation) throws -> Translation {
         Translation(.value(Self.path(name, behind: try owner.plainExpression())), presence: owner.presence)
     }
 
-    /// An expression with more steps behind it.
+    /// An expression with further steps of a path.
     static func path(_ path: String, behind expression: NSExpression) -> NSExpression {
         if path == "SELF" { return expression }
         switch expression.kind {
@@ -138,7 +138,9 @@ package struct PredicateTranslator {
 }
 
 extension Translation {
-    /// The value without regard to its presence, which the caller carries on.
+    /// The value alone.
+    ///
+    /// The caller keeps the condition of its presence.
     func plainExpression() throws -> NSExpression {
         try Translation(form).expression()
     }

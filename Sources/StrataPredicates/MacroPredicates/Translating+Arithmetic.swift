@@ -43,7 +43,7 @@ extension PredicateExpressions.UnaryMinus: PredicateTranslating {
 }
 
 extension PredicateTranslator {
-    /// A function of two values; a missing one makes the result missing.
+    /// A function of two values; if one is missing, the result is missing.
     fileprivate mutating func call(
         _ function: PredefinedFunction,
         _ lhs: some PredicateExpression,

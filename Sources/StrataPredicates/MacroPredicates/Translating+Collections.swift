@@ -80,7 +80,7 @@ extension PredicateExpressions.SequenceMaximum: PredicateTranslating {
 }
 
 extension PredicateTranslator {
-    /// The smallest or largest member; nil of an empty collection.
+    /// The smallest or largest member; nil for an empty collection.
     fileprivate mutating func extreme(
         _ function: PredefinedFunction,
         of elements: some PredicateExpression
@@ -95,7 +95,7 @@ extension PredicateTranslator {
 
 /// A collection and a condition on its members.
 private enum Members {
-    /// The condition of each member of a collection of the program.
+    /// The condition for each member of a collection of the program.
     case constants([NSPredicate])
     case collection(NSExpression, presence: NSPredicate?, variable: String, NSPredicate)
 
@@ -127,7 +127,7 @@ private enum Members {
 }
 
 extension Conditions {
-    /// Compares the number of members that satisfy a condition with none.
+    /// Compares the number of members that satisfy a condition with zero.
     fileprivate static func count(
         of collection: NSExpression,
         _ variable: String,
@@ -141,8 +141,9 @@ extension Conditions {
 }
 
 extension NSPredicate {
-    /// The condition on the members of a collection in the short form, `ANY tags.title == "x"`, if it is one comparison of
-    /// a value of the member with a constant.
+    /// The condition on the members of a collection in the short form, `ANY tags.title == "x"`.
+    ///
+    /// It is `nil` unless the condition is one comparison of a value of the member with a constant.
     fileprivate func quantified(
         _ modifier: NSComparisonPredicate.Modifier,
         over collection: NSExpression,
@@ -154,7 +155,7 @@ extension NSPredicate {
         else { return nil }
         switch comparison.predicateOperatorType {
         case .customSelector, .between: return nil
-        // The member's own value may be a collection, unless it holds text.
+        // The member's own value may be a collection, unless it is text.
         case .contains where !(constant is String): return nil
         default: break
         }
@@ -173,7 +174,7 @@ extension NSPredicate {
 }
 
 extension NSExpression {
-    /// The key path that the expression takes of a variable.
+    /// The key path of the expression under a variable.
     fileprivate func path(under variable: String) -> String? {
         switch kind {
         case .variable(variable): return "SELF"

@@ -1,4 +1,4 @@
-// Dictionaries of the program, asked for a value of the object: a chain of choices.
+// Dictionaries of the program, with a value of the object as the key: a chain of choices.
 
 extension PredicateExpressions.DictionaryKeySubscript: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
@@ -13,7 +13,7 @@ extension PredicateExpressions.DictionaryKeyDefaultValueSubscript: PredicateTran
 }
 
 extension PredicateTranslator {
-    /// Beyond that, what a lookup in a dictionary does in one step would take too many.
+    /// The largest dictionary; for a larger one the chain of choices would take too many steps.
     private static let largestDictionary = 100
 
     fileprivate mutating func lookUp<Key: PredicateExpression, Dictionary: PredicateExpression>(
@@ -32,7 +32,7 @@ extension PredicateTranslator {
             )
         }
         let key = try value(key)
-        // In a fixed order, so that the same dictionary gives the same text.
+        // The order is fixed, so that the same dictionary gives the same text.
         let choices = try entries.pairs.map { (try constantExpression($0), try constantExpression($1)) }
             .sorted { $0.0.description > $1.0.description }
         return .value(

@@ -70,7 +70,7 @@ extension PredicateExpressions.KeyPath: PredicateTranslating {
         }
     }
 
-    /// How many members of a filtered collection of the program there are, or whether there are none.
+    /// The number of members of a filtered collection of the program, or whether there are none.
     private func filtered(_ kind: CommonKeyPathKind, _ conditions: [NSPredicate]) throws -> Translation? {
         switch kind {
         case .collectionIsEmpty: return .condition(Conditions.not(Conditions.any(conditions)))
@@ -99,7 +99,7 @@ extension PredicateExpressions.KeyPath: PredicateTranslating {
         )
     }
 
-    /// Whether the key path is the raw value of an enumeration, which is what a store holds.
+    /// Whether the key path is the raw value of an enumeration, which is the value in a store.
     private var isRawValue: Bool {
         guard let type = Root.Output.self as? any RawRepresentable.Type else { return false }
         func holds<Value: RawRepresentable>(_ type: Value.Type) -> Bool { Output.self == Value.RawValue.self }

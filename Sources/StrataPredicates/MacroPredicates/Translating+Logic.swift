@@ -105,7 +105,7 @@ extension PredicateExpressions.Range: PredicateTranslating {
 
 // MARK: - Comparing
 
-/// Two operands of an operator that is false where one of them is missing.
+/// Two operands of an operator that is false if one of them is missing.
 struct Operands {
     let left: Translation
     let right: Translation
@@ -126,7 +126,7 @@ struct Operands {
         ])
     }
 
-    /// `(value ?? fallback) op constant`, which says something about `value` alone: then an index can help.
+    /// Translates `(value ?? fallback) op constant` to a condition on `value` alone, for which an index can be used.
     private func comparingDefault(
         _ operation: NSComparisonPredicate.Operator,
         _ options: NSComparisonPredicate.Options
@@ -144,7 +144,7 @@ struct Operands {
     }
 }
 
-/// Two operands of `==` or `!=`, where nil equals nil.
+/// Two operands of `==` or `!=`, for which nil equals nil.
 private struct Equality {
     let left: Translation
     let right: Translation
@@ -161,7 +161,7 @@ private struct Equality {
         if left.presence == nil, right.presence == nil {
             return try Operands(left, right).compare(isEqual ? .equalTo : .notEqualTo)
         }
-        // A missing value equals no constant.
+        // A missing value is not equal to any constant.
         if isEqual, right.presence == nil, right.constant != nil { return try Operands(left, right).compare(.equalTo) }
         if isEqual, left.presence == nil, left.constant != nil { return try Operands(left, right).compare(.equalTo) }
         return Conditions.compare(
@@ -171,7 +171,7 @@ private struct Equality {
         )
     }
 
-    /// The equality of a constant and something that is no plain value.
+    /// The equality of a constant and a translation that is not a plain value.
     private func special(_ operand: Translation, _ other: Translation) throws -> NSPredicate? {
         guard let constant = other.constant else { return nil }
         guard let constant else {

@@ -1,7 +1,7 @@
 // Optionals and casts.
 
 extension PredicateExpressions.ForcedUnwrap: PredicateTranslating {
-    /// Evaluating the predicate in Swift would throw for nil; a store goes on with null.
+    /// Evaluating the predicate in Swift would throw for nil; a store continues with null.
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
         try translator.translate(inner)
     }
@@ -44,7 +44,7 @@ extension PredicateExpressions.NilCoalesce: PredicateTranslating {
         switch fallback.constantTruth {
         case false?: return isTrue
         case true?:
-            // Where the value is missing it does not matter what the condition says.
+            // If the value is missing, the result of the condition does not matter.
             let plain = try Translation(optional.form).truth()
             return Conditions.any([isMissing, plain])
         case nil: return Conditions.any([isTrue, Conditions.all([isMissing, try fallback.truth()])])
@@ -74,7 +74,7 @@ extension PredicateExpressions.TypeCheck: PredicateTranslating {
 }
 
 extension Translation {
-    /// Whether the translation stands for an object that is there by its nature: the one that is asked, or a member.
+    /// Whether the translation is an object that always exists: the evaluated object, or a member.
     fileprivate var isPresentObject: Bool {
         guard case .value(let expression) = form, presence == nil else { return false }
         switch expression.kind {
@@ -85,7 +85,7 @@ extension Translation {
 }
 
 extension PredicateTranslator {
-    /// A cast that changes nothing, or one to a sub-entity, which is nil for other objects.
+    /// Translates a cast that changes nothing, or one to a sub-entity, which gives nil for other objects.
     fileprivate mutating func cast<Input: PredicateExpression, Desired>(
         _ input: Input,
         to type: Desired.Type

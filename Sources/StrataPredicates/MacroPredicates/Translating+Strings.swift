@@ -40,7 +40,9 @@ extension PredicateExpressions.StringContainsRegex: PredicateTranslating {
 }
 
 extension Operands {
-    /// A search as Swift has it: every string contains the empty one, which the format language finds nowhere.
+    /// A search with Swift's meaning: every string contains the empty one.
+    ///
+    /// The format language never finds the empty string.
     fileprivate func search(_ operation: NSComparisonPredicate.Operator) throws -> NSPredicate {
         if case .some("" as String) = right.constant { return left.isPresent() }
         return try compare(operation)
@@ -49,7 +51,7 @@ extension Operands {
 
 // MARK: - Comparisons by methods
 
-/// The comparisons of `String` that Foundation's `#Predicate` writes out on every platform and implements on Apple's only.
+/// The comparisons of `String` that `#Predicate` generates on every platform but Foundation implements only on Apple's.
 extension PredicateExpressions {
     /// `text.localizedStandardContains(other)`: whether a string contains another, whatever the case and the diacritics.
     ///
@@ -63,14 +65,14 @@ extension PredicateExpressions {
         public typealias Output = Bool
         /// The string that is searched.
         public let root: Root
-        /// The string that is looked for.
+        /// The string to find.
         public let other: Other
 
         /// A search for `other` in `root`.
         ///
         /// - Parameters:
         ///   - root: The string that is searched.
-        ///   - other: The string that is looked for.
+        ///   - other: The string to find.
         public init(root: Root, other: Other) {
             self.root = root
             self.other = other
@@ -80,7 +82,7 @@ extension PredicateExpressions {
         ///
         /// - Parameter bindings: The values of the predicate's variables.
         /// - Returns: Whether the first string contains the second.
-        /// - Throws: What evaluating the strings throws.
+        /// - Throws: Errors of evaluating the strings.
         public func evaluate(_ bindings: PredicateBindings) throws -> Bool {
             String(try root.evaluate(bindings)).localizedStandardContains(String(try other.evaluate(bindings)))
         }
@@ -116,7 +118,7 @@ extension PredicateExpressions {
         ///
         /// - Parameter bindings: The values of the predicate's variables.
         /// - Returns: The order of the two strings.
-        /// - Throws: What evaluating the strings throws.
+        /// - Throws: Errors of evaluating the strings.
         public func evaluate(_ bindings: PredicateBindings) throws -> ComparisonResult {
             String(try root.evaluate(bindings)).caseInsensitiveCompare(String(try other.evaluate(bindings)))
         }
@@ -126,7 +128,7 @@ extension PredicateExpressions {
     ///
     /// - Parameters:
     ///   - root: The string that is searched.
-    ///   - other: The string that is looked for.
+    ///   - other: The string to find.
     /// - Returns: A part of the predicate.
     public static func build_localizedStandardContains<Root, Other>(
         _ root: Root,

@@ -1,11 +1,11 @@
-/// What one part of a Swift predicate becomes.
+/// The translation of one part of a Swift predicate.
 ///
-/// Swift's optionals are taken apart here: mostly nil becomes a null value by itself, as null runs along key paths and
-/// through arithmetic. Where it does not (`city?.venues.count` is nil without a city, while `city.venues.@count` is 0),
-/// the translation carries the condition under which there is a value.
+/// Swift's optionals are resolved here. Mostly nil becomes a null value by itself, because null passes through key
+/// paths and arithmetic. There are exceptions: `city?.venues.count` is nil without a city, while `city.venues.@count`
+/// is 0. Then the translation has the condition under which there is a value.
 struct Translation {
     indirect enum Form {
-        /// A value, null for nil.
+        /// A value; null means nil.
         case value(NSExpression)
         /// A truth value.
         case condition(NSPredicate)
@@ -15,12 +15,12 @@ struct Translation {
         case interval(Interval)
         /// The order of two strings.
         case order(StringOrder)
-        /// A collection of the program, filtered: for each member the condition under which it is still there.
+        /// A filtered collection of the program: for each member, the condition under which it remains.
         case filtered([NSPredicate])
     }
 
     var form: Form
-    /// Holds where there is a value; `nil` if there always is, or null says that there is none.
+    /// The condition under which there is a value; `nil` if there always is one, or if null means that there is none.
     var presence: NSPredicate?
 
     init(_ form: Form, presence: NSPredicate? = nil) {
@@ -31,7 +31,7 @@ struct Translation {
     static func value(_ expression: NSExpression) -> Translation { Translation(.value(expression)) }
     static func condition(_ predicate: NSPredicate) -> Translation { Translation(.condition(predicate)) }
 
-    /// The value, if it is known now.
+    /// The value, if it is already known.
     var constant: Any?? {
         guard presence == nil else { return nil }
         switch form {
@@ -45,7 +45,7 @@ struct Translation {
         }
     }
 
-    /// The truth value, if it is known now.
+    /// The truth value, if it is already known.
     var constantTruth: Bool? {
         guard let constant else { return nil }
         return constant.flatMap { PredicateValue(scalar: $0)?.doubleValue }.map { $0 != 0 }
@@ -53,7 +53,7 @@ struct Translation {
 
     // MARK: - As one or the other
 
-    /// As a value for a comparison or a function.
+    /// The translation as a value for a comparison or a function.
     func expression() throws -> NSExpression {
         let plain: NSExpression
         switch form {
@@ -89,9 +89,9 @@ struct Translation {
         )
     }
 
-    /// As a condition: whether the value is true.
+    /// The translation as a condition: whether the value is true.
     ///
-    /// A missing value is not.
+    /// A missing value is not true.
     func truth() throws -> NSPredicate {
         switch form {
         case .condition(let predicate): return Conditions.all([presence, predicate])
@@ -110,7 +110,7 @@ struct Translation {
         }
     }
 
-    /// Whether there is a value: `!= nil`.
+    /// The condition that there is a value: `!= nil`.
     func isPresent() -> NSPredicate {
         switch form {
         case .value(let expression): Conditions.all([presence, Conditions.isPresent(expression)])
@@ -118,14 +118,14 @@ struct Translation {
         }
     }
 
-    /// The same with a further condition for there being a value.
+    /// The translation with a further condition for the presence of a value.
     func requiring(_ condition: NSPredicate?) -> Translation {
         guard let condition else { return self }
         return Translation(form, presence: Conditions.all([condition, presence]))
     }
 }
 
-/// A range of Swift, each end optional.
+/// A range of Swift; each end is optional.
 struct Interval {
     var lower: NSExpression?
     var upper: NSExpression?
@@ -149,7 +149,7 @@ struct StringOrder {
     let right: NSExpression
     let options: NSComparisonPredicate.Options
 
-    /// Whether the strings compare as `result`.
+    /// The condition that the strings compare as `result`.
     func matches(_ result: ComparisonResult) -> NSPredicate {
         let operation: NSComparisonPredicate.Operator =
             switch result {

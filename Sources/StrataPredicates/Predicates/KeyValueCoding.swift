@@ -1,7 +1,7 @@
 /// An object whose properties predicates, expressions and sort descriptors can read by name.
 ///
-/// Managed objects and dictionaries are readable as they are, and of any other Swift value the stored properties are.
-/// Conform to this protocol where a predicate must see computed properties, or for speed.
+/// Managed objects and dictionaries are readable without it, and so are the stored properties of any other Swift value.
+/// Conform to this protocol if a predicate must see computed properties, or for speed.
 ///
 /// ```swift
 /// final class Guest: KeyValueCoding {
@@ -11,7 +11,7 @@
 /// print(NSPredicate(format: "name == %@", "Ada").evaluate(with: Guest()))
 /// ```
 public protocol KeyValueCoding {
-    /// The value of the property with this name, `nil` where it has none.
+    /// The value of the property with this name; `nil` if there is none.
     ///
     /// - Parameter key: The name of the property.
     /// - Returns: The value, boxed as predicates compare it, or `nil`.

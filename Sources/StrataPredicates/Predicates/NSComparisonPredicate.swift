@@ -25,7 +25,7 @@ open class NSComparisonPredicate: NSPredicate {
     /// The method of a custom comparison, `nil` for every other operator.
     public let customSelector: Selector?
 
-    /// How many levels of expressions and predicates there are, this one included.
+    /// The number of levels of expressions and predicates, including this one.
     package let depth: Int
 
     private let membership = Locked<PredicateValueSet??>(nil)
@@ -64,7 +64,8 @@ open class NSComparisonPredicate: NSPredicate {
     /// A comparison by a method of the left value that takes the right value.
     ///
     /// Without an Objective-C runtime the known methods are `isEqual:`, `isEqualToString:`, `isEqualToNumber:`,
-    /// `hasPrefix:`, `hasSuffix:`, `containsString:` and `containsObject:`; others evaluate as false. A store refuses them all.
+    /// `hasPrefix:`, `hasSuffix:`, `containsString:` and `containsObject:`; others evaluate as false. A store refuses
+    /// all of them.
     ///
     /// - Parameters:
     ///   - lhs: The expression whose value the method is called on.
@@ -82,7 +83,9 @@ open class NSComparisonPredicate: NSPredicate {
         super.init(value: false)
     }
 
-    /// The right side of `IN`, if it is a large constant collection of plain values: looked up many times, hashed once.
+    /// The right side of `IN` as a set, if it is a large constant collection of plain values.
+    ///
+    /// It is hashed once for all look-ups.
     package var constantSet: PredicateValueSet? {
         guard predicateOperatorType == .in, case .constant(let value) = rightExpression.kind else { return nil }
         return membership.withLock { known in
@@ -101,7 +104,7 @@ open class NSComparisonPredicate: NSPredicate {
     ///
     /// A comparison that cannot be made is false.
     ///
-    /// - Returns: False also where an operand is nil and the operator compares sizes.
+    /// - Returns: False also if an operand is nil and the operator compares sizes.
     open override func evaluate(with object: Any?) -> Bool {
         evaluate(with: object, substitutionVariables: nil)
     }
@@ -110,7 +113,7 @@ open class NSComparisonPredicate: NSPredicate {
     ///
     /// A comparison that cannot be made is false.
     ///
-    /// - Returns: As ``evaluate(with:)``.
+    /// - Returns: The result of ``evaluate(with:)``.
     open override func evaluate(with object: Any?, substitutionVariables bindings: [String: Any]?) -> Bool {
         (try? evaluateOrThrow(with: object, substitutionVariables: bindings)) ?? false
     }
@@ -152,7 +155,7 @@ extension NSComparisonPredicate {
     /// print(any?.comparisonPredicateModifier == .any)
     /// ```
     public enum Modifier: UInt, Sendable {
-        /// The two values are compared as they are.
+        /// The two values are compared directly.
         case direct = 0
         /// Every member of the left collection must satisfy the comparison; true for an empty one.
         case all = 1

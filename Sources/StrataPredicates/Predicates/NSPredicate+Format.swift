@@ -1,4 +1,4 @@
-/// The door through which the format initialisers of `NSPredicate` return a subclass of it.
+/// Gives `NSPredicate` its format initialisers, which may return a subclass of it.
 ///
 /// ```swift
 /// request.predicate = NSPredicate(format: "name BEGINSWITH %@ AND price < %d", "H", 20)
@@ -8,43 +8,45 @@ public protocol FormatPredicateFactory {}
 extension NSPredicate: FormatPredicateFactory {}
 
 extension FormatPredicateFactory where Self: NSPredicate {
-    /// A predicate from text in the format language.
+    /// Makes a predicate from text in the format language.
     ///
     /// Values belong into placeholders, never into the text: `NSPredicate(format: "name == %@", name)`.
     ///
     /// - Parameters:
-    ///   - predicateFormat: The text. One that does not parse is a programmer's error and stops the program with the
-    ///     position and what was expected there. For text that comes from outside use ``init(validating:arguments:)``.
+    ///   - predicateFormat: The text. If it does not parse, that is a programmer's error and stops the program, with
+    ///     the position and what was expected there. For text that comes from outside use
+    ///     ``init(validating:arguments:)``.
     ///   - arguments: One value for each placeholder, in order.
     public init(format predicateFormat: String, _ arguments: Any?...) {
         self.init(trusted: predicateFormat, arguments: arguments)
     }
 
-    /// A predicate from text in the format language, with its arguments as an array.
+    /// Makes a predicate from text in the format language, with its arguments as an array.
     ///
     /// - Parameters:
-    ///   - predicateFormat: The text. One that does not parse is a programmer's error and stops the program.
+    ///   - predicateFormat: The text. If it does not parse, that is a programmer's error and stops the program.
     ///   - arguments: One value for each placeholder, in order; `NSNull` stands for nil.
     public init(format predicateFormat: String, argumentArray arguments: [Any]?) {
         self.init(trusted: predicateFormat, arguments: arguments ?? [])
     }
 
-    /// A predicate from text that is not under your control, such as a query parameter of a web request.
+    /// Makes a predicate from text that is not under your control, such as a query parameter of a web request.
     ///
-    /// Parsing takes time and memory in proportion to the length of the text, whatever the text is.
+    /// Parsing takes time and memory in proportion to the length of the text, for any text.
     ///
     /// - Parameters:
     ///   - text: The text in the format language.
     ///   - arguments: One value for each placeholder, in order.
     /// - Throws: ``PredicateFormatError`` with the position of the problem and what was expected there.
     public init(validating text: String, arguments: [Any?] = []) throws {
-        // The parser returns predicates of NSPredicate's own hierarchy, and the initialiser is called on NSPredicate itself.
+        // The parser returns predicates of NSPredicate's own hierarchy, and the initialiser is called on NSPredicate
+        // itself.
         self = try FormatParser.predicate(text, arguments: arguments, rejectsUnusedArguments: true) as! Self
     }
 
     private init(trusted text: String, arguments: [Any?]) {
         do {
-            // As above.
+            // The same is true here.
             self = try FormatParser.predicate(text, arguments: arguments) as! Self
         } catch {
             fatalError("\(error)")
@@ -55,9 +57,9 @@ extension FormatPredicateFactory where Self: NSPredicate {
 extension NSPredicate {
     /// The predicate in the format language: the text that parses back to an equal predicate.
     ///
-    /// This is what ``predicateFormat`` says for predicates of this module. Foundation's own `predicateFormat` is
-    /// deprecated on Linux and wrong for an `NSCompoundPredicate` that Foundation's initialisers made, while this
-    /// property is right for all.
+    /// It equals ``predicateFormat`` for predicates of this module. Foundation's own `predicateFormat` is deprecated on
+    /// Linux. It is wrong for an `NSCompoundPredicate` that Foundation's initialisers made, while this property is
+    /// right for all.
     public var formatText: String {
         FormatPrinter.text(of: self)
     }
@@ -69,8 +71,8 @@ extension NSPredicate {
     /// request.predicate = cheaper.withSubstitutionVariables(["limit": 20])
     /// ```
     ///
-    /// - Parameter variables: Values by name, without the dollar sign; `NSNull` stands for nil. A variable of the predicate
-    ///   that is missing here is a programmer's error and stops the program.
+    /// - Parameter variables: Values by name, without the dollar sign; `NSNull` means nil. If a variable of the
+    ///   predicate is missing here, that is a programmer's error and stops the program.
     /// - Returns: A predicate of the same class.
     public func withSubstitutionVariables(_ variables: [String: Any]) -> Self {
         do {
@@ -82,9 +84,9 @@ extension NSPredicate {
         }
     }
 
-    /// What `evaluate(with:substitutionVariables:)` answers, or the error that it turns into false.
+    /// The result of `evaluate(with:substitutionVariables:)`, or the error that it turns into false.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where the question makes no sense for the object.
+    /// - Throws: ``PredicateEvaluationError`` if the predicate cannot be evaluated for the object.
     package func evaluateOrThrow(with object: Any?, substitutionVariables bindings: [String: Any]? = nil) throws -> Bool
     {
         try TreeDepth.check(self)

@@ -1,7 +1,7 @@
-/// Looks through a predicate or an expression, and throws where it holds what it should not.
+/// Examines a predicate or an expression, and throws if it contains a part that is not allowed.
 ///
-/// Text that comes from outside may parse and yet ask for what a client is not to know. A validator sees each predicate,
-/// expression and operator of a tree before anything is evaluated:
+/// Text that comes from outside may parse and still ask for data that a client must not see. A validator receives each
+/// predicate, expression and operator of a tree before anything is evaluated:
 ///
 /// ```swift
 /// struct Refused: Error { let keyPath: String }
@@ -16,24 +16,24 @@
 /// try predicate.allowEvaluation(validator: OnlyNames())
 /// ```
 ///
-/// Each method does nothing unless it is implemented. What they throw ends the visit.
+/// Each method does nothing unless it is implemented. An error that it throws ends the visit.
 public protocol NSPredicateValidating: AnyObject {
-    /// Sees a predicate, before what is inside of it.
+    /// Receives a predicate, before its parts.
     ///
-    /// - Parameter predicate: The predicate, of which subclasses tell the kind.
-    /// - Throws: What ends the visit.
+    /// - Parameter predicate: The predicate. Its subclass shows its kind.
+    /// - Throws: An error that ends the visit.
     func visit(_ predicate: NSPredicate) throws
-    /// Sees an expression, before what is inside of it.
+    /// Receives an expression, before its parts.
     ///
     /// A path under a variable, as in `$item.price`, is a function named `valueForKeyPath:` with the path as its argument.
     ///
     /// - Parameter expression: The expression.
-    /// - Throws: What ends the visit.
+    /// - Throws: An error that ends the visit.
     func visit(_ expression: NSExpression) throws
-    /// Sees the operator of a comparison.
+    /// Receives the operator of a comparison.
     ///
     /// - Parameter operatorType: The operator.
-    /// - Throws: What ends the visit.
+    /// - Throws: An error that ends the visit.
     func visit(_ operatorType: NSComparisonPredicate.Operator) throws
 }
 
@@ -56,12 +56,12 @@ extension NSPredicateValidating {
 }
 
 extension NSPredicate {
-    /// Shows the whole predicate to a validator.
+    /// Passes the whole predicate to a validator.
     ///
-    /// Predicates may be evaluated here without having been shown to anybody; what counts is that it throws.
+    /// Predicates may be evaluated here without any validation. The purpose of this method is the error that it throws.
     ///
-    /// - Parameter validator: Sees each part, from the outside in and from left to right.
-    /// - Throws: What the validator throws, and an error for a predicate more than 1,000 levels deep.
+    /// - Parameter validator: Receives each part, from the outside in and from left to right.
+    /// - Throws: Errors of the validator, and an error for a predicate more than 1,000 levels deep.
     /// - Complexity: O(*n*) in the number of parts.
     public func allowEvaluation(validator: any NSPredicateValidating) throws {
         try TreeDepth.check(self)
@@ -70,10 +70,10 @@ extension NSPredicate {
 }
 
 extension NSExpression {
-    /// Shows the whole expression to a validator.
+    /// Passes the whole expression to a validator.
     ///
-    /// - Parameter validator: Sees each part, from the outside in and from left to right.
-    /// - Throws: What the validator throws, and an error for an expression more than 1,000 levels deep.
+    /// - Parameter validator: Receives each part, from the outside in and from left to right.
+    /// - Throws: Errors of the validator, and an error for an expression more than 1,000 levels deep.
     /// - Complexity: O(*n*) in the number of parts.
     public func allowEvaluation(validator: any NSPredicateValidating) throws {
         try TreeDepth.check(self)

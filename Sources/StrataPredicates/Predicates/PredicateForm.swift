@@ -1,13 +1,16 @@
 /// The content of a predicate, the same for predicates of this module and of Foundation.
 ///
-/// Junctions of one member are that member, and empty ones are constants, which is what they mean and how they print.
+/// A junction of one member is replaced by that member, and an empty one by a constant: they mean that and print like
+/// that.
 package enum PredicateForm {
     case constant(Bool)
     case comparison(NSComparisonPredicate)
     case not(NSPredicate)
     case and([NSPredicate])
     case or([NSPredicate])
-    /// Code, or a subclass made elsewhere: all it can do is to evaluate itself.
+    /// Code, or a subclass of another module.
+    ///
+    /// It can only evaluate itself.
     case block(NSPredicate)
 
     package init(_ predicate: NSPredicate) {
@@ -15,7 +18,7 @@ package enum PredicateForm {
             self = .comparison(comparison)
         } else if let compound = predicate as? NSCompoundPredicate {
             let meant = Self.unwrapped(compound)
-            // Another kind of predicate, so this goes no deeper.
+            // It is another kind of predicate, so the recursion ends here.
             self = (meant as? NSCompoundPredicate).map(Self.junction) ?? PredicateForm(meant)
         } else if Self.plain(predicate, equals: Self.truth) {
             self = .constant(true)
@@ -34,12 +37,12 @@ package enum PredicateForm {
         case .or where members.isEmpty: return .constant(false)
         case .and where members.count > 1: return .and(members)
         case .or where members.count > 1: return .or(members)
-        // Taken away by `unwrapped` before.
+        // `unwrapped` has removed this case.
         default: return .block(members[0])
         }
     }
 
-    /// What is inside of junctions of one member, however many there are around each other.
+    /// The innermost member of nested junctions of one member.
     private static func unwrapped(_ compound: NSCompoundPredicate) -> NSPredicate {
         var current = compound
         while current.compoundPredicateType != .not, current.subpredicates.count == 1 {
@@ -55,7 +58,9 @@ package enum PredicateForm {
     private nonisolated(unsafe) static let truth = NSPredicate(value: true)
     private nonisolated(unsafe) static let falsehood = NSPredicate(value: false)
 
-    /// Foundation tells constants apart by equality only.
+    /// Whether a predicate is a constant.
+    ///
+    /// Foundation's constants can be recognised only by equality.
     private static func plain(_ predicate: NSPredicate, equals constant: NSPredicate) -> Bool {
         type(of: predicate) == NSPredicate.self && constant.isEqual(predicate)
     }

@@ -1,8 +1,8 @@
 /// The compound predicates that this module makes.
 ///
-/// Foundation's own has no text, and equals every other compound.
+/// Foundation's compound predicates have no text, and equal every other compound.
 package final class StructuralCompoundPredicate: NSCompoundPredicate {
-    /// How many levels of expressions and predicates there are, this one included.
+    /// The number of levels of expressions and predicates, including this one.
     package let depth: Int
 
     package override init(type: LogicalType, subpredicates: [NSPredicate]) {

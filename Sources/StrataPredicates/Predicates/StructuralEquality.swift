@@ -1,4 +1,4 @@
-/// Whether two predicates say the same in the same words: equal trees, however they were made.
+/// Whether two predicates are equal trees, however they were made.
 package func predicatesAreEqual(_ lhs: NSPredicate, _ rhs: NSPredicate) -> Bool {
     var comparison = TreeComparison()
     return comparison.matches(lhs, rhs) && comparison.finish()
@@ -12,14 +12,14 @@ package func expressionsAreEqual(_ lhs: NSExpression, _ rhs: NSExpression) -> Bo
     return comparison.matches(lhs, rhs) && comparison.finish()
 }
 
-/// Compares two trees node by node, on a stack of its own, which does not run out.
+/// Compares two trees node by node, on its own stack, which does not overflow.
 private struct TreeComparison {
     private enum Pair {
         case predicates(NSPredicate, NSPredicate)
         case expressions(NSExpression, NSExpression)
     }
 
-    /// The children of nodes that matched, still to be compared.
+    /// The children of nodes that matched; they still have to be compared.
     private var rest: [Pair] = []
 
     mutating func finish() -> Bool {
@@ -32,7 +32,9 @@ private struct TreeComparison {
         return true
     }
 
-    /// Whether two nodes are the same; what is below them is left to ``finish()``.
+    /// Whether two nodes are the same.
+    ///
+    /// ``finish()`` compares their children.
     mutating func matches(_ lhs: NSPredicate, _ rhs: NSPredicate) -> Bool {
         if lhs === rhs { return true }
         switch (PredicateForm(lhs), PredicateForm(rhs)) {
@@ -45,7 +47,7 @@ private struct TreeComparison {
             guard left.count == right.count else { return false }
             rest += zip(left, right).map { .predicates($0, $1) }
             return true
-        // The one member of a junction may be the same block.
+        // The only member of a junction may be the same block.
         case (.block(let left), .block(let right)): return left === right
         default: return false
         }
@@ -101,7 +103,7 @@ private struct TreeComparison {
     }
 }
 
-/// The members of a constant array, or of an aggregate that holds constants only.
+/// The members of a constant array, or of an aggregate that contains constants only.
 private func constantMembers(of expression: NSExpression) -> [Any?]? {
     switch expression.kind {
     case .constant(let value):
@@ -135,10 +137,10 @@ private func constantsAreEqual(_ lhs: Any?, _ rhs: Any?) -> Bool {
 
 // MARK: - Hashing
 
-/// Nodes below this depth are not hashed: two trees hardly ever differ only there.
+/// The depth below which nodes are not hashed: two trees hardly ever differ only there.
 private let hashedDepth = 32
 
-/// Feeds what ``predicatesAreEqual(_:_:)`` compares, or part of it, to a hasher.
+/// Feeds the parts that ``predicatesAreEqual(_:_:)`` compares, or some of them, to a hasher.
 package func hashPredicate(_ predicate: NSPredicate, into hasher: inout Hasher, depth: Int = 0) {
     if depth > hashedDepth { return }
     switch PredicateForm(predicate) {
@@ -158,7 +160,7 @@ package func hashPredicate(_ predicate: NSPredicate, into hasher: inout Hasher, 
     }
 }
 
-/// Feeds what ``expressionsAreEqual(_:_:)`` compares, or part of it, to a hasher.
+/// Feeds the parts that ``expressionsAreEqual(_:_:)`` compares, or some of them, to a hasher.
 package func hashExpression(_ expression: NSExpression, into hasher: inout Hasher, depth: Int = 0) {
     if depth > hashedDepth { return }
     if let members = constantMembers(of: expression) {

@@ -1,15 +1,16 @@
-/// How deep predicates and expressions may be nested.
+/// The depth to which predicates and expressions may be nested.
 ///
-/// Whoever walks a tree does it level by level on the stack, which ends. The parser lets no text be deeper than
-/// ``FormatParser/depthLimit``, but code can put anything together. So each node knows its depth, and work on a tree that is
-/// too deep is refused before it begins.
+/// Code that walks a tree recurses level by level, and the stack is limited. The parser accepts no text that is deeper
+/// than ``FormatParser/depthLimit``, but code can build any tree. So each node knows its depth, and work on a tree that
+/// is too deep is refused before it begins.
 package enum TreeDepth {
-    /// What every stack holds, with a lot of room for what calls us.
+    /// A depth that fits on every stack, with much room for the callers.
     package static let limit = 1_000
 
     /// The depth of a predicate.
     ///
-    /// - Complexity: O(1), but for compound predicates that Foundation made: O(*n*) in their number. It takes no stack.
+    /// - Complexity: O(1), except for compound predicates that Foundation made: O(*n*) in their number. It needs no
+    ///   stack.
     package static func of(_ predicate: NSPredicate) -> Int {
         if let known = known(predicate) { return known }
         var deepest = 1
@@ -25,7 +26,7 @@ package enum TreeDepth {
         return deepest
     }
 
-    /// The depth of a node that keeps it; `nil` for Foundation's compounds.
+    /// The depth of a node that stores it; `nil` for Foundation's compounds.
     private static func known(_ predicate: NSPredicate) -> Int? {
         switch predicate {
         case let comparison as NSComparisonPredicate: comparison.depth
@@ -35,12 +36,12 @@ package enum TreeDepth {
         }
     }
 
-    /// Refuses a predicate that is nested too deep.
+    /// Refuses a predicate that is nested too deeply.
     static func check(_ predicate: NSPredicate) throws {
         try check(of(predicate), "predicate")
     }
 
-    /// Refuses an expression that is nested too deep.
+    /// Refuses an expression that is nested too deeply.
     static func check(_ expression: NSExpression) throws {
         try check(expression.depth, "expression")
     }
@@ -52,7 +53,7 @@ package enum TreeDepth {
 }
 
 extension NSExpression.Kind {
-    /// How deep a tree with this at its root is.
+    /// The depth of a tree with this at its root.
     var depth: Int {
         switch self {
         case .constant, .evaluatedObject, .variable, .keyPath, .anyKey, .custom: 1
@@ -70,7 +71,7 @@ extension NSExpression.Kind {
         expressions.reduce(0) { max($0, $1.depth) }
     }
 
-    /// The expressions right below.
+    /// The direct children.
     var children: [NSExpression] {
         switch self {
         case .constant, .evaluatedObject, .variable, .keyPath, .anyKey, .custom: []

@@ -1,4 +1,4 @@
-/// The door through which the string-keyed initialisers of `NSSortDescriptor` return a subclass of it.
+/// Gives `NSSortDescriptor` its string-keyed initialisers, which may return a subclass of it.
 ///
 /// ```swift
 /// request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: false)]
@@ -30,12 +30,12 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
 
     /// Sorts by the values at a key path, compared by code.
     ///
-    /// Works in memory only: a store refuses it.
+    /// It works in memory only: a store refuses it.
     ///
     /// - Parameters:
     ///   - key: A key path such as `name` or `owner.name`; `nil` sorts the objects themselves.
-    ///   - ascending: Whether what the code calls smaller comes first.
-    ///   - comparator: The code, which gets the two values, `NSNull` for nil.
+    ///   - ascending: Whether values that the code calls smaller come first.
+    ///   - comparator: The code. It gets the two values, `NSNull` for nil.
     public init(key: String?, ascending: Bool, comparator: @escaping Comparator) {
         self.init(keyed: KeyedSortDescriptor(key: key, ascending: ascending, order: .comparator(comparator)))
     }
@@ -47,8 +47,10 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
 }
 
 extension NSSortDescriptor {
-    /// The key path to sort by; `nil` when the objects themselves are compared, or when the descriptor was made from a
-    /// Swift key path whose name is not known.
+    /// The key path to sort by.
+    ///
+    /// It is `nil` if the objects themselves are compared, or if the descriptor was made from a Swift key path whose
+    /// name is not known.
     public var key: String? {
         keyed?.sortKey
     }
@@ -67,7 +69,9 @@ extension NSSortDescriptor {
         )
     }
 
-    /// The descriptor by its key: Foundation's own descriptors have one if their Swift key path has a name.
+    /// The descriptor by its key.
+    ///
+    /// Foundation's own descriptors have one if their Swift key path has a name.
     private var keyed: KeyedSortDescriptor? {
         if let keyed = self as? KeyedSortDescriptor { return keyed }
         guard type(of: self) == NSSortDescriptor.self, let name = try? keyPath.predicateName() else { return nil }
@@ -91,7 +95,7 @@ package final class KeyedSortDescriptor: NSSortDescriptor {
     package init(key: String?, ascending: Bool, order: Order) {
         sortKey = key
         self.order = order
-        // Foundation's class insists on a Swift key path. Nothing reads it: `compare(_:to:)` is overridden.
+        // Foundation's class requires a Swift key path. Nothing reads it: `compare(_:to:)` is overridden.
         super.init(keyPath: \NSObject.self, ascending: ascending, comparator: { _, _ in .orderedSame })
     }
 
@@ -146,7 +150,7 @@ package final class KeyedSortDescriptor: NSSortDescriptor {
 }
 
 extension ComparisonResult {
-    /// The result for the same operands exchanged.
+    /// The result if the operands are exchanged.
     package var reversed: ComparisonResult {
         switch self {
         case .orderedAscending: .orderedDescending

@@ -26,11 +26,11 @@ public struct Selector: Hashable, Sendable, ExpressibleByStringLiteral, CustomSt
 
     /// `compare:`, the order of numbers, dates and of the bytes of strings.
     public static let compare: Selector = "compare:"
-    /// `caseInsensitiveCompare:`, which overlooks case.
+    /// `caseInsensitiveCompare:`, which ignores case.
     public static let caseInsensitiveCompare: Selector = "caseInsensitiveCompare:"
     /// `localizedCompare:`, the order of words in the current locale.
     public static let localizedCompare: Selector = "localizedCompare:"
-    /// `localizedCaseInsensitiveCompare:`, the same, overlooking case.
+    /// `localizedCaseInsensitiveCompare:`, the same order without regard to case.
     public static let localizedCaseInsensitiveCompare: Selector = "localizedCaseInsensitiveCompare:"
     /// `localizedStandardCompare:`, the order of a file manager: numbers inside strings by their value.
     public static let localizedStandardCompare: Selector = "localizedStandardCompare:"
@@ -39,7 +39,7 @@ public struct Selector: Hashable, Sendable, ExpressibleByStringLiteral, CustomSt
 /// The selector with this name.
 ///
 /// - Parameter name: The name, with a colon for each argument.
-/// - Returns: A selector of that name, whether there is such a method or not.
+/// - Returns: A selector of that name, even if there is no such method.
 public func NSSelectorFromString(_ name: String) -> Selector {
     Selector(name)
 }

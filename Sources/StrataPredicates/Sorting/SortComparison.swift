@@ -1,7 +1,6 @@
 /// How a sort descriptor compares two values.
 ///
-/// Nil comes first, and values of different kinds keep a fixed order, so that
-/// every sort is by a strict weak order.
+/// Nil comes first, and values of different kinds have a fixed order, so that every sort is by a strict weak order.
 package enum SortComparison: String, Hashable, Sendable {
     /// Numbers and dates by value, strings by their bytes.
     case natural = "compare:"
@@ -10,7 +9,7 @@ package enum SortComparison: String, Hashable, Sendable {
     case localizedCaseInsensitive = "localizedCaseInsensitiveCompare:"
     case localizedStandard = "localizedStandardCompare:"
 
-    /// The comparison that a selector names, `nil` if it names none.
+    /// The comparison that a selector names; `nil` if there is none.
     package init?(_ selector: Selector) {
         self.init(rawValue: selector.description)
     }
@@ -21,7 +20,9 @@ package enum SortComparison: String, Hashable, Sendable {
         return ComparisonResult(order: lhs.sortRank - rhs.sortRank)
     }
 
-    /// Compares two strings; a store's collation calls this too.
+    /// Compares two strings.
+    ///
+    /// A store's collation calls this too.
     ///
     /// The localized comparisons follow `Locale.current`.
     package func compare(_ lhs: String, _ rhs: String) -> ComparisonResult {
@@ -42,7 +43,7 @@ extension ComparisonResult {
 }
 
 extension PredicateValue {
-    /// The place of the value's kind among the kinds, as SQLite has it: nil, numbers, text, bytes.
+    /// The rank of the value's kind, as in SQLite: nil, numbers, text, bytes.
     fileprivate var sortRank: Int {
         if isNull { return 0 }
         return switch self {

@@ -1,4 +1,4 @@
-/// Resolves comparisons: takes quantifiers and collections apart, and checks that the two sides go together.
+/// Resolves comparisons: expands quantifiers and collections, and checks that the two sides can be compared.
 enum ComparisonResolver {
     static func resolve(
         _ comparison: NSComparisonPredicate,
@@ -26,7 +26,7 @@ enum ComparisonResolver {
             let conditions = try values.map { try pair.condition(.scalar($0)) }
             return isAny ? .any(conditions) : .all(conditions)
         case .scalar(let value) where comparison.leftExpression.isKeyPath:
-            // One value is a collection of one, and nil one of none.
+            // One value is a collection of one member, and nil a collection of none.
             let (condition, isNil) = (try pair.condition(left), value.isMissing)
             return isAny ? .all([isNil.negated, condition]) : .any([isNil, condition])
         case .scalar, .setOperation:
@@ -39,7 +39,7 @@ enum ComparisonResolver {
     }
 }
 
-/// The right side of a comparison, waiting for values to compare with.
+/// The right side of a comparison, for values to compare with.
 private struct OperandPair {
     let comparison: NSComparisonPredicate
     let right: ResolvedOperand
@@ -62,7 +62,7 @@ private struct OperandPair {
         self.folding = folding
     }
 
-    /// The same without anything overlooked.
+    /// The same operands, compared without folding.
     private var exact: OperandPair {
         OperandPair(comparison, right, resolver, [])
     }
@@ -94,9 +94,9 @@ private struct OperandPair {
 
     // MARK: - Many values
 
-    /// Resolves `ANY {…} IN …` and `ANY {…} == …` as what they mean: something on the right is one of the constants.
+    /// Resolves `ANY {…} IN …` and `ANY {…} == …` by their meaning: a member of the right side is one of the constants.
     ///
-    /// `nil` for other comparisons.
+    /// It returns `nil` for other comparisons.
     func anyIsMember(_ members: ConstantMembers) throws -> ResolvedCondition? {
         switch (comparison.predicateOperatorType, right) {
         case (.equalTo, .scalar(let value)): return try isMember(value, members)
@@ -107,13 +107,15 @@ private struct OperandPair {
         return try exists(right, comparison.rightExpression) { try isMember($0, members) }
     }
 
-    /// Refuses to compare each of many values with each of many others, or with what takes as much, unless a set does it.
+    /// Refuses to compare each of many values with each of many others, or with costly ones, unless a set does it.
     func checkPairs(with left: ResolvedOperand) throws {
         if case .constants = left, case .constants = right { return }
         try checkPairs(left, right)
     }
 
-    /// Counts what comes to a product in the tree; what is as long as the text is no matter.
+    /// Counts comparisons that multiply in the tree.
+    ///
+    /// Those in proportion to the length of the text are allowed.
     private func checkPairs(_ left: ResolvedOperand, _ right: ResolvedOperand) throws {
         try checkPairs(left.count, right.work)
         if right.count > 1 { try checkPairs(left.work - left.count, right.count) }
@@ -128,7 +130,7 @@ private struct OperandPair {
     }
 
     private func value(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
-        // A composite attribute has its one use here.
+        // A composite attribute can be used only here.
         if case .scalar(let expression) = operand, expression.type == .composite { return expression }
         return try resolver.scalar(operand, source)
     }
@@ -142,11 +144,11 @@ private struct OperandPair {
         case (let first?, let second?): return .constant(first.isEqual(to: second, folding: folding))
         case (let constant?, nil) where constant.isNull: return right.isMissing
         case (nil, let constant?) where constant.isNull: return left.isMissing
-        // The constant on the right, where a run of equalities is looked for.
+        // The constant is put on the right: runs of equalities are searched by that form.
         case (_?, nil): return try equal(right, left)
         default: break
         }
-        // Each branch of one is compared with each branch of the other.
+        // Each branch of one side is compared with each branch of the other.
         if left.type == .reference, case .conditional = left, case .conditional = right {
             try checkPairs(left.work, right.work)
         }
@@ -215,7 +217,7 @@ private struct OperandPair {
 
     // MARK: - Members
 
-    /// What is looked for in a collection is in the tree once for each member, however much it takes to work it out.
+    /// The searched value is in the tree once for each member of the collection, even if it is costly to compute.
     private func containsAny(
         _ container: ResolvedOperand,
         _ source: NSExpression,
@@ -235,7 +237,7 @@ private struct OperandPair {
         case .list(let values): return .any(try values.map { try equal(member, $0) })
         case .members(let members): return members.exists(try equal(member, members.element))
         case .setOperation(let operation, let first, let second) where operation != .union && !folding.isEmpty:
-            // The set is made of exact values, and only then the member is looked for with something overlooked.
+            // The set contains exact values. Only afterwards the member is searched with folding.
             try checkPairs(first, second)
             return try exists(first, source) { element in
                 let isKept = try exact.contains(second, source, element)
@@ -259,7 +261,7 @@ private struct OperandPair {
         }
     }
 
-    /// Some element of a collection satisfies a condition.
+    /// The condition that an element of a collection satisfies a condition.
     private func exists(
         _ container: ResolvedOperand,
         _ source: NSExpression,
@@ -356,7 +358,7 @@ private struct OperandPair {
         )
     }
 
-    /// Refuses to compare a composite attribute with anything but nil.
+    /// Refuses to compare a composite attribute with any value but nil.
     private func checkComposites(_ left: ResolvedExpression, _ right: ResolvedExpression) throws {
         guard left.type == .composite && right.type != .null || right.type == .composite && left.type != .null else {
             return
@@ -375,7 +377,7 @@ private struct OperandPair {
 }
 
 extension ResolvedComparison.Operator {
-    /// Whether the comparison holds for the order of its operands; false where there is none.
+    /// Whether the comparison holds for the order of its operands; false if they have no order.
     @inline(__always)
     package func holds(_ order: Int?) -> Bool {
         guard let order else { return false }

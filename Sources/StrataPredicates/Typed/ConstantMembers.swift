@@ -1,18 +1,19 @@
-/// The members of a collection of constants, with the sets that comparisons make of them, each made once however many values
-/// are looked for in it.
+/// The members of a collection of constants, with the sets that comparisons make of them.
+///
+/// Each set is made once, however many values are searched in it.
 final class ConstantMembers {
     let values: [PredicateValue]
-    /// Whether they have an order, and not only the one in which a set happens to give them.
+    /// Whether the members have an order, other than the arbitrary one of a set.
     let areOrdered: Bool
     private var sets: [StringFolding: PredicateValueSet] = [:]
 
-    /// One member of each type.
+    /// A member of each type.
     private(set) lazy var kinds: [PredicateValue] = {
         var known: Set<ResolvedType> = []
         return values.filter { known.insert(ResolvedType(of: $0)).inserted }
     }()
 
-    /// The same members with the texts of numbers in their place, as SQLite compares a column of texts with them.
+    /// The same members, with texts in place of numbers: SQLite compares a column of texts with these.
     private(set) lazy var asTexts: ConstantMembers = {
         guard kinds.contains(where: { ResolvedType(of: $0).isNumeric }) else { return self }
         let texts = values.map { value -> PredicateValue in
@@ -52,7 +53,7 @@ final class ConstantMembers {
 }
 
 extension ResolvedOperand {
-    /// A set operation, carried out if both sides are constants.
+    /// The result of a set operation if both sides are constants.
     static func combining(
         _ operation: SetOperation,
         _ first: ResolvedOperand,

@@ -19,7 +19,7 @@ enum FunctionResolver {
         let operands = try arguments.map { try resolver.scalar(resolver.operand($0), $0) }
         let type = try type(of: function, operands, resolver)
         let constants = operands.compactMap(\.constantValue)
-        // `now()` is one moment for the whole of a fetch; random numbers are drawn anew for every row.
+        // `now()` is one moment for a whole fetch. Random numbers are made anew for every row.
         if constants.count == operands.count, function != .random, function != .randomBelow {
             let value = function.apply(constants)
             return .scalar(.constant(value))
@@ -97,7 +97,7 @@ enum FunctionResolver {
         }
     }
 
-    /// The objects of an expression as objects of another entity, nil where they are not; `nil` for a cast to a type.
+    /// The objects of an expression cast to another entity, nil for those of others; `nil` for a cast to a type.
     private static func entityCast(
         _ arguments: [NSExpression],
         _ resolver: inout PredicateResolver
@@ -206,7 +206,7 @@ enum FunctionResolver {
         }
     }
 
-    /// As many as SQLite passes to a function wherever it comes from.
+    /// The most arguments that SQLite accepts for a function in every build.
     private static let mostOperands = 100
 
     private static func list(

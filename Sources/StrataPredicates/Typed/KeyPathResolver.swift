@@ -24,7 +24,7 @@ enum KeyPathResolver {
         return current
     }
 
-    /// SQLite joins 64 tables at most.
+    /// The longest path: SQLite joins 64 tables at most.
     private static let longestPath = 60
 
     // MARK: - Steps
@@ -85,12 +85,12 @@ enum KeyPathResolver {
                 keyPath: path,
                 schema: schema
             )
-        // Gone into above.
+        // Its elements were resolved above.
         case .composite(let composite): return replacing(current, .composite(object, composite.predicateLeaves))
         }
     }
 
-    /// The object whose property comes next.
+    /// The object to which the next property belongs.
     private static func objectPath(
         _ current: ResolvedOperand,
         _ key: String,

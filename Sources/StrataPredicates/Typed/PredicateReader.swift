@@ -1,17 +1,18 @@
 /// The data that resolved predicates and sorts are evaluated on: a store's rows, or a context's objects.
 ///
-/// A subject is any class instance that the reader knows how to read: a row, a managed object. One reader serves any number of
-/// subjects, all of its own kind, so it can take them for what they are without a checked cast. Neither side is generic,
-/// since unspecialised generics would cost several times what the comparison itself does.
+/// A subject is any class instance that the reader can read: a row, a managed object. One reader serves any number of
+/// subjects of one kind, so it needs no checked casts. Neither side is generic, because unspecialised generics would
+/// cost several times as much as the comparison itself.
 ///
-/// An implementation throws where the data cannot be read; the error ends the evaluation and reaches its caller.
+/// An implementation throws if the data cannot be read. The error ends the evaluation and reaches its caller.
 package protocol PredicateReader: AnyObject {
-    /// The identity of a subject, equal for all subjects that stand for the same object.
+    /// The identity of a subject, equal for all subjects that represent the same object.
     func identity(of subject: AnyObject) -> PredicateIdentity
 
-    /// The value of an attribute: `.null`, or a value of the kind that the attribute's type has.
+    /// The value of an attribute: `.null`, or a value of the kind of the attribute's type.
     ///
-    /// Booleans are `.int`, decimals `.double`, URIs `.string`, and transformables only have to be `.null` or not.
+    /// Booleans are `.int`, decimals `.double`, and URIs `.string`. For transformables it only matters whether they are
+    /// `.null`.
     func value(of attribute: PredicateAttribute, in subject: AnyObject) throws -> PredicateValue
 
     /// The identity of the object that a to-one relationship points at, without reading that object.
@@ -26,7 +27,7 @@ package protocol PredicateReader: AnyObject {
     /// Whether a subject is of an entity, or of one that inherits from it.
     func isKind(_ subject: AnyObject, of schema: any PredicateSchema) throws -> Bool
 
-    /// How many objects a to-many relationship holds.
+    /// The number of objects in a to-many relationship.
     func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int
 }
 

@@ -1,31 +1,33 @@
-/// Why a predicate, an expression or a sort descriptor cannot be asked of an entity in a store.
+/// The error of a predicate, an expression or a sort descriptor that cannot be used for an entity in a store.
 ///
 /// As an `NSError` it has the domain `NSCocoaErrorDomain` and the general code of Core Data, 134060.
 package struct PredicateResolutionError: LocalizedError, CustomNSError, CustomStringConvertible, Hashable, Sendable {
     package enum Reason: String, Hashable, Sendable {
         /// The entity has no such property.
         case unknownKey
-        /// A collection stands where one value is needed.
+        /// There is a collection in a place that needs one value.
         case toManyNotAllowed
-        /// One value stands where a collection is needed.
+        /// There is one value in a place that needs a collection.
         case collectionNeeded
         /// Values of these types cannot be compared or computed with.
         case incompatibleTypes
-        /// A store cannot do this: blocks, methods, transient properties…
+        /// A store cannot do this.
+        ///
+        /// Examples are blocks, methods and transient properties.
         case unsupported
         /// A variable has no value.
         case unboundVariable
-        /// A constant is not what its place asks for: a broken regular expression, a range with one end.
+        /// A constant does not fit its place, such as a broken regular expression or a range with one end.
         case invalidConstant
     }
 
     package let reason: Reason
     package let message: String
-    /// The key path in question, where there is one.
+    /// The key path in question, if there is one.
     package let keyPath: String?
     package let entityName: String
 
-    /// Keeps the first and the last part of what is long, since it repeats what the predicate's text says.
+    /// Keeps the first and the last part of a long text, because messages repeat parts of the predicate.
     package init(reason: Reason, message: String, keyPath: String?, entityName: String) {
         self.reason = reason
         self.message = Self.shortened(message, to: 400)
@@ -34,7 +36,7 @@ package struct PredicateResolutionError: LocalizedError, CustomNSError, CustomSt
     }
 
     private static func shortened(_ text: String, to count: Int) -> String {
-        // Bytes are counted at once where characters are not.
+        // The number of bytes is known at once, the number of characters is not.
         guard text.utf8.count > count, text.count > count else { return text }
         return "\(text.prefix(count * 2 / 3))…\(text.suffix(count / 3))"
     }

@@ -9,13 +9,15 @@ package struct PredicateResolver {
 
     /// The schemas of the variables, by number.
     private(set) var variableSchemas: [any PredicateSchema]
-    /// The iterators of the subqueries around, innermost last.
+    /// The iterators of the enclosing subqueries, innermost last.
     private var scopes: [(name: String, variable: Int)] = []
     private var depth = 0
     private var deepest = 0
     let limits: ResolutionLimits
 
-    /// Trees built by code may be deeper than the parser lets text be; both end before the stack does.
+    /// The deepest tree.
+    ///
+    /// Code can build deeper trees than the parser accepts; both must end before the stack does.
     private static let depthLimit = 1000
 
     package static let secondsForConstants = 10.0
@@ -39,8 +41,8 @@ package struct PredicateResolver {
     ///   - predicate: The predicate.
     ///   - schema: The entity that it is about.
     ///   - bindings: Values for the predicate's variables, by name without the dollar sign.
-    ///   - allowsRowAggregates: Whether aggregates of attributes are taken over all rows, as in HAVING.
-    ///   - secondsForConstants: How long comparisons of constants with patterns may take, in processor time.
+    ///   - allowsRowAggregates: Whether aggregates of attributes are computed over all rows, as in HAVING.
+    ///   - secondsForConstants: The longest processor time for comparisons of constants with patterns.
     /// - Returns: The checked tree.
     /// - Throws: ``PredicateResolutionError``.
     package static func resolve(
@@ -66,7 +68,7 @@ package struct PredicateResolver {
         )
     }
 
-    /// Resolves an expression with a single value, and tells how many variables it uses.
+    /// Resolves an expression with a single value, and returns it with the number of variables that it uses.
     ///
     /// - Throws: ``PredicateResolutionError``.
     package static func resolve(
@@ -112,7 +114,7 @@ package struct PredicateResolver {
         }
     }
 
-    /// Whether the nesting is worth counting; each level adds less than a seventh of what is possible.
+    /// Whether the nesting may exceed its limit; each level adds less than a seventh of the possible nesting.
     private var mayBeTooDeep: Bool { deepest + variableSchemas.count > 7 }
 
     private var tooDeep: PredicateResolutionError {
@@ -122,8 +124,9 @@ package struct PredicateResolver {
         )
     }
 
-    /// Refuses more constants than SQLite prepares a statement with in a second or two: it compares each with all others, and
-    /// nothing can stop it meanwhile.
+    /// Refuses more constants than SQLite can prepare in a second or two.
+    ///
+    /// SQLite compares each constant with all others, and this cannot be interrupted.
     private func checkConstants(_ add: (inout EvaluationCost) -> Void) throws {
         var cost = EvaluationCost(upTo: .max)
         add(&cost)

@@ -1,14 +1,14 @@
-/// What a predicate may name: the properties of an entity, as the layer that knows the model describes them.
+/// The names that a predicate may use: the properties of an entity, as described by the layer that knows the model.
 ///
-/// Class-bound, because schemas point at each other in circles through their relationships.
+/// It is class-bound, because schemas refer to each other in cycles through their relationships.
 package protocol PredicateSchema: AnyObject, Sendable {
     /// The entity's name, for error messages.
     var predicateEntityName: String { get }
 
-    /// The property with a name, its own or inherited; `nil` if there is none.
+    /// The property with a name, declared here or inherited; `nil` if there is none.
     func predicateProperty(named name: String) -> PredicateProperty?
 
-    /// The number by which values tell the model's entities apart; 0 where there is no inheritance to tell.
+    /// The number that distinguishes the model's entities in values; 0 if there is no inheritance.
     var predicateEntityNumber: Int { get }
 
     /// Another entity of the same model, by its name or that of its class; `nil` if there is none.
@@ -26,7 +26,7 @@ extension PredicateSchema {
     package func isKind(of other: any PredicateSchema) -> Bool { self === other }
 }
 
-/// An entity that stands in a predicate as a value: `entity == %@`.
+/// An entity that is used as a value in a predicate: `entity == %@`.
 package protocol PredicateEntityReference {
     var predicateEntityName: String { get }
 }
@@ -35,7 +35,7 @@ package protocol PredicateEntityReference {
 package protocol PredicateEntityMember {
     /// The value of a property.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where the object has no such property.
+    /// - Throws: ``PredicateEvaluationError`` if the object has no such property.
     func predicateValue(forKey key: String) throws -> Any?
 
     /// Whether the object is of the entity with this name, or with a class of this name, or of one that inherits from it.
@@ -45,11 +45,13 @@ package protocol PredicateEntityMember {
 /// A property of an entity, or of a composite attribute, as a predicate sees it.
 package enum PredicateProperty: Sendable {
     case attribute(PredicateAttribute)
-    /// A composite attribute: no value to compare with, but elements with values; nil if none of them has one.
+    /// A composite attribute.
+    ///
+    /// It has no value to compare with, but elements with values; it is nil if no element has one.
     case composite(any PredicateComposite)
     case toOne(PredicateRelationship)
     case toMany(PredicateRelationship)
-    /// There is such a property, but nothing that a store could look at: a transient attribute, a fetched property.
+    /// The property exists, but a store cannot read it: a transient attribute, a fetched property.
     case unsupported(reason: String)
 }
 
@@ -57,7 +59,7 @@ package enum PredicateProperty: Sendable {
 package protocol PredicateComposite: Sendable {
     func predicateProperty(named name: String) -> PredicateProperty?
 
-    /// The elements at any depth that are no composites themselves.
+    /// The elements at any depth that are not composites themselves.
     var predicateLeaves: [PredicateAttribute] { get }
 }
 
@@ -73,15 +75,19 @@ package enum PredicateAttributeType: String, Hashable, Sendable {
     case uuid
     case data
     case transformable
-    /// The entity that an object is of, which every object has beside its attributes.
+    /// The entity of an object.
+    ///
+    /// Every object has it beside its attributes.
     case entity
 }
 
-/// The token by which subjects are asked for an attribute's value, and by which a store finds its column.
+/// The token by which an attribute's value is read from a subject, and by which a store finds its column.
 package struct PredicateAttribute: Hashable, Sendable {
     package let name: String
     package let type: PredicateAttributeType
-    /// The number that the schema gave the attribute; of no meaning here.
+    /// The number that the schema gave to the attribute.
+    ///
+    /// It has no meaning here.
     package let slot: Int
 
     package init(name: String, type: PredicateAttributeType, slot: Int) {
@@ -90,18 +96,20 @@ package struct PredicateAttribute: Hashable, Sendable {
         self.slot = slot
     }
 
-    /// What `entity` in a key path stands for; a schema gives no number to it.
+    /// The meaning of `entity` in a key path; the schema gives it no number.
     package static let entity = PredicateAttribute(name: "entity", type: .entity, slot: -1)
 }
 
-/// The token by which subjects are asked for related objects, and by which a store finds the column or table.
+/// The token by which related objects are read from a subject, and by which a store finds the column or table.
 package struct PredicateRelationship: Sendable {
     package let name: String
-    /// The number that the schema gave the relationship; of no meaning here.
+    /// The number that the schema gave to the relationship.
+    ///
+    /// It has no meaning here.
     package let slot: Int
     package let isToMany: Bool
     package let isOrdered: Bool
-    /// Whether a related object can go without the relationship being told: there is no inverse to tell it.
+    /// Whether a related object can be deleted without a change of the relationship, because there is no inverse.
     package let mayDangle: Bool
     package let destination: any PredicateSchema
 
@@ -125,11 +133,13 @@ package struct PredicateRelationship: Sendable {
 extension PredicateRelationship {
     private static let castSlot = -1
 
-    /// The step from an object to itself if it is of an entity, or of one that inherits from it, and else to nothing.
+    /// The step from an object to itself if it is of an entity or a sub-entity of it, and otherwise to nothing.
     package static func cast(to schema: any PredicateSchema) -> PredicateRelationship {
         PredicateRelationship(name: "CAST", slot: castSlot, isToMany: false, destination: schema)
     }
 
-    /// Whether the step is a cast, of which readers know nothing.
+    /// Whether the step is a cast.
+    ///
+    /// Readers do not know casts.
     package var isCast: Bool { slot == Self.castSlot }
 }

@@ -1,8 +1,8 @@
-/// What resolving one tree has cost so far, so that text from outside cannot ask for more than it is long.
+/// The costs of resolving one tree so far, so that the work for a text from outside stays in proportion to its length.
 ///
-/// Belongs to one resolver, and is shared by its copies.
+/// It belongs to one resolver, and its copies share it.
 final class ResolutionLimits {
-    /// The seconds of processor time in which comparisons of constants are worked out.
+    /// The seconds of processor time for comparisons of constants.
     private let seconds: Double
     private var secondsLeft: Double
     private var pairs = 0
@@ -16,17 +16,17 @@ final class ResolutionLimits {
 
     /// Counts comparisons of each of some values with each of some others.
     ///
-    /// - Returns: Whether all that were counted for the tree are still few enough.
+    /// - Returns: Whether the number of all comparisons that were counted for the tree is within the limit.
     func countPairs(_ count: Int, with other: Int) -> Bool {
-        // Neither is more than a program holds in memory, but their product may be.
+        // Neither number exceeds the memory of a program, but their product may overflow.
         let (product, overflow) = count.multipliedReportingOverflow(by: other)
         pairs = min(pairs, Self.mostPairs) + (overflow ? Self.mostPairs + 1 : min(product, Self.mostPairs + 1))
         return pairs <= Self.mostPairs
     }
 
-    /// Works out whether a constant matches a pattern, which may take long.
+    /// Finds out whether a constant matches a pattern, which may take long.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where that, or all of the tree's together, takes too long.
+    /// - Throws: ``PredicateEvaluationError`` if this match, or all matches of the tree together, take too long.
     func matches(_ text: String, _ matcher: StringMatcher) throws -> Bool {
         guard matcher.isCostly else { return try matcher.matches(text) }
         let start = EvaluationBudget.processorTime

@@ -1,15 +1,16 @@
-/// What the evaluation of a tree asks for, by the tree alone.
+/// The cost of evaluating a tree, computed from the tree alone.
 ///
-/// Comparisons of each of many values with each of many others are in the tree one by one, so they count by their product.
+/// Comparisons of each of many values with each of many others are in the tree one by one, so their product counts.
 struct EvaluationCost {
-    /// How many comparisons, functions and collections there are.
+    /// The number of comparisons, functions and collections.
     private(set) var operations = 0
-    /// How many constants there are, those of sets excepted.
+    /// The number of constants, except those in sets.
     private(set) var constants = 0
-    /// Whether a short text, or few rows, can make the evaluation take very long: collections are nested in each other, or
-    /// there is a regular expression.
+    /// Whether evaluation can take very long for a short text or few rows.
+    ///
+    /// The reason is that collections are nested, or that there is a regular expression.
     private(set) var growsWithoutEnd = false
-    /// How many operations are worth counting.
+    /// The number of operations at which counting stops.
     private let limit: Int
     private var depth = 0
 
@@ -46,7 +47,7 @@ struct EvaluationCost {
         case .object, .attribute: return
         case .function(_, let operands, _):
             operands.forEach { add($0) }
-            // The sum of a list is as many additions.
+            // The sum of a list takes one addition less than it has members.
             operations += max(0, operands.count - 2)
         case .aggregate(let aggregate):
             add(aggregate.collection) { cost in aggregate.element.map { cost.add($0) } }
@@ -59,7 +60,7 @@ struct EvaluationCost {
         operations += 1
     }
 
-    /// A collection, with what is asked of its members.
+    /// Adds a collection, with the operations on its members.
     mutating func add(_ collection: ResolvedCollection, _ members: (inout EvaluationCost) -> Void = { _ in }) {
         if depth > 0 { growsWithoutEnd = true }
         depth += 1
@@ -70,16 +71,17 @@ struct EvaluationCost {
 }
 
 extension ResolvedStringTest {
-    /// A pattern that is no constant may be any.
+    /// If the pattern is not a constant, it may be any.
     fileprivate var isCostly: Bool { matcher?.isCostly ?? (test == .matches || test == .like) }
 }
 
 extension EvaluationCost {
-    /// How many operations for each row are many.
+    /// The number of operations for each row from which on there are many.
     private static let many = 1_000
 
-    /// Whether a tree can take very long for few rows; everything else takes time in proportion to the rows and to the length
-    /// of the texts.
+    /// Whether a tree can take very long for few rows.
+    ///
+    /// All other work takes time in proportion to the rows and to the length of the texts.
     fileprivate static func isHigh(_ add: (inout EvaluationCost) -> Void) -> Bool {
         var cost = EvaluationCost(upTo: many)
         add(&cost)
@@ -88,20 +90,20 @@ extension EvaluationCost {
 }
 
 extension ResolvedPredicate {
-    /// Whether a short text, or few rows, can make the evaluation take very long.
+    /// Whether evaluation can take very long for a short text or few rows.
     package var isCostly: Bool { condition.isCostly }
 }
 
 extension ResolvedCondition {
-    /// Whether a short text, or few rows, can make the evaluation take very long.
+    /// Whether evaluation can take very long for a short text or few rows.
     package var isCostly: Bool { EvaluationCost.isHigh { $0.add(self) } }
 }
 
 extension ResolvedExpression {
-    /// Whether a short text, or few rows, can make the computation take very long.
+    /// Whether the computation can take very long for a short text or few rows.
     package var isCostly: Bool { EvaluationCost.isHigh { $0.add(self) } }
 
-    /// How many operations it takes to work the value out, and at least one.
+    /// The number of operations that compute the value, at least one.
     var work: Int {
         var cost = EvaluationCost(upTo: ResolutionLimits.mostPairs)
         cost.add(self)
@@ -110,7 +112,7 @@ extension ResolvedExpression {
 }
 
 extension ResolvedOperand {
-    /// How many values, whose number the predicate's text tells, the operand is made of.
+    /// The number of values in the operand, as far as the predicate's text shows it.
     var count: Int {
         switch self {
         case .scalar, .members: 1
@@ -120,7 +122,7 @@ extension ResolvedOperand {
         }
     }
 
-    /// How many operations it takes to work all of these out, and at least one for each.
+    /// The number of operations that compute all of these values, at least one for each.
     var work: Int {
         switch self {
         case .scalar(let value): value.work

@@ -1,11 +1,11 @@
 extension ResolvedCondition {
-    /// How many branches in a row make a membership test worth it.
+    /// The number of successive branches from which on a membership test is used.
     private static let leastMembers = 16
 
-    /// The branches of an OR, where long runs of `key == constant` for one key have become one membership test.
+    /// The branches of an OR, with long runs of `key == constant` for one key replaced by one membership test.
     ///
-    /// It is what a set is for, and more than a matter of taste: SQLite compares the branches of an OR with each other,
-    /// so that twenty thousand of them take ten seconds to prepare.
+    /// A set finds a member faster. It is also necessary: SQLite compares the branches of an OR with each other, so
+    /// that it takes ten seconds to prepare twenty thousand of them.
     static func gatheringMembers(_ branches: [ResolvedCondition]) -> [ResolvedCondition] {
         guard branches.count >= leastMembers else { return branches }
         var gathered: [ResolvedCondition] = []
@@ -23,7 +23,7 @@ extension ResolvedCondition {
         return gathered
     }
 
-    /// Where the run ends that begins at a place: of equalities of one key with constants of one kind, or of one branch.
+    /// The end of the run that begins at a place: equalities of one key with constants of one kind, or a single branch.
     private static func endOfRun(_ branches: [ResolvedCondition], _ start: Int) -> Int {
         guard let first = branches[start].equality else { return start + 1 }
         var end = start + 1
@@ -35,7 +35,7 @@ extension ResolvedCondition {
         return end
     }
 
-    /// The comparison, if it is one of a key with a constant that a set holds by its kind.
+    /// The comparison, if it compares a key with a constant of a kind that sets can contain.
     private var equality: ResolvedComparison? {
         guard case .comparison(let comparison) = self, comparison.operator == .equal else { return nil }
         switch comparison.right.constantValue {

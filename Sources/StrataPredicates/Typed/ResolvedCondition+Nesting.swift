@@ -1,23 +1,25 @@
-/// How deep a tree is nested, counted as SQLite's parser does: by the symbols that it has to keep while it reads the text that
-/// the tree becomes.
+/// The nesting of a tree, counted as SQLite's parser does it.
 ///
-/// The parser keeps a hundred at most. All stores refuse deeper predicates, so that a predicate that works on one of them works
-/// on the others. Chains count once however long they are: `a AND b AND c`, `a + b + c`, `TERNARY(p, a, TERNARY(q, b, c))`.
+/// The parser keeps symbols while it reads the text of the tree, a hundred at most. All stores refuse deeper
+/// predicates, so that a predicate that works on one of them works on the others. A chain counts once, whatever its
+/// length: `a AND b AND c`, `a + b + c`, `TERNARY(p, a, TERNARY(q, b, c))`.
 package enum Nesting {
-    /// The limit for a predicate or an expression; the rest is for the SQL around it.
+    /// The limit for a predicate or an expression.
+    ///
+    /// The rest is left for the SQL around it.
     package static let limit = 78
 
     /// The longest chain of operators that is written as one; a longer one becomes a balanced tree.
     package static let longestChain = 50
 
-    /// A column, with its table and what may be written around it.
+    /// The nesting of a column, with its table and possible operators around it.
     fileprivate static let column = 5
 }
 
 extension ResolvedCondition {
     /// The nesting of the condition.
     ///
-    /// - Parameter deepestFirst: Whether the deepest operand of AND and OR comes first, which takes less than its own place.
+    /// - Parameter deepestFirst: Whether the deepest operand of AND and OR comes first, which needs fewer symbols.
     /// - Returns: The number of symbols.
     package func nesting(deepestFirst: Bool) -> Int {
         func of(_ expression: ResolvedExpression) -> Int { expression.nesting(deepestFirst: deepestFirst) }
@@ -38,7 +40,7 @@ extension ResolvedCondition {
     }
 
     private static func nesting(of operands: [ResolvedCondition], _ deepestFirst: Bool) -> Int {
-        // An AND stands in parentheses inside of another chain.
+        // Inside of another chain, an AND is in parentheses.
         var all = operands.map { operand in
             if case .and = operand { return 1 + operand.nesting(deepestFirst: deepestFirst) }
             return operand.nesting(deepestFirst: deepestFirst)
@@ -69,7 +71,7 @@ extension ResolvedExpression {
             let element = aggregate.element.map { 8 + of($0) } ?? 0
             return max(element, 8 + (aggregate.collection.filter?.nesting(deepestFirst: deepestFirst) ?? 0))
         case .conditional:
-            // From the second branch on, the parser has those before in one more place.
+            // From the second branch on, the parser keeps one more symbol for the earlier branches.
             var (deepest, rest, isFirst) = (0, self, true)
             while case .conditional(let test, let value, let other) = rest {
                 let branch = max(3 + test.nesting(deepestFirst: deepestFirst), 5 + of(value))
@@ -81,7 +83,7 @@ extension ResolvedExpression {
         }
     }
 
-    /// Whether the expression is a chain of operators that bind as another function does.
+    /// Whether the expression is a chain of operators with the precedence of another function.
     private func isChain(of function: PredefinedFunction) -> Bool {
         guard case .function(let inner, _, _) = self, inner.isArithmetic else { return false }
         return inner.infix?.precedence == function.infix?.precedence

@@ -14,7 +14,7 @@ package struct ResolvedEvaluator {
         subjects = Array(repeating: nil, count: predicate.variableCount)
     }
 
-    /// For expressions alone.
+    /// Makes an evaluator for expressions only.
     package init(variableCount: Int, reader: any PredicateReader) {
         condition = .constant(true)
         self.reader = reader
@@ -28,13 +28,13 @@ package struct ResolvedEvaluator {
         return try holds(condition)
     }
 
-    /// Counts a subject or a member that is looked at; now and then the evaluation's time may be over.
+    /// Counts a subject or a member that is read, and sometimes checks the evaluation's time limit.
     private mutating func visit() throws {
         visits &+= 1
         if visits == 0 { try EvaluationBudget.check() }
     }
 
-    /// The time may be over soon where a single subject takes long.
+    /// Checks the time limit, if a single subject takes long.
     private func check(_ chain: [ResolvedCondition]) throws {
         if chain.count > 100 { try EvaluationBudget.check() }
     }
@@ -136,12 +136,12 @@ package struct ResolvedEvaluator {
         case .function(let function, let arguments, _): return function.apply(try arguments.map { try value($0) })
         case .aggregate(let aggregate): return try self.aggregate(aggregate)
         case .conditional(let test, let first, let second): return try value(try holds(test) ? first : second)
-        // Resolved for the results of a fetch, whose rows the caller groups; a single row has no aggregate.
+        // This is resolved for the results of a fetch, whose rows the caller groups. A single row has no aggregate.
         case .rowAggregate: return .null
         }
     }
 
-    /// The object at the end of a path, nil if a step on the way is.
+    /// The object at the end of a path; nil if a step leads to nil.
     private func subject(_ path: ResolvedPath) throws -> AnyObject? {
         var current = subjects[path.variable]
         for step in path.steps {
@@ -155,7 +155,9 @@ package struct ResolvedEvaluator {
         return current
     }
 
-    /// The identity of the object at the end of a path: the last object itself is not read.
+    /// The identity of the object at the end of a path.
+    ///
+    /// The last object itself is not read.
     private func identity(_ path: ResolvedPath) throws -> PredicateIdentity? {
         guard let last = path.steps.last else { return subjects[path.variable].map(reader.identity(of:)) }
         if last.isCast { return try subject(path).map(reader.identity(of:)) }

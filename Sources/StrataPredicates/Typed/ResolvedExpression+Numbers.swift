@@ -1,8 +1,8 @@
 extension ResolvedExpression {
-    /// The condition that a computation has no number for its result, though each of its operands has a value.
+    /// The condition that the result of a computation is NaN although each of its operands has a value.
     ///
-    /// Such are a division by zero, the root of -1, and infinity less infinity. The result is nil then, as if an operand
-    /// were. `nil` if that cannot be, and for what is no computation.
+    /// Examples are a division by zero, the root of -1, and infinity less infinity. The result is nil then, as if an
+    /// operand were nil. The condition is `nil` if that cannot happen, or if the expression is no computation.
     package var lacksNumber: ResolvedCondition? {
         guard mayLackNumber else { return nil }
         var operands: [ResolvedExpression] = []
@@ -13,7 +13,7 @@ extension ResolvedExpression {
         return .all([.isNull(self)] + areThere)
     }
 
-    /// Adds what a computation starts from, through all functions that are nil where an operand is.
+    /// Adds the operands of a computation, through all functions that are nil if an operand is.
     private func addOperands(to operands: inout [ResolvedExpression]) {
         guard case .function(let function, let inner, _) = self, function.isOfNumbers else {
             return operands.append(self)
@@ -21,7 +21,7 @@ extension ResolvedExpression {
         for operand in inner { operand.addOperands(to: &operands) }
     }
 
-    /// Whether the result may be no number though all operands are.
+    /// Whether the result may be NaN although no operand is.
     private var mayLackNumber: Bool {
         guard case .function(let function, let operands, _) = self, function.isOfNumbers else { return false }
         if operands.contains(where: \.mayLackNumber) { return true }
@@ -47,7 +47,7 @@ extension ResolvedExpression {
 }
 
 extension PredefinedFunction {
-    /// Whether the function makes a number of numbers, or a date of a date and a number.
+    /// Whether the function computes a number from numbers, or a date from a date and a number.
     fileprivate var isOfNumbers: Bool {
         switch self {
         case .add, .subtract, .multiply, .divide, .modulus, .power: true

@@ -1,4 +1,4 @@
-/// What a walk over an expression gives for one of its parts; nil, and it goes on to the part's operands.
+/// Returns the replacement of a part of an expression; if it returns nil, the walk continues with the part's operands.
 package typealias ResolvedReplacement = (ResolvedExpression) throws -> ResolvedExpression?
 
 extension ResolvedExpression {
@@ -7,8 +7,8 @@ extension ResolvedExpression {
     /// An error of the closures ends the walk.
     ///
     /// - Parameters:
-    ///   - visit: Told of each collection before its filter and what is asked of its members are looked at.
-    ///   - replace: Asked from the top down: what it gives stands for the whole part.
+    ///   - visit: Receives each collection before its filter and the operations on its members are visited.
+    ///   - replace: Called from the top down. Its result replaces the whole part.
     /// - Returns: The expression, changed.
     package func replacing(
         visit: (ResolvedCollection) throws -> Void = { _ in },
@@ -44,8 +44,8 @@ extension ResolvedCondition {
     /// The condition with parts of its expressions replaced.
     ///
     /// - Parameters:
-    ///   - visit: As ``ResolvedExpression/replacing(visit:_:)`` takes it.
-    ///   - replace: As ``ResolvedExpression/replacing(visit:_:)`` takes it.
+    ///   - visit: The closure as in ``ResolvedExpression/replacing(visit:_:)``.
+    ///   - replace: The closure as in ``ResolvedExpression/replacing(visit:_:)``.
     /// - Returns: The condition, changed.
     package func replacing(
         visit: (ResolvedCollection) throws -> Void = { _ in },

@@ -1,6 +1,7 @@
 extension ResolvedExpression {
-    /// Whether two expressions, each resolved for itself against one schema, are written the same and so have the same
-    /// value for every object.
+    /// Whether two expressions have the same form, and so the same value for every object.
+    ///
+    /// Each was resolved separately, against one schema.
     package func isSame(as other: ResolvedExpression) -> Bool {
         switch (self, other) {
         case (.constant(let left, let leftType), .constant(let right, let rightType)):

@@ -7,14 +7,16 @@ indirect enum ResolvedOperand {
     case setOperation(SetOperation, ResolvedOperand, ResolvedOperand)
 }
 
-/// What a path through one or more to-many relationships leads to.
+/// The members at the end of a path through one or more to-many relationships.
 struct ResolvedMembers {
-    /// Each collection hangs on the variable of the one before it.
+    /// The collections.
+    ///
+    /// Each belongs to the variable of the one before it.
     var levels: [ResolvedCollection]
-    /// What is taken of the members of the last level.
+    /// The value that is read from each member of the last level.
     var element: ResolvedExpression
 
-    /// The last level, if its members themselves are what the path leads to.
+    /// The last level, if the path leads to its members themselves.
     var plainLevel: ResolvedCollection? {
         guard let last = levels.last, case .object(let path) = element, path.variable == last.variable,
             path.steps.isEmpty
@@ -22,7 +24,7 @@ struct ResolvedMembers {
         return last
     }
 
-    /// The last level without the members that have no value, if attributes of the members are what the path leads to.
+    /// The last level without members that have no value, if the path leads to attributes of the members.
     var levelWithValues: ResolvedCollection? {
         guard var last = levels.last, case .attribute(let owner, _) = element, owner.variable == last.variable else {
             return nil
@@ -32,13 +34,13 @@ struct ResolvedMembers {
         return last
     }
 
-    /// Some element satisfies a condition.
+    /// The condition that an element satisfies a condition.
     func exists(_ condition: ResolvedCondition) -> ResolvedCondition {
         if case .constant(false) = condition { return .constant(false) }
         return levels.reversed().reduce(condition) { .exists($1, $0) }
     }
 
-    /// Every element satisfies a condition.
+    /// The condition that every element satisfies a condition.
     func all(_ condition: ResolvedCondition) -> ResolvedCondition {
         exists(condition.negated).negated
     }
@@ -64,12 +66,12 @@ extension PredicateResolver {
         }
     }
 
-    /// Why a composite attribute cannot stand somewhere.
+    /// The reason why a composite attribute cannot be used somewhere.
     static func onlyNil(_ source: String) -> String {
         "The composite attribute \(source.prefix(80)) can be compared with nil only; name one of its elements."
     }
 
-    /// Resolves an expression to whatever it is.
+    /// Resolves an expression to an operand of any kind.
     mutating func operand(_ expression: NSExpression) throws -> ResolvedOperand {
         try descend()
         defer { ascend() }
@@ -92,7 +94,7 @@ extension PredicateResolver {
         case .conditional(let predicate, let first, let second): return try conditional(predicate, first, second)
         case .anyKey: throw failure(.unsupported, "ANYKEY cannot be evaluated by a store.")
         case .block: throw failure(.unsupported, "A block expression cannot be evaluated by a store.")
-        // A subclass's value does not depend on the row: a fetch request, for instance, is its result.
+        // The value of a subclass does not depend on the row; that of a fetch request, for instance, is its result.
         case .custom:
             guard let fetch = expression as? any StoreEvaluatedExpression else {
                 return try constant(expression.expressionValue(with: nil, context: nil))
@@ -140,7 +142,7 @@ extension PredicateResolver {
         guard let value = boundValue(named: name) else {
             throw failure(.unboundVariable, "There is no value for the variable $\(name).")
         }
-        // What a fetch computes may be named in its HAVING clause.
+        // A HAVING clause may name the expressions that a fetch computes.
         if let expression = value as? NSExpression { return try operand(expression) }
         return try constant(nullToNil(value))
     }
@@ -194,7 +196,7 @@ extension PredicateResolver {
                 "A store cannot call the function \(name.prefix(80)). Fetch without it, and filter the result."
             )
         }
-        // A substituted variable leaves an object under a path: its value is a constant like any other.
+        // After substitution, a path may follow an object: its value is a constant like any other.
         if let object = constantObject(target) { return try constant(try constantValue(of: object, path)) }
         return try KeyPathResolver.resolve(path, from: operand(target), &self)
     }

@@ -2,18 +2,18 @@
 ///
 /// The SQL compiler and the in-memory evaluator both work on this tree and on nothing else. Its meaning:
 ///
-/// - **There is no unknown.** Every condition is true or false, and `not` exchanges the two. A back end with a third truth
-///   value has to keep it from getting out, in particular from under a `not`.
-/// - **nil**: `isNull` is the only test of it; `equal` has two nils equal and nil different from everything else; the orders,
-///   string tests and ranges are false when an operand is nil; membership counts nil as a member like any other.
-/// - **Values**: as ``PredicateValue`` describes them. Strings compare as ``StringFolding`` says, patterns match as
-///   ``StringMatcher`` says, arithmetic goes as ``Arithmetic`` says, functions as ``PredefinedFunction/apply(_:)`` does.
+/// - **There is no unknown.** Every condition is true or false, and `not` exchanges the two. If a back end has a third
+///   truth value, it must not let that out, in particular from under a `not`.
+/// - **nil**: only `isNull` tests for it. For `equal`, two nils are equal, and nil differs from everything else. The
+///   orders, string tests and ranges are false if an operand is nil. For membership, nil is a member like any other.
+/// - **Values**: ``PredicateValue`` describes them. ``StringFolding`` defines how strings compare, ``StringMatcher``
+///   how patterns match, ``Arithmetic`` the arithmetic, and ``PredefinedFunction/apply(_:)`` the functions.
 /// - **Paths**: a to-one step from nil leads to nil; a collection whose owner is nil is empty.
-/// - **Collections**: `exists` in an empty collection is false. The count and the sum of nothing are 0, and so is the average;
-///   the smallest and largest of nothing are nil. nil members count in `count`, and nowhere else.
+/// - **Collections**: `exists` in an empty collection is false. Without members, the count, the sum and the average are
+///   0, and the smallest and largest member are nil. Members that are nil count only in `count`.
 package struct ResolvedPredicate: Sendable {
     package let condition: ResolvedCondition
-    /// How many variables the tree uses: `SELF`, which is number 0, and one for each collection in it.
+    /// The number of variables in the tree: `SELF`, which is number 0, and one for each collection.
     package let variableCount: Int
     package let schema: any PredicateSchema
 
@@ -32,12 +32,12 @@ package indirect enum ResolvedCondition: Sendable {
     case not(ResolvedCondition)
     case isNull(ResolvedExpression)
     case comparison(ResolvedComparison)
-    /// Both ends are included.
+    /// The value is in a range; both ends are included.
     case between(ResolvedExpression, lower: ResolvedExpression, upper: ResolvedExpression, StringFolding)
     /// The value is a member of a set of constants.
     case member(ResolvedExpression, PredicateValueSet)
     case string(ResolvedStringTest)
-    /// Some member of the collection satisfies the condition, in which the collection's variable stands for the member.
+    /// A member of the collection satisfies the condition, in which the collection's variable is that member.
     case exists(ResolvedCollection, ResolvedCondition)
 }
 
@@ -54,7 +54,7 @@ package struct ResolvedComparison: Sendable {
     package let left: ResolvedExpression
     package let `operator`: Operator
     package let right: ResolvedExpression
-    /// Not empty only if both sides are text.
+    /// The folding; it is empty unless both sides are text.
     package let folding: StringFolding
 
     package init(
@@ -78,7 +78,7 @@ package struct ResolvedStringTest: Sendable {
     package let folding: StringFolding
     /// The matcher for a constant pattern.
     ///
-    /// A pattern from data that is no regular expression matches nothing.
+    /// If a pattern from data is not a valid regular expression, it matches nothing.
     package let matcher: StringMatcher?
 
     package init(
@@ -103,18 +103,22 @@ package indirect enum ResolvedExpression: Sendable {
     case object(ResolvedPath)
     case attribute(ResolvedPath, PredicateAttribute)
     case function(PredefinedFunction, [ResolvedExpression], ResolvedType)
-    /// One value from all members of a collection.
+    /// One value computed from all members of a collection.
     case aggregate(ResolvedAggregate)
     case conditional(ResolvedCondition, ResolvedExpression, ResolvedExpression)
-    /// One value from all rows of a fetch, or of a group of it: only in the results and the HAVING clause of a fetch.
+    /// One value computed from all rows of a fetch, or of a group.
     ///
-    /// Rows for which the operand is nil do not count, for `count:` either.
+    /// It occurs only in the results and the HAVING clause of a fetch.
+    ///
+    /// Rows for which the operand is nil do not count, even for `count:`.
     case rowAggregate(PredefinedFunction, ResolvedExpression)
 }
 
-/// A way from a variable along to-one relationships.
+/// A path from a variable along to-one relationships.
 package struct ResolvedPath: Sendable {
-    /// 0 for the object that the predicate is about, other numbers for members of collections around.
+    /// The number of the variable.
+    ///
+    /// It is 0 for the object that the predicate is about, and another number for members of enclosing collections.
     package let variable: Int
     package let steps: [PredicateRelationship]
 
@@ -128,17 +132,17 @@ package struct ResolvedPath: Sendable {
 package struct ResolvedCollection: Sendable {
     package let owner: ResolvedPath
     package let relationship: PredicateRelationship
-    /// The variable that stands for the member in the filter and in what is asked of the collection.
+    /// The variable for the member, in the filter and in the operations on the collection.
     package let variable: Int
     package var filter: ResolvedCondition?
 }
 
-/// One value of all members of a collection, such as `@count`.
+/// One value computed from all members of a collection, such as `@count`.
 package struct ResolvedAggregate: Sendable {
     /// `.count`, `.sum`, `.average`, `.min`, `.max`, `.median` or `.stddev`.
     package let function: PredefinedFunction
     package let collection: ResolvedCollection
-    /// What is taken of each member; `nil` for the count.
+    /// The value that is read from each member; `nil` for the count.
     package let element: ResolvedExpression?
     package let type: ResolvedType
 }
@@ -146,7 +150,7 @@ package struct ResolvedAggregate: Sendable {
 // MARK: - Building
 
 extension ResolvedCondition {
-    /// AND, flattened, with constants taken out.
+    /// The conjunction, flattened, with constants removed.
     package static func all(_ conditions: [ResolvedCondition]) -> ResolvedCondition {
         var kept: [ResolvedCondition] = []
         for condition in conditions {
@@ -160,7 +164,7 @@ extension ResolvedCondition {
         return kept.isEmpty ? .constant(true) : (kept.count == 1 ? kept[0] : .and(kept))
     }
 
-    /// OR, flattened, with constants taken out and long runs of equalities gathered.
+    /// The disjunction, flattened, with constants removed and long runs of equalities gathered.
     package static func any(_ conditions: [ResolvedCondition]) -> ResolvedCondition {
         var kept: [ResolvedCondition] = []
         for condition in conditions {
@@ -193,7 +197,7 @@ extension ResolvedExpression {
         case .function(_, _, let type): return type
         case .aggregate(let aggregate): return aggregate.type
         case .conditional(_, let first, let second):
-            // Asked once: twice at each level would double the work with every level of nesting.
+            // The type is read once: reading it twice at each level would double the work with every level of nesting.
             let type = first.type
             return type == .null ? second.type : type
         case .rowAggregate(let function, let operand):
@@ -210,7 +214,9 @@ extension ResolvedExpression {
         .constant(value.isNull ? .null : value, ResolvedType(of: value))
     }
 
-    /// A composite attribute of an object: nil if none of its elements has a value, and else something of no other use.
+    /// A composite attribute of an object.
+    ///
+    /// It is nil if none of its elements has a value, and otherwise a value without other use.
     static func composite(_ object: ResolvedPath, _ elements: [PredicateAttribute]) -> ResolvedExpression {
         let isMissing = ResolvedCondition.all(elements.map { .isNull(.attribute(object, $0)) })
         return .conditional(isMissing, .constant(.null, .null), .constant(.int(1), .composite))
@@ -219,9 +225,9 @@ extension ResolvedExpression {
     /// The condition that the value is nil.
     var isMissing: ResolvedCondition {
         switch self {
-        // A variable always stands for an object.
+        // A variable is always an object.
         case .object(let path) where path.steps.isEmpty: .constant(false)
-        // Its elements tell.
+        // Its elements decide.
         case .conditional(let isMissing, _, .constant(_, .composite)): isMissing
         default: .isNull(self)
         }

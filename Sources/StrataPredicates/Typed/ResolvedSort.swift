@@ -1,8 +1,8 @@
 /// Sort descriptors that were checked against an entity.
 package struct ResolvedSort: Sendable {
-    /// One descriptor: a value to sort by, and how.
+    /// One descriptor: a value to sort by, and the way to compare it.
     package struct Term: Sendable {
-        /// An attribute, or an object, which sorts by its identity; for dictionaries any expression.
+        /// An attribute; an object, which sorts by its identity; or, for dictionaries, any expression.
         package let expression: ResolvedExpression
         package let ascending: Bool
         package let comparison: SortComparison
@@ -15,10 +15,10 @@ package struct ResolvedSort: Sendable {
     }
 
     package let terms: [Term]
-    /// How many variables the terms use: more than the one for the object only if a term looks into a collection.
+    /// The number of variables in the terms: more than the one for the object only if a term reads a collection.
     package let variableCount: Int
 
-    /// An order by terms that were resolved elsewhere.
+    /// Makes an order from terms that were resolved elsewhere.
     package init(terms: [Term], variableCount: Int) {
         self.terms = terms
         self.variableCount = variableCount
@@ -26,8 +26,8 @@ package struct ResolvedSort: Sendable {
 
     /// Checks sort descriptors against an entity.
     ///
-    /// - Throws: ``PredicateResolutionError`` for a key that is unknown, leads through a to-many relationship or has no order,
-    ///   for a comparator, and for a selector that is none of those that ``SortComparison`` knows.
+    /// - Throws: ``PredicateResolutionError`` for a key that is unknown, leads through a to-many relationship or has no
+    ///   order, for a comparator, and for a selector that ``SortComparison`` does not know.
     package init(_ descriptors: [NSSortDescriptor], schema: any PredicateSchema) throws {
         terms = try descriptors.map { try Self.term($0, schema) }
         variableCount = 1
@@ -38,9 +38,9 @@ package struct ResolvedSort: Sendable {
     /// - Parameters:
     ///   - descriptor: The descriptor.
     ///   - schema: The entity.
-    ///   - known: Expressions that keys may name beside the entity's own, already resolved.
+    ///   - known: Resolved expressions that keys may name beside the entity's own properties.
     /// - Returns: The checked term.
-    /// - Throws: As ``init(_:schema:)``.
+    /// - Throws: The errors of ``init(_:schema:)``.
     package static func term(
         _ descriptor: NSSortDescriptor,
         _ schema: any PredicateSchema,
@@ -88,13 +88,13 @@ package struct ResolvedSort: Sendable {
 
     // MARK: - Sorting in memory
 
-    /// What ``compare(_:_:)`` needs of a subject, read once.
+    /// Reads the values of a subject that ``compare(_:_:)`` needs.
     package func keys(of subject: AnyObject, reader: any PredicateReader) throws -> [PredicateValue] {
         var evaluator = ResolvedEvaluator(variableCount: variableCount, reader: reader)
         return try terms.map { try evaluator.value(of: $0.expression, for: subject) }
     }
 
-    /// The order of two subjects by the keys that were read of them.
+    /// The order of two subjects by their keys.
     ///
     /// nil comes first in ascending order.
     package func compare(_ lhs: [PredicateValue], _ rhs: [PredicateValue]) -> ComparisonResult {
@@ -105,9 +105,9 @@ package struct ResolvedSort: Sendable {
         return .orderedSame
     }
 
-    /// The subjects that come before one whose keys were read.
+    /// The subjects that come before a subject with given keys.
     ///
-    /// Of each subject no more is read than it takes to tell.
+    /// From each subject, only the values are read that decide.
     package func preceding<Subject: AnyObject>(
         _ keys: [PredicateValue],
         among subjects: [Subject],
@@ -125,7 +125,7 @@ package struct ResolvedSort: Sendable {
 
     /// The subjects in order.
     ///
-    /// Subjects that compare the same keep the order they came in.
+    /// Subjects that compare the same keep their order.
     ///
     /// - Complexity: O(*n* log *n*) comparisons; each subject is read once.
     package func sorted<Subject: AnyObject>(_ subjects: [Subject], reader: any PredicateReader) throws -> [Subject] {

@@ -1,6 +1,6 @@
 /// The type of an expression in a resolved predicate.
 package enum ResolvedType: String, Hashable, Sendable {
-    /// The type of the nil constant, which goes with every other.
+    /// The type of the nil constant, which is compatible with every other.
     case null
     case bool
     case integer
@@ -12,7 +12,9 @@ package enum ResolvedType: String, Hashable, Sendable {
     case uuid
     case data
     case transformable
-    /// A composite attribute as a whole, which can be compared with nil only.
+    /// A composite attribute as a whole.
+    ///
+    /// It can be compared only with nil.
     case composite
     case reference
     case entity
@@ -62,7 +64,7 @@ package enum ResolvedType: String, Hashable, Sendable {
 
     /// Whether values of the two types can be equal at all.
     ///
-    /// Any number goes with any other, and URIs are text.
+    /// Any two numbers are compatible, and URIs are text.
     package func isCompatible(with other: ResolvedType) -> Bool {
         if self == .null || other == .null { return true }
         if isNumeric { return other.isNumeric }

@@ -1,8 +1,11 @@
-/// The arithmetic of predicates, as SQLite has it, so that a store's answer is the in-memory answer.
+/// The arithmetic of predicates.
 ///
-/// - Two integers give an integer; the division cuts off towards zero. A result too large for 64 bits becomes a double.
-/// - Division and modulus by zero are nil, and so is everything that has no number as its result (`sqrt(-1)`).
-/// - nil, or a value that is no number, on either side gives nil.
+/// It agrees with SQLite, so that a store gives the same answers as evaluation in memory.
+///
+/// - Two integers give an integer; the division truncates towards zero. A result too large for 64 bits becomes a
+///   double.
+/// - Division and modulus by zero are nil, and so is every result that is not a number (`sqrt(-1)`).
+/// - If an operand is nil, or is not a number, the result is nil.
 /// - A date plus or minus a number of seconds is a date, and the difference of two dates is a number of seconds.
 package enum Arithmetic {
     package static func add(_ lhs: PredicateValue, _ rhs: PredicateValue) -> PredicateValue {
@@ -40,7 +43,7 @@ package enum Arithmetic {
         return overflow ? .double(Double(left) / Double(right)) : .int(result)
     }
 
-    /// The remainder of two numbers cut off to integers, with the sign of the first.
+    /// The remainder of two numbers truncated to integers, with the sign of the first.
     package static func modulus(_ lhs: PredicateValue, _ rhs: PredicateValue) -> PredicateValue {
         integers(lhs, rhs) { left, right in
             if right == 0 { return nil }

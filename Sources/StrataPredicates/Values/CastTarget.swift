@@ -8,7 +8,7 @@ package enum CastTarget: String, CaseIterable, Hashable, Sendable {
     case url = "NSURL"
     case data = "NSData"
 
-    /// The value as this type; nil where it has no such form.
+    /// The value as this type; nil if it has no such form.
     package func apply(_ value: PredicateValue) -> PredicateValue {
         switch (self, value) {
         case (.date, .date), (.number, .int), (.number, .double), (.decimal, .int), (.decimal, .double),
@@ -33,7 +33,7 @@ package enum CastTarget: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// The object that a literal stands for in a text, `nil` where the cast makes no constant.
+    /// The object that a literal in a text means; `nil` if the cast makes no constant.
     func constant(from literal: Any) -> Any? {
         switch (self, PredicateValue(scalar: literal)) {
         case (.decimal, .string(let text)?): Decimal(string: text, locale: Locale(identifier: "en_US_POSIX"))
@@ -48,7 +48,7 @@ package enum CastTarget: String, CaseIterable, Hashable, Sendable {
 }
 
 extension PredicateValue {
-    /// The value as text, where it has one that any back end can make.
+    /// The value as text, if every back end can make the same text.
     fileprivate var text: String? {
         switch self {
         case .string(let value): value

@@ -1,12 +1,12 @@
 import StrataLocks
 
-/// The processor time that one evaluation may take before it is given up.
+/// The processor time that one evaluation may take before it is stopped.
 ///
-/// A short predicate can ask for work without end: six collections inside of each other visit each member to the sixth power.
-/// ``run(seconds:_:)`` sets the limit for all that its block evaluates on its thread; what loops asks now and then whether the
-/// time is over. It is the thread's own time that counts, so that a busy machine does not make a fetch fail.
+/// A short predicate can need endless work: six nested collections visit each member to the sixth power.
+/// ``run(seconds:_:)`` sets the limit for everything that its block evaluates on its thread. Loops sometimes check
+/// whether the time is over. The thread's own time counts, so that a busy machine does not make a fetch fail.
 package final class EvaluationBudget: Sendable {
-    /// The budget of the evaluation that the current thread is in.
+    /// The budget of the current thread's evaluation.
     @TaskLocal private static var current: EvaluationBudget?
 
     private let seconds: Double
@@ -20,8 +20,8 @@ package final class EvaluationBudget: Sendable {
 
     /// Runs `body`, which evaluates on this thread, within a number of seconds.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where the evaluation was given up, whatever `body` made of that; else what `body`
-    ///   throws.
+    /// - Throws: ``PredicateEvaluationError`` if the evaluation was stopped, even if `body` did not throw; otherwise
+    ///   the errors of `body`.
     package static func run<R>(seconds: Double, _ body: () throws -> R) throws -> R {
         let budget = EvaluationBudget(seconds: seconds)
         do {
@@ -31,15 +31,17 @@ package final class EvaluationBudget: Sendable {
         }
     }
 
-    /// What tells whether the evaluation has to end, for those who cannot throw; `nil` if there is no limit.
+    /// Finds out whether the evaluation has to end, for callers that cannot throw; `nil` if there is no limit.
     ///
-    /// Must be asked on the thread that evaluates.
+    /// It must be read on the thread that evaluates.
     package static var end: (@Sendable () -> Bool)? {
         guard current != nil else { return nil }
         return { isSpent }
     }
 
-    /// Whether the evaluation has to end, for callers that cannot throw: they make it end in their own way.
+    /// Whether the evaluation has to end, for callers that cannot throw.
+    ///
+    /// They end it in their own way.
     static var isSpent: Bool { current?.isOver ?? false }
 
     /// Ends the evaluation if its time is over.
@@ -48,7 +50,7 @@ package final class EvaluationBudget: Sendable {
         throw current.excess
     }
 
-    /// Remembers why an evaluation failed, where the error itself gets lost on its way through a store.
+    /// Remembers why an evaluation failed, in case the error is lost inside a store.
     package static func note(_ error: any Error) {
         guard let error = error as? PredicateEvaluationError else { return }
         current?.reason.withLock { $0 = $0 ?? error }
@@ -67,7 +69,7 @@ package final class EvaluationBudget: Sendable {
         )
     }
 
-    /// What the thread has used so far, in seconds.
+    /// The processor time of the thread so far, in seconds.
     static var processorTime: Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

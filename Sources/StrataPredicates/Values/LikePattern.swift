@@ -1,9 +1,9 @@
-/// A pattern of `LIKE`, taken apart at its stars.
+/// A pattern of `LIKE`, split at its stars.
 ///
-/// What stands before the first star has to begin the text, what stands behind the last one to end it, and what stands between
-/// two is looked for from left to right, each part behind the one before.
+/// The text must begin with the part before the first star and end with the part after the last one. The parts in
+/// between are searched from left to right, each after the one before.
 package struct LikePattern: Sendable {
-    /// Beyond the last code point.
+    /// A value beyond the last code point, which means any one code point.
     private static let anyOne: UInt32 = 0x11_0000
 
     /// The code points of all parts, and `anyOne`.
@@ -13,7 +13,9 @@ package struct LikePattern: Sendable {
 
     private struct Part: Sendable {
         let range: Range<Int>
-        /// See ``SubstringSearch``; `nil` for a part with "any one", and for those at the ends, which are not searched for.
+        /// The table of ``SubstringSearch``.
+        ///
+        /// It is `nil` for a part with "any one", and for those at the ends, which are not searched.
         let restarts: [Int32]?
     }
 
@@ -32,7 +34,7 @@ package struct LikePattern: Sendable {
             case "\\": isQuoted = true
             case "?": elements.append(Self.anyOne)
             case "*":
-                // Neighbouring stars are one.
+                // Adjacent stars count as one.
                 if !ranges.isEmpty, start == elements.count { continue }
                 ranges.append(start..<elements.count)
                 start = elements.count
@@ -51,7 +53,7 @@ package struct LikePattern: Sendable {
         }
     }
 
-    /// What every text begins with that the pattern covers, and the longest text that each of them has; empty if there is none.
+    /// The common beginning of all texts that match, and the longest of these texts; empty if there is none.
     package var fixedText: (prefix: String, longest: String) {
         let runs = parts.flatMap { elements[$0.range].split(separator: Self.anyOne) }
         let prefix = elements[parts[0].range].prefix { $0 != Self.anyOne }
@@ -65,16 +67,17 @@ package struct LikePattern: Sendable {
         return String(text)
     }
 
-    /// Whether a text can take time in proportion to the product of its length and the pattern's: `?` stands in a long part
-    /// that is searched for.
+    /// Whether a match can take time in proportion to the product of the lengths of text and pattern.
+    ///
+    /// That is so if a long part that is searched contains `?`.
     package var isCostly: Bool {
         parts.dropFirst().dropLast().contains { $0.restarts == nil && $0.range.count > 8 }
     }
 
-    /// Whether the pattern covers the whole text.
+    /// Whether the pattern matches the whole text.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where that takes too long, as it can only if ``isCostly``.
-    /// - Complexity: O(*n* + *m*), but for parts with `?` between two stars: O(*n* · *m*).
+    /// - Throws: ``PredicateEvaluationError`` if that takes too long, which is possible only if ``isCostly``.
+    /// - Complexity: O(*n* + *m*), except for parts with `?` between two stars: O(*n* · *m*).
     package func matches(_ text: UnsafeBufferPointer<UInt8>, ignoringASCIICase: Bool) throws -> Bool {
         if isASCII(text) {
             return try covers(text.count) { index in
@@ -105,7 +108,7 @@ package struct LikePattern: Sendable {
         }
     }
 
-    /// Whether a part stands at a position of the text, which is long enough.
+    /// Whether a part matches at a position of the text, which is long enough.
     @inline(__always)
     private func fits(
         _ elements: UnsafeBufferPointer<UInt32>,
@@ -172,7 +175,7 @@ package struct LikePattern: Sendable {
         return nil
     }
 
-    /// How often elements may be compared in vain.
+    /// The most comparisons of elements that fail.
     private static let mostSteps = 50_000_000
 
     private static let excess = PredicateEvaluationError(

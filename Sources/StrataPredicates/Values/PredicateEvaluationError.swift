@@ -1,10 +1,10 @@
-/// Why a predicate or an expression has no answer for an object: an unknown key, values that cannot be compared, an
-/// unbound variable, a broken regular expression.
+/// The error of a predicate or an expression that has no answer for an object.
 ///
-/// `evaluate(with:)` cannot throw, and answers false instead.
+/// Reasons are an unknown key, values that cannot be compared, an unbound variable, or a broken regular expression.
+/// `evaluate(with:)` cannot throw, and returns false in its place.
 package struct PredicateEvaluationError: LocalizedError, CustomStringConvertible, Hashable, Sendable {
     package let description: String
-    /// Whether the evaluation was given up because it takes too long.
+    /// Whether the evaluation was stopped because it took too long.
     package let isTimeLimit: Bool
 
     package init(_ description: String, isTimeLimit: Bool = false) {

@@ -1,11 +1,11 @@
 extension PredicateValue {
-    /// The value that a scalar object stands for; `nil` for collections and for objects of unknown kinds.
+    /// Makes the value of a scalar object; `nil` for collections and for objects of unknown kinds.
     package init?(scalar any: Any?) {
         guard let any else {
             self = .null
             return
         }
-        // Casts between unrelated types go the long way through bridging, so the everyday types are told apart first.
+        // Casts between unrelated types are slow because of bridging, so the common types are checked first.
         let type = Swift.type(of: any)
         if type == String.self, let value = any as? String {
             self = .string(value)
@@ -29,7 +29,9 @@ extension PredicateValue {
         }
     }
 
-    /// The value that an object stands for, where a collection of scalars is a collection and an unknown object is nil.
+    /// Makes the value of an object.
+    ///
+    /// A collection of scalars gives a collection, and an unknown object gives nil.
     package init(any: Any?) {
         if let scalar = PredicateValue(scalar: any) {
             self = scalar
@@ -86,7 +88,9 @@ extension PredicateValue {
         }
     }
 
-    /// The value as an object: numbers as `NSNumber`, which casts to any of Swift's number types.
+    /// The value as an object.
+    ///
+    /// Numbers are `NSNumber`, which casts to any of Swift's number types.
     package var anyValue: Any? {
         switch self {
         case .null: nil
@@ -103,7 +107,7 @@ extension PredicateValue {
     }
 }
 
-/// The members of a collection, and of a dictionary its values; `nil` for anything that is no collection.
+/// The members of a collection, or the values of a dictionary; `nil` for any other value.
 package func collectionMembers(of any: Any?) -> [Any?]? {
     guard let any else { return nil }
     if type(of: any) is AnyClass {
@@ -127,13 +131,15 @@ package func collectionMembers(of any: Any?) -> [Any?]? {
     }
 }
 
-/// Whether a value is `NSNull`, without a cast, which would first make an Objective-C object of a Swift collection.
+/// Whether a value is `NSNull`.
+///
+/// It uses no cast, which would first make an Objective-C object of a Swift collection.
 package func isNullObject(_ any: Any?) -> Bool {
     guard let any else { return false }
     return type(of: any) == NSNull.self
 }
 
-/// Objective-C collections hold `NSNull` where they mean nil.
+/// Replaces `NSNull`, which means nil in Objective-C collections, by nil.
 package func nullToNil(_ any: Any?) -> Any? {
     let value = flattenOptional(any)
     return isNullObject(value) ? nil : value

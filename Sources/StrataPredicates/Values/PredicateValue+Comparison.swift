@@ -1,7 +1,7 @@
 extension PredicateValue {
     /// Whether two values are equal.
     ///
-    /// Two nils are; nil and anything else are not; values of different kinds are not.
+    /// Two nils are equal. Nil and another value are not, and neither are values of different kinds.
     package func isEqual(to other: PredicateValue, folding: StringFolding) -> Bool {
         switch (self, other) {
         case (.int(let lhs), .int(let rhs)): lhs == rhs
@@ -20,8 +20,9 @@ extension PredicateValue {
         }
     }
 
-    /// Negative, zero or positive as this value comes before, with or after the other; `nil` where there is no order
-    /// between them: a nil on either side, or values of different kinds.
+    /// The order of this value and the other: negative, zero or positive.
+    ///
+    /// It is `nil` if they have no order, because one is nil or they are of different kinds.
     package func order(_ other: PredicateValue, folding: StringFolding) -> Int? {
         switch (self, other) {
         case (.int(let lhs), .int(let rhs)): return lhs < rhs ? -1 : (lhs == rhs ? 0 : 1)
@@ -41,6 +42,8 @@ extension PredicateValue {
         default: return nil
         }
     }
+
+    /// Whether the two have an order unless one is nil.
 }
 
 /// The order of an integer and a double that is not NaN, by their exact values.
@@ -63,7 +66,7 @@ package func byteOrder(_ lhs: UnsafeRawBufferPointer, _ rhs: UnsafeRawBufferPoin
     return lhs.count < rhs.count ? -1 : (lhs.count == rhs.count ? 0 : 1)
 }
 
-/// The bytes of a string, in place if it stores them in one piece.
+/// Calls `body` with the bytes of a string, in place if they are contiguous.
 @inline(__always)
 package func withBytes<Result>(of string: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows
     -> Result

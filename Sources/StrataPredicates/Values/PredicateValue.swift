@@ -1,13 +1,13 @@
-/// A value that predicates compare: the common coin of the in-memory evaluators and of the functions that a store registers.
+/// A value that predicates compare, shared by the in-memory evaluators and the functions that a store registers.
 ///
-/// The rules of meaning start here, and hold for every back end:
+/// These rules define the meaning of values for every back end:
 ///
 /// - **Booleans are integers**, `TRUE` is 1.
-/// - **Numbers compare by value** across integers and doubles, exactly, with no rounding of large integers.
-/// - **Decimals are doubles**: stores keep them as such, so that is how they are compared and computed with.
-/// - **NaN is nil**: a store cannot keep it apart, so no back end does.
+/// - **Numbers compare by value** across integers and doubles, exactly: large integers are not rounded.
+/// - **Decimals are doubles**: stores keep them in this form, so they are compared and computed as doubles.
+/// - **NaN is nil**: a store cannot distinguish the two, so no back end does.
 /// - **URLs are strings**, their absolute text.
-/// - **Dates** are seconds since the reference date, but a kind of their own: a date never equals a number.
+/// - **Dates** are seconds since the reference date, but a separate kind: a date never equals a number.
 package enum PredicateValue: Sendable {
     case null
     case int(Int64)
@@ -49,7 +49,7 @@ package enum PredicateValue: Sendable {
         }
     }
 
-    /// The value as an integer: an integer, or a double cut off towards zero if it fits.
+    /// The value as an integer: an integer, or a double truncated towards zero if it fits.
     package var integerValue: Int64? {
         switch self {
         case .int(let value): value
@@ -64,7 +64,7 @@ package enum PredicateValue: Sendable {
     }
 }
 
-/// Where a stored object lives: enough to tell two objects apart without touching either.
+/// The place of a stored object: enough to distinguish two objects without reading either.
 package struct PredicateIdentity: Hashable, Sendable {
     /// A number of the store within the process; 0 for an object that no store has yet.
     package var store: Int
@@ -80,14 +80,14 @@ package struct PredicateIdentity: Hashable, Sendable {
     }
 }
 
-/// A live object, or the ID of one, that stands in a predicate for the object itself.
+/// A live object, or the ID of one, that is used for the object itself in a predicate.
 package protocol PredicateObjectReference {
     var predicateIdentity: PredicateIdentity { get }
 }
 
 // MARK: - Equality and hashing
 
-/// Equality by value, as `==` without options has it: strings by their bytes, numbers across types.
+/// Equality by value, as for `==` without options: strings by their bytes, numbers across types.
 extension PredicateValue: Hashable {
     package static func == (lhs: PredicateValue, rhs: PredicateValue) -> Bool {
         lhs.isEqual(to: rhs, folding: [])
@@ -124,7 +124,9 @@ extension PredicateValue: Hashable {
     }
 }
 
-/// A string that equals another only if their bytes are the same; Swift's own equality is by canonical equivalence.
+/// A string that equals another only if their bytes are the same.
+///
+/// Swift's own equality is by canonical equivalence.
 package struct ByteString: Hashable, Sendable {
     package let string: String
 

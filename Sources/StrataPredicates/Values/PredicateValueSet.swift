@@ -1,4 +1,4 @@
-/// The right side of `IN` when it is known beforehand: membership in O(1), typed for the common cases.
+/// The right side of `IN` if it is known beforehand: membership in O(1), typed for the common cases.
 ///
 /// nil is a member like any other: `x IN {1, nil}` holds for a nil `x`.
 package struct PredicateValueSet: Sendable {
@@ -12,7 +12,7 @@ package struct PredicateValueSet: Sendable {
     private let storage: Storage
     package let containsNull: Bool
     package let folding: StringFolding
-    /// The members without nil and without duplicates, in the order they came in.
+    /// The members without nil and without duplicates, in their order.
     package let members: [PredicateValue]
 
     package init(_ values: [PredicateValue], folding: StringFolding = []) {
@@ -37,7 +37,7 @@ package struct PredicateValueSet: Sendable {
         }
     }
 
-    /// The values without nil and duplicates, and a set of what they are; `nil` if one of them is something else.
+    /// The values without nil and duplicates, and a set of them as one type; `nil` if one of them is of another type.
     private static func distinct<Member: Hashable>(
         _ values: [PredicateValue],
         _ member: (PredicateValue) -> Member?

@@ -1,6 +1,6 @@
 import StrataLocks
 
-/// A regular expression that must cover the whole text, with the folding of its comparison.
+/// A regular expression that must match the whole text, with the folding of its comparison.
 package struct RegularExpressionMatcher: Sendable {
     private let expression: NSRegularExpression
     private let stripsDiacritics: Bool
@@ -10,8 +10,8 @@ package struct RegularExpressionMatcher: Sendable {
         let pattern = stripsDiacritics ? StringFolding.diacritics.fold(pattern) : pattern
         let options: NSRegularExpression.Options = folding.contains(.case) ? .caseInsensitive : []
         do {
-            // Compiled alone first: inside a group, a stray parenthesis could pair up with the group's own.
-            // Foundation takes an empty pattern for an error.
+            // It is compiled alone first: inside a group, a stray parenthesis could match the group's own. Foundation
+            // regards an empty pattern as an error.
             if !pattern.isEmpty { _ = try NSRegularExpression(pattern: pattern, options: options) }
             expression = try NSRegularExpression(pattern: "\\A(?:\(pattern))\\z", options: options)
         } catch {
@@ -19,11 +19,13 @@ package struct RegularExpressionMatcher: Sendable {
         }
     }
 
-    /// ICU reports every ten thousand steps, so texts that take fewer, as nearly all do, cost nothing of the fetch's time limit.
+    /// ICU reports every ten thousand steps.
+    ///
+    /// Nearly all texts take fewer steps, and so cost nothing of the fetch's time limit.
     private static let mostReports = 2_000
 
-    /// - Throws: ``PredicateEvaluationError`` where it takes millions of steps to tell, as with `(a+)+b` on a long text:
-    ///   an expression from outside shall not keep a server busy for ever.
+    /// - Throws: ``PredicateEvaluationError`` if the match takes millions of steps, as with `(a+)+b` on a long text: an
+    ///   expression from outside must not keep a server busy for ever.
     package func matches(_ text: String) throws -> Bool {
         let text = stripsDiacritics ? StringFolding.diacritics.fold(text) : text
         var isFound = false
@@ -55,11 +57,13 @@ package struct RegularExpressionMatcher: Sendable {
         let folding: StringFolding
     }
 
-    /// Patterns that come from data are compiled over and over otherwise.
+    /// The cache.
+    ///
+    /// Without it, patterns that come from data would be compiled again and again.
     private static let cache = Locked<[Key: RegularExpressionMatcher]>([:])
     private static let cacheLimit = 64
 
-    /// The matcher for a pattern, from the cache where it is there.
+    /// The matcher for a pattern, from the cache if it is there.
     package static func cached(_ pattern: String, folding: StringFolding) throws -> RegularExpressionMatcher {
         let key = Key(pattern: ByteString(pattern), folding: folding)
         if let known = cache.withLock({ $0[key] }) { return known }

@@ -1,4 +1,4 @@
-/// The comparison of two single values, one meaning for every back end.
+/// The comparison of two single values, with the same meaning for every back end.
 ///
 /// Answers are true or false, never unknown:
 ///
@@ -6,7 +6,8 @@
 /// - `<`, `<=`, `>` and `>=` are false if a side is nil.
 /// - The string operators are false if a side is nil.
 package enum ScalarComparison {
-    /// - Throws: ``PredicateEvaluationError`` for values that have no order, or that are no strings where strings are needed.
+    /// - Throws: ``PredicateEvaluationError`` for values that have no order, or for values that must be strings but are
+    ///   not.
     package static func holds(
         _ lhs: PredicateValue,
         _ type: NSComparisonPredicate.Operator,

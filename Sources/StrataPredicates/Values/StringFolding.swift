@@ -1,16 +1,17 @@
-/// What a string comparison overlooks.
+/// The differences between strings that a comparison ignores.
 ///
-/// The letters after an operator, `[cd]`, choose it.
+/// The letters after an operator, `[cd]`, select them.
 ///
-/// With nothing folded, strings are compared by their UTF-8 bytes, which is the order of their code points: `é` written
-/// as one character differs from `e` with a combining accent. Any folding makes the two spellings the same first.
+/// Without folding, strings are compared by their UTF-8 bytes, which is the order of their code points: `é` written as
+/// one character differs from `e` with a combining accent. Any folding makes the two spellings the same first.
 ///
 /// - `case`: full Unicode case folding, so `ß` equals `ss`; the dotless `ı` stays itself.
 /// - `diacritics`: accents of Latin, Greek and Cyrillic letters do not count; marks that make another letter in other
 ///   scripts, such as the Japanese voiced sound mark, do.
-/// - `canonical`: nothing but the two spellings, for `[l]`.
+/// - `canonical`: only the two spellings, for `[l]`.
 ///
-/// Folding takes no locale, so an answer does not depend on the machine. ASCII is folded in place, without an allocation.
+/// Folding uses no locale, so an answer does not depend on the machine. ASCII is folded in place, without an
+/// allocation.
 package struct StringFolding: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -40,7 +41,7 @@ package struct StringFolding: OptionSet, Hashable, Sendable {
         return foldUnicode(string)
     }
 
-    /// The folded form of UTF-8 text; text that is not well-formed is repaired first.
+    /// The folded form of UTF-8 text; invalid text is repaired first.
     package func fold(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         guard contains(.case), isASCII(bytes) else { return fold(String(decoding: bytes, as: UTF8.self)) }
         return foldASCII(bytes)
@@ -56,12 +57,12 @@ package struct StringFolding: OptionSet, Hashable, Sendable {
         return order(lhs, rhs) == 0
     }
 
-    /// Negative, zero or positive, by the bytes of the folded forms.
+    /// The order of the bytes of the folded forms: negative, zero or positive.
     package func order(_ lhs: String, _ rhs: String) -> Int {
         withBytes(of: lhs) { left in withBytes(of: rhs) { right in order(left, right) } }
     }
 
-    /// Negative, zero or positive, by the bytes of the folded forms.
+    /// The order of the bytes of the folded forms: negative, zero or positive.
     package func order(_ lhs: UnsafeBufferPointer<UInt8>, _ rhs: UnsafeBufferPointer<UInt8>) -> Int {
         if isEmpty { return byteOrder(UnsafeRawBufferPointer(lhs), UnsafeRawBufferPointer(rhs)) }
         if isASCII(lhs), isASCII(rhs) {
@@ -79,7 +80,7 @@ package struct StringFolding: OptionSet, Hashable, Sendable {
         var options: String.CompareOptions = []
         if contains(.case) { options.insert(.caseInsensitive) }
         if contains(.diacritics) { options.insert(.diacriticInsensitive) }
-        // Composed last, so that a folded letter is one code point wherever Unicode has one, as LIKE's `?` expects.
+        // Composition comes last, so that a folded letter is one code point if Unicode has one, as LIKE's `?` expects.
         guard !options.isEmpty else { return string.precomposedStringWithCanonicalMapping }
         return string.precomposedStringWithCanonicalMapping.folding(options: options, locale: nil)
             .precomposedStringWithCanonicalMapping
@@ -88,7 +89,7 @@ package struct StringFolding: OptionSet, Hashable, Sendable {
 
 // MARK: - ASCII
 
-/// Whether no byte has its high bit set; eight bytes at a time.
+/// Whether no byte has its high bit set; it checks eight bytes at a time.
 package func isASCII(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard let base = bytes.baseAddress else { return true }
     let raw = UnsafeRawPointer(base)

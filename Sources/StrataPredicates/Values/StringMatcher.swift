@@ -1,10 +1,10 @@
 /// A string operator with its right operand prepared once, for use on many left operands.
 ///
-/// The in-memory evaluator keeps one per comparison, a store's SQL function one per statement.
+/// The in-memory evaluator keeps one for each comparison, a store's SQL function one for each statement.
 ///
 /// - An empty right operand of `BEGINSWITH`, `ENDSWITH` and `CONTAINS` matches nothing.
-/// - `LIKE`: `?` is exactly one code point, `*` any number; a backslash takes the meaning off the next character. An empty
-///   pattern matches the empty string.
+/// - `LIKE`: `?` is exactly one code point, `*` any number; a backslash makes the next character a literal one. An
+///   empty pattern matches the empty string.
 /// - `MATCHES`: an ICU regular expression that must cover the whole string.
 package struct StringMatcher: Sendable {
     package enum Test: String, CaseIterable, Hashable, Sendable {
@@ -27,7 +27,7 @@ package struct StringMatcher: Sendable {
     private let prepared: Prepared
     private let folding: StringFolding
 
-    /// - Throws: ``PredicateEvaluationError`` if `MATCHES` is given something that is no regular expression.
+    /// - Throws: ``PredicateEvaluationError`` if the pattern of `MATCHES` is not a valid regular expression.
     package init(_ test: Test, pattern: String, folding: StringFolding) throws {
         self.folding = folding
         switch test {
@@ -40,7 +40,7 @@ package struct StringMatcher: Sendable {
         }
     }
 
-    /// - Throws: ``PredicateEvaluationError`` where a regular expression, or `LIKE`, takes too long.
+    /// - Throws: ``PredicateEvaluationError`` if a regular expression, or `LIKE`, takes too long.
     package func matches(_ text: String) throws -> Bool {
         if case .matches(let expression) = prepared { return try expression.matches(text) }
         return try withBytes(of: text, matchesBytes)
@@ -48,7 +48,7 @@ package struct StringMatcher: Sendable {
 
     /// Whether UTF-8 text matches.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where a regular expression, or `LIKE`, takes too long.
+    /// - Throws: ``PredicateEvaluationError`` if a regular expression, or `LIKE`, takes too long.
     package func matches(_ text: UnsafeBufferPointer<UInt8>) throws -> Bool {
         if case .matches(let expression) = prepared {
             return try expression.matches(String(decoding: text, as: UTF8.self))
@@ -56,7 +56,7 @@ package struct StringMatcher: Sendable {
         return try matchesBytes(text)
     }
 
-    /// Whether a text can take longer than in proportion to its length.
+    /// Whether a match can take more time than in proportion to the length of the text.
     package var isCostly: Bool {
         switch prepared {
         case .like(let pattern): pattern.isCostly

@@ -1,7 +1,8 @@
-/// Looks for a text inside of others, in time proportional to their lengths whatever they are made of.
+/// Searches a text inside of others, in time proportional to their lengths, whatever their contents are.
 ///
-/// The algorithm is Knuth, Morris and Pratt's: after a mismatch it is known from the needle alone how much of what was read can
-/// be the start of another occurrence. So nothing is read twice, as it would be a million times in a million times `a`.
+/// The algorithm is that of Knuth, Morris and Pratt: after a mismatch, the needle alone shows how much of the text that
+/// was read can be the start of another occurrence. So nothing is read twice. A naive search for a million times `a` in
+/// a text of many `a` would read it a million times.
 struct SubstringSearch: Sendable {
     private let needle: [UInt8]
     private let restarts: [Int32]
@@ -12,7 +13,7 @@ struct SubstringSearch: Sendable {
         restarts = Self.restarts(for: self.needle[...])
     }
 
-    /// For each beginning of a word: how long the longest shorter beginning is that it ends with.
+    /// For each beginning of a word, the length of the longest shorter beginning that it ends with.
     static func restarts<Symbol: Equatable>(for word: ArraySlice<Symbol>) -> [Int32] {
         word.withUnsafeBufferPointer { word in
             [Int32](unsafeUninitializedCapacity: word.count) { lengths, count in
@@ -46,7 +47,7 @@ struct SubstringSearch: Sendable {
     ) -> Bool {
         guard let start = text.baseAddress, text.count >= needle.count else { return false }
         var position = 0
-        // Most bytes are not the first of the needle, and the C library finds that one many at a time.
+        // Most bytes are not the first of the needle, and the C library skips many of them at a time.
         while let found = memchr(start + position, Int32(needle[0]), text.count - position) {
             position = UnsafeRawPointer(start).distance(to: found)
             guard let next = advance(needle, restarts, text, from: position, { $0 }) else { return true }
@@ -77,8 +78,8 @@ struct SubstringSearch: Sendable {
 
     /// Reads on from a byte that begins the needle.
     ///
-    /// - Returns: Where nothing of the needle is left over, so that its first byte has to be found again; `nil` if the needle
-    ///   was found.
+    /// - Returns: The place at which no part of the needle matches any more, so that its first byte has to be searched
+    ///   again; `nil` if the needle was found.
     @inline(__always)
     private static func advance(
         _ needle: UnsafeBufferPointer<UInt8>,

@@ -1,10 +1,11 @@
 import Foundation
 
-/// A collection of Swift's whose members are of one type, which is looked at once for all of them.
+/// A Swift collection whose members are of one type, which is checked once for all of them.
 ///
-/// A cast of an `Any` costs more than reading a row. A fetch of a thousand objects by their IDs would spend most of its time on casts.
+/// A cast of an `Any` costs more than reading a row. A fetch of a thousand objects by their IDs would spend most of its
+/// time on casts.
 private protocol UniformCollection {
-    /// The values that the members stand for; `nil` if their type does not tell.
+    /// The values of the members; `nil` if their type is not a known one.
     var scalarValues: [PredicateValue]? { get }
     /// Whether the members have an order.
     static var isOrdered: Bool { get }
@@ -20,20 +21,20 @@ extension Set: UniformCollection {
     fileprivate static var isOrdered: Bool { false }
 }
 
-/// Whether a value is an array or a set of Swift's.
+/// Whether a value is a Swift array or set.
 func isSwiftCollection(_ any: Any) -> Bool { any is any UniformCollection }
 
 extension ConstantMembers {
-    /// The members of an array or a set whose members are of one everyday type; `nil` for anything else.
+    /// Takes the members of an array or a set whose members are of one common type; `nil` for any other value.
     convenience init?(uniform any: Any?) {
         guard let collection = any as? any UniformCollection, let values = collection.scalarValues else { return nil }
         self.init(values, areOrdered: type(of: collection).isOrdered)
     }
 }
 
-/// As ``PredicateValue/init(scalar:)`` for each of the members.
+/// The values that ``PredicateValue/init(scalar:)`` makes for each of the members.
 private func uniformValues<Element>(_ members: some Collection<Element>) -> [PredicateValue]? {
-    // Each is called where `Member` is `Element`.
+    // Each call is made only if `Member` is `Element`.
     func all<Member>(_: Member.Type, _ value: (Member) -> PredicateValue) -> [PredicateValue] {
         members.map { value(unsafeBitCast($0, to: Member.self)) }
     }

@@ -1,14 +1,14 @@
 import Foundation
 import StrataPredicates
 
-/// What a store carries out for a batch request, in one transaction: all or nothing.
+/// A batch request as a store carries it out: in one transaction, all or nothing.
 package struct Batch {
-    /// What the batch was made of, for stores that are asked with that.
+    /// The request that the batch was made of, for custom stores, which receive it.
     package let request: AnyObject
     package var work: Work
-    /// Whether the rows that are changed and deleted have to be listed, for whoever wants their IDs.
+    /// Whether the store has to list the rows that it changes and deletes, because the caller wants their IDs.
     package let listsRows: Bool
-    /// Who changes, for history.
+    /// The context that makes the changes, for history.
     package let recorder: Recorder
 
     package init(request: AnyObject, work: Work, listsRows: Bool, recordedBy recorder: Recorder) {
@@ -18,7 +18,7 @@ package struct Batch {
         self.recorder = recorder
     }
 
-    /// Who is named in a history as the one who has changed something.
+    /// The author and the context that a history names for a change.
     package struct Recorder: Sendable {
         package let author: String?
         package let contextName: String?
@@ -44,7 +44,7 @@ package struct Batch {
         }
     }
 
-    /// The rows that an update or a deletion means; `nil` for an insertion.
+    /// The rows that an update or a deletion is about; `nil` for an insertion.
     package var rows: FetchPlan? {
         switch work {
         case .insert: nil
@@ -53,7 +53,7 @@ package struct Batch {
         }
     }
 
-    /// Stops and follows the batch; `nil` if nobody can.
+    /// Stops the batch and follows its progress; `nil` if nothing can do so.
     package var control: FetchControl? {
         if case .insert(let insertion) = work { return insertion.control }
         return nil
@@ -75,12 +75,12 @@ package struct Batch {
     }
 }
 
-/// New rows, and what becomes of those that break a uniqueness constraint.
+/// New rows, and the rule for those that break a uniqueness constraint.
 package struct BatchInsertion {
     package let layout: EntityLayout
     package var rows: any BatchRowSource
     package let upsert: Upsert
-    /// Stops the insertion, and follows its writing; `nil` if nobody can.
+    /// Stops the insertion, and follows its writing; `nil` if nothing can do so.
     package var control: FetchControl?
     /// Follows how rows are made, before they are written; `nil` if that is not followed.
     package var making: FetchControl?
@@ -101,7 +101,7 @@ package struct BatchInsertion {
 
     /// The next row; `nil` after the last one.
     ///
-    /// - Returns: A row whose numbers are numbers.
+    /// - Returns: A row in which no number is NaN.
     /// - Throws: An error that says what is wrong with the row.
     package func nextRow() throws -> GivenRow? {
         guard let given = try rows.next() else { return nil }
@@ -128,13 +128,13 @@ package struct BatchInsertion {
         counter.finish()
     }
 
-    /// What becomes of a row whose unique values another row has already.
+    /// The treatment of a row whose unique values another row already has.
     package enum Upsert {
         case fail
         case skip
-        /// The stored row takes over what was given.
+        /// The stored row takes over only the values that were given.
         case update
-        /// The stored row takes over everything.
+        /// The stored row takes over all values.
         case replace
     }
 }
@@ -157,11 +157,11 @@ package struct BatchUpdate {
         self.variableCount = variableCount
     }
 
-    /// A value that is worked out for each row, of the row before it changes.
+    /// A value that is computed for each row from the row as it was before the change.
     package struct Computed {
         package let slot: Slot
         package let expression: ResolvedExpression
-        /// The condition that it is no number for a row, which no store keeps; `nil` if that cannot be.
+        /// The condition under which the value of a row is NaN, which no store keeps; `nil` if that cannot happen.
         package let lacksNumber: ResolvedCondition?
 
         package init(slot: Slot, expression: ResolvedExpression) {
@@ -170,9 +170,9 @@ package struct BatchUpdate {
             lacksNumber = expression.lacksNumber
         }
 
-        /// The value for a row, worked out in the process.
+        /// The value for a row, computed in the process.
         ///
-        /// - Throws: `persistentStoreOperation` (134070) if it is no number, and what the evaluator throws.
+        /// - Throws: `persistentStoreOperation` (134070) if the value is NaN, and the errors of the evaluator.
         package func value(for row: Row, _ evaluator: inout ResolvedEvaluator) throws -> PredicateValue {
             let value = try evaluator.value(of: expression, for: row.buffer)
             if value.isNull, let lacksNumber, try evaluator.holds(lacksNumber, for: row.buffer) {
@@ -189,7 +189,9 @@ package struct BatchUpdate {
 }
 
 extension [Slot] {
-    /// The names of the properties that the slots belong to: a composite attribute's own name for all of its elements.
+    /// The names of the properties that the slots belong to.
+    ///
+    /// The elements of a composite attribute count under its name.
     package var propertyNames: [String] { Set(map { String($0.name.prefix { $0 != "." }) }).sorted() }
 }
 

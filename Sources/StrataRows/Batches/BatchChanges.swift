@@ -1,19 +1,24 @@
-/// What a batch changes in one store: complete before its transaction commits.
+/// The changes of a batch in one store, complete before its transaction commits.
 package struct BatchChanges {
     /// New rows.
     package var inserted: [BatchRows] = []
-    /// Rows that the request itself has changed, by an update or instead of an insertion.
+    /// Rows that the request itself has changed, by an update or in place of an insertion.
     package var changed: [BatchRows] = []
-    /// Rows that changed on account of others, with a new version: relationships that a deletion has cleared, owners of
-    /// ordered relationships.
+    /// Rows that got a new version because other rows changed.
+    ///
+    /// They are rows whose relationships a deletion has cleared, and owners of ordered relationships.
     package var followed: [BatchRows] = []
-    /// Rows of which only to-many relationships or derived attributes changed; their versions are as before.
+    /// Rows of which only to-many relationships or derived attributes changed.
+    ///
+    /// Their versions stay as they were.
     package var related: [BatchRows] = []
-    /// Rows that are gone, those that delete rules have added included.
+    /// Rows that were deleted, including those that delete rules have added.
     package var deleted: [BatchRows] = []
-    /// How many rows the result speaks of.
+    /// The number of rows that the result reports.
     package var count = 0
-    /// The root entities of rows that were changed or deleted but are not listed above, as nobody has asked for them.
+    /// The root entities of rows that were changed or deleted but are not listed above.
+    ///
+    /// They are not listed if the caller did not ask for them.
     package var unlistedRoots: Set<Int> = []
 
     package init(
@@ -35,7 +40,7 @@ package struct BatchChanges {
     }
 }
 
-/// Rows of one entity with which the same has happened.
+/// Rows of one entity to which the same has happened.
 package struct BatchRows {
     package let layout: EntityLayout
     package var keys: [Int64]
@@ -50,9 +55,9 @@ package struct BatchRows {
 }
 
 extension [BatchRows] {
-    /// Adds a row, to the last group if it is of the same entity.
+    /// Adds a row, to the last group if that is of the same entity.
     ///
-    /// Rows mostly come in runs.
+    /// Rows mostly come in runs of one entity.
     package mutating func add(_ key: Int64, _ layout: EntityLayout, properties: [String] = []) {
         if let last = indices.last, self[last].layout === layout, self[last].properties == properties {
             self[last].keys.append(key)

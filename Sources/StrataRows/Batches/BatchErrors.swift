@@ -1,10 +1,10 @@
 import Foundation
 import StrataKeys
 
-// What all stores say of a batch that they refuse.
+// The errors with which all stores refuse a batch.
 
 extension CocoaError {
-    /// A relationship shall lead to a row that is gone.
+    /// The error of a batch that would set a relationship to a row that is gone.
     package static func missingBatchTarget(_ slot: Slot, _ key: Int64, _ layout: EntityLayout) -> CocoaError {
         CocoaError.described(
             .managedObjectReferentialIntegrity,
@@ -15,7 +15,7 @@ extension CocoaError {
         )
     }
 
-    /// An update would give two rows the same unique values.
+    /// The error of an update that would give two rows the same unique values.
     package static func batchUpdateBreaksConstraint(
         _ attributes: [String],
         _ layout: EntityLayout,
@@ -29,14 +29,14 @@ extension CocoaError {
         return CocoaError.described(.managedObjectConstraintMerge, userInfo: userInfo)
     }
 
-    /// What an expression has come to does not fit into its attribute.
+    /// The error of an expression whose value does not fit into its attribute.
     package static func batchValueOutOfRange(_ layout: EntityLayout) -> CocoaError {
         .refused(
             "A batch update of \(layout.name) is refused: a value that was worked out does not fit into its attribute."
         )
     }
 
-    /// The value of an expression is no number.
+    /// The error of an expression whose value is NaN.
     package static func batchValueIsNoNumber(_ layout: EntityLayout) -> CocoaError {
         let reason = "a value that was worked out is not a number, which no store keeps"
         return .refused("A batch update of \(layout.name) is refused: \(reason).")

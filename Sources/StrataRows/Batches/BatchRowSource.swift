@@ -2,21 +2,21 @@ import Foundation
 
 /// Gives the new rows of a batch insert, one at a time.
 ///
-/// Used by one thread, the one that executes the request.
+/// One thread uses it, the one that executes the request.
 package protocol BatchRowSource: AnyObject {
-    /// How many rows there will be, where that is known.
+    /// The number of rows that will come; `nil` if it is not known.
     var count: Int? { get }
 
-    /// The next row, with the model's defaults where nothing is given; `nil` at the end.
+    /// The next row, with the model's defaults where no value is given; `nil` at the end.
     ///
-    /// Throws what is wrong with a row.
+    /// - Throws: An error that says what is wrong with a row.
     func next() throws -> GivenRow?
 }
 
-/// A new row that belongs to whoever took it.
+/// A new row that belongs to the caller that took it.
 package struct GivenRow {
     package let row: Row
-    /// The slots that were given a value; `nil` if that has to be told by comparing the row with the defaults.
+    /// The slots that were given a value; `nil` if only a comparison of the row with the defaults shows them.
     package let given: SlotSet?
 
     package init(row: Row, given: SlotSet?) {

@@ -28,7 +28,7 @@ package struct DeleteLink {
         )
     }
 
-    /// The error of a deletion that would leave another object without what it must have.
+    /// The error of a deletion that would leave another object without a required relationship.
     package func mandatory(_ key: Int64) -> CocoaError {
         CocoaError.described(
             .validationMissingMandatoryProperty,
@@ -40,7 +40,7 @@ package struct DeleteLink {
         )
     }
 
-    /// The error of a deletion after which a relationship without an inverse would lead to a row that is gone.
+    /// The error of a deletion that would leave a relationship without an inverse leading to a deleted row.
     package static func loose(_ relationship: Relationship, _ key: Int64) -> CocoaError {
         let name = relationship.name
         return CocoaError.described(

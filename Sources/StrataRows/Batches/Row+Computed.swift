@@ -3,14 +3,14 @@ import StrataKeys
 import StrataPredicates
 
 extension Row {
-    /// Sets an attribute to what an expression of a batch update has come to.
+    /// Sets an attribute to the value of an expression of a batch update.
     ///
     /// Only the thread that executes the batch may call it.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a number that does not fit.
+    /// - Throws: `persistentStoreOperation` (134070) if a number does not fit.
     package func setComputed(_ value: PredicateValue, _ slot: Slot) throws {
         switch value {
-        // NaN is no value either.
+        // NaN is not a value either.
         case _ where value.isNull: setNull(slot)
         case .null, .collection, .reference, .entity: setNull(slot)
         case .int(let number): try setNumber(number, Double(number), slot)
@@ -19,7 +19,7 @@ extension Row {
             guard let whole = Int64(exactly: number.rounded(.towardZero)) else {
                 throw CocoaError.batchValueOutOfRange(layout)
             }
-            // The sign of a fraction alone decides whether a truth value is true.
+            // For a truth value, only the sign of a fraction counts.
             try setNumber(slot.type == .boolean && number != 0 ? 1 : whole, number, slot)
         case .string(let text): setString(text, slot)
         case .uuid(let uuid): setUUID(uuid, slot)

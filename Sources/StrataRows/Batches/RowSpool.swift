@@ -3,27 +3,30 @@ import StrataKeys
 
 /// The new rows of a batch insert.
 ///
-/// All are made before the store begins to write. The user's code makes the rows. So it keeps nobody waiting, however long it takes, and may itself save. A megabyte of rows is in
-/// memory at a time. The rest lies in a file without a name, which goes with the process.
+/// All rows are made before the store begins to write. The user's code makes them, so no other writer waits for that
+/// code, and the code may itself save. At most a megabyte of rows is in memory at a time. The rest lies in a file
+/// without a name, which the system removes when the process ends.
 ///
-/// Used by one thread, the one that executes the request.
+/// One thread uses it, the one that executes the request.
 package final class RowSpool: BatchRowSource {
     private static let pieceSize = 1 << 20
 
     private let layout: EntityLayout
     private let folder: URL
     private var rowCount = 0
-    /// The rows that are in memory, up to `end`: the last ones that were made, then those that are read.
+    /// The rows that are in memory, up to `end`: those that were made last, and later those that were read last.
     private var piece = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceSize / 16, alignment: 8)
     private var end = 0
     private var place = 0
     private var file: FileHandle?
-    /// How long the pieces in the file are, and how many of them were read.
+    /// The lengths of the pieces in the file.
+    ///
+    /// The number of pieces that were read follows.
     private var lengths: [Int] = []
     private var readCount = 0
     /// The row that was returned last.
     ///
-    /// It is used again unless somebody has kept it.
+    /// It is used again unless the caller has kept it.
     private var row: Row?
 
     package var count: Int? { rowCount }
@@ -31,9 +34,9 @@ package final class RowSpool: BatchRowSource {
     /// Makes all rows of an insertion.
     ///
     /// - Parameters:
-    ///   - insertion: What is to be inserted.
+    ///   - insertion: The insertion.
     ///   - folder: The folder for rows that do not stay in memory.
-    /// - Throws: What is wrong with a row, `CancellationError`, or errors of writing the file.
+    /// - Throws: An error that says what is wrong with a row, `CancellationError`, or errors of writing the file.
     package init(_ insertion: BatchInsertion, in folder: URL) throws {
         layout = insertion.layout
         self.folder = folder
@@ -52,7 +55,7 @@ package final class RowSpool: BatchRowSource {
 
     // MARK: - Writing
 
-    /// How many bytes tell which slots were given.
+    /// The number of bytes for the bits that mark the slots with given values.
     private var slotBytes: Int { (layout.slots.count + 7) / 8 }
 
     private func append(_ given: GivenRow) {
@@ -134,7 +137,7 @@ package final class RowSpool: BatchRowSource {
         return made
     }
 
-    /// Reads the next piece of the file; false at the end.
+    /// Reads the next piece of the file; returns false at the end.
     private func readPiece() throws -> Bool {
         guard let file, readCount < lengths.count else { return false }
         let length = lengths[readCount]
@@ -150,7 +153,7 @@ package final class RowSpool: BatchRowSource {
 }
 
 extension Batch {
-    /// The batch with all rows of an insertion made, after which no user code runs.
+    /// The batch with all rows of an insertion made; no user code runs after that.
     package func withRowsMade(in folder: URL) throws -> Batch {
         guard case .insert(var insertion) = work else { return self }
         insertion.rows = try RowSpool(insertion, in: folder)

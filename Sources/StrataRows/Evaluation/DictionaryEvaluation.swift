@@ -1,21 +1,23 @@
 import StrataPredicates
 
-/// Computes dictionary results from whole rows, for stores that have no other way.
+/// Computes dictionary results from whole rows, for stores that cannot compute them otherwise.
 package struct DictionaryEvaluation {
     private let plan: DictionaryPlan
     private let reader: any RowFinder
     private var evaluator: ResolvedEvaluator
 
     /// - Parameters:
-    ///   - plan: What to compute.
-    ///   - reader: Reads the rows, as their buffers.
+    ///   - plan: The fetch to compute.
+    ///   - reader: Reads the rows that paths lead to. It gets a row as its buffer.
     package init(_ plan: DictionaryPlan, _ reader: any RowFinder) {
         self.plan = plan
         self.reader = reader
         evaluator = ResolvedEvaluator(variableCount: plan.variableCount, reader: reader)
     }
 
-    /// The results of rows that match, which are in order and within the limit if they are not grouped.
+    /// The results of rows that match.
+    ///
+    /// If they are not grouped, the rows are in order and within the limit.
     package consuming func results(from rows: [Row]) throws -> FetchedValues {
         guard let grouping = plan.grouping else {
             var results = FetchedValues(width: plan.columns.count)
@@ -42,7 +44,7 @@ package struct DictionaryEvaluation {
         }
     }
 
-    /// What a to-one relationship points at, with its own entity if it is there.
+    /// The destination of a to-one relationship, with its own entity if the object exists.
     private mutating func destination(of path: ResolvedPath, from row: Row) throws -> FetchedValue {
         guard let last = path.steps.last else { return .null }
         let way = ResolvedPath(variable: path.variable, steps: Array(path.steps.dropLast()))
@@ -71,14 +73,14 @@ extension RowSource {
         try plan.rows.evaluating { try computedValues(for: plan) }
     }
 
-    /// What a fetch of dictionaries asks for, computed from whole rows.
+    /// The answer to a fetch of dictionaries, computed from whole rows.
     package func computedValues(for plan: DictionaryPlan) throws -> FetchedValues {
         guard let sort = plan.rows.sort else {
             let rows = try rows(for: plan.rows)
             let reader = StoreRowReader(self, rows, storeNumber: plan.rows.storeNumber)
             return try DictionaryEvaluation(plan, reader).results(from: rows)
         }
-        // The order may be by what is computed of rows, of which such a store knows nothing.
+        // The order may depend on computed values, which such a store does not know.
         let unsorted = try rows(for: plan.rows.unordered)
         let reader = StoreRowReader(self, unsorted, storeNumber: plan.rows.storeNumber)
         let sorted = try sort.sorted(unsorted.map(\.buffer), reader: reader).map { Row(shared: $0) }

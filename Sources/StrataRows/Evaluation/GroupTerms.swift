@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// What is computed of groups of rows, told as values of each group: its keys first, then its aggregates.
+/// The values that are computed for groups of rows: the keys of a group first, then its aggregates.
 ///
-/// In the rewritten expressions each value of the group stands as an attribute whose slot is the value's number.
+/// In the rewritten expressions each value of the group is an attribute whose slot is the value's number.
 package struct GroupTerms {
     package let keys: [ResolvedExpression]
     package private(set) var aggregates: [(function: PredefinedFunction, operand: ResolvedExpression)] = []
@@ -11,11 +11,11 @@ package struct GroupTerms {
         self.keys = keys
     }
 
-    /// Why an expression has no single value for a group.
+    /// The reason why an expression has no single value for a group.
     package enum Problem: Error {
-        /// It looks at a property, named here, that the rows of a group need not have in common.
+        /// The expression reads the named property, which the rows of a group need not have in common.
         case notGrouped(String)
-        /// It takes an aggregate of an aggregate.
+        /// The expression takes an aggregate of an aggregate.
         case nestedAggregate
     }
 
@@ -29,7 +29,7 @@ package struct GroupTerms {
         try condition.replacing(visit: Self.refuse) { try replacement(for: $0) }
     }
 
-    /// The number of the key that an expression is; `nil` if it is none.
+    /// The number of the key that an expression is; `nil` if it is not a key.
     package func key(of expression: ResolvedExpression) -> Int? {
         keys.firstIndex { $0.isSame(as: expression) }
     }
@@ -43,7 +43,7 @@ package struct GroupTerms {
             return value(keys.count + aggregates.count - 1, part.type)
         case .object(let path): throw Problem.notGrouped(path.text)
         case .attribute(let path, let attribute): throw Problem.notGrouped(path.text(to: attribute.name))
-        // An aggregate of members has a collection, which is refused when it is met.
+        // An aggregate of members contains a collection, which is refused where it is met.
         case .constant, .function, .aggregate, .conditional: return nil
         }
     }
@@ -54,14 +54,14 @@ package struct GroupTerms {
     }
 
     private func value(_ number: Int, _ type: ResolvedType) -> ResolvedExpression {
-        // The evaluator asks by the slot alone.
+        // The evaluator uses the slot alone.
         let type = PredicateAttributeType(rawValue: type.rawValue) ?? .data
         return .attribute(ResolvedPath(variable: 0), PredicateAttribute(name: "", type: type, slot: number))
     }
 }
 
 extension ResolvedExpression {
-    /// Whether some part is an aggregate of rows.
+    /// Whether a part of the expression is an aggregate of rows.
     package var hasRowAggregate: Bool {
         var result = false
         _ = replacing(visit: { _ in }) { part in
@@ -73,7 +73,7 @@ extension ResolvedExpression {
 }
 
 extension ResolvedPath {
-    /// The path as it is written.
+    /// The path as a request spells it.
     fileprivate var text: String { steps.isEmpty ? "SELF" : steps.map(\.name).joined(separator: ".") }
 
     /// The path of a property at the end.

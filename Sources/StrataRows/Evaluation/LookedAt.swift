@@ -1,12 +1,13 @@
 import StrataPredicates
 
-/// What a predicate, and an order, look at in the row that they are about.
+/// The values of a row that a predicate and an order read.
 package struct LookedAt {
-    /// Whether they look at nothing but values of the row itself, so that each row can be judged as it comes.
+    /// Whether they read only values of the row itself, so that each row can be judged as it comes.
     ///
-    /// The identity of a related object is such a value; what that object holds is not, and neither are the members of a collection.
+    /// The identity of a related object is such a value. The values of that object and the members of a collection are
+    /// not.
     package private(set) var isRowAlone = true
-    /// The slots of the row that they look at.
+    /// The slots of the row that they read.
     package private(set) var slots = SlotSet()
 
     package init(_ predicate: ResolvedPredicate?, _ sort: ResolvedSort?) {
@@ -26,7 +27,7 @@ package struct LookedAt {
             // An entity has no slot.
             if path.steps.allSatisfy(\.isCast), attribute.slot >= 0 { slots.insert(attribute.slot) }
         case .object(let path):
-            // The last object is named, and not read.
+            // The last object is only named, and not read.
             guard let last = path.steps.last, !last.isCast else { return follow(path.steps[...]) }
             follow(path.steps.dropLast())
             if path.steps.dropLast().allSatisfy(\.isCast) { slots.insert(last.slot) }
@@ -35,7 +36,9 @@ package struct LookedAt {
         return nil
     }
 
-    /// Notes a way, on which a cast stays at its object.
+    /// Notes a path.
+    ///
+    /// A cast in it leads to no other object.
     @discardableResult
     private mutating func follow(_ steps: ArraySlice<PredicateRelationship>) -> ResolvedExpression? {
         guard let first = steps.first(where: { !$0.isCast }) else { return nil }

@@ -1,14 +1,15 @@
 import StrataPredicates
 
-/// A predicate that looks at nothing but the numbers, dates and booleans of the object itself, ready to be tested on rows.
+/// A predicate that reads only numbers, dates and booleans of the object itself, ready to be tested on rows.
 ///
-/// Gives the same answers as ``ResolvedEvaluator`` for the same tree, at a tenth of the cost: it needs no reader, and boxes no values.
+/// It gives the same answers as ``ResolvedEvaluator`` for the same tree, at a tenth of the cost: it needs no reader,
+/// and boxes no values.
 package struct RowFilter {
     private enum Test {
         case constant(Bool)
         case all([Test])
         case any([Test])
-        // The only one in a box, so that the others are tested without counting references.
+        // Only this case is boxed, so that the others are tested without counting references.
         indirect case not(Test)
         case isNull(Int)
         case int(Place, ResolvedComparison.Operator, Int64)
@@ -22,7 +23,7 @@ package struct RowFilter {
 
     private let test: Test
 
-    /// Makes the filter; `nil` for a predicate that looks at anything else.
+    /// Makes the filter; `nil` for a predicate that reads anything else.
     package init?(_ predicate: ResolvedPredicate, layout: EntityLayout) {
         guard predicate.variableCount == 1, let test = Self.test(predicate.condition, layout) else { return nil }
         self.test = test
@@ -38,7 +39,7 @@ package struct RowFilter {
             // An entity has no slot, and the slots at the end of a path are of another layout.
             guard path.steps.isEmpty, attribute.type != .entity else { return nil }
             let slot = layout.slots[attribute.slot]
-            // A NaN counts as nil, which the evaluator knows.
+            // A NaN counts as nil; the evaluator handles that.
             return slot.kind == .int ? .isNull(slot.index) : nil
         case .comparison(let comparison): return test(comparison, layout)
         case .isNull, .between, .member, .string, .exists: return nil

@@ -2,13 +2,13 @@ import StrataPredicates
 
 /// Reads the rows of a store for resolved expressions.
 package protocol RowFinder: PredicateReader {
-    /// The number by which predicates tell the store's objects from others.
+    /// The number by which predicates distinguish the store's objects from those of other stores.
     var storeNumber: Int { get }
     /// The row of an object of an entity's hierarchy; `nil` if there is none.
     func row(_ identity: PredicateIdentity, in layout: EntityLayout) throws -> Row?
 }
 
-/// What a row tells of itself.
+/// Answers that come from a row alone.
 extension RowFinder {
     /// The row that the evaluator was given as an object.
     package func row(_ subject: AnyObject) -> Row {

@@ -1,10 +1,10 @@
 import StrataPredicates
 
-/// Groups rows in memory, as a SQL store does it in its statement.
+/// Groups rows in memory, as a SQL store does in its statement.
 ///
-/// Takes rows one after the other, then gives the results.
+/// It takes rows one after the other, and then gives the results.
 package struct RowGroups {
-    /// What is read of each row: the keys, then the operands of the aggregates.
+    /// The expressions that are read from each row: the keys, then the operands of the aggregates.
     package let leaves: [ResolvedExpression]
     private let plan: DictionaryPlan
     private let grouping: RowGrouping
@@ -16,7 +16,7 @@ package struct RowGroups {
     private var groups: [Group] = []
     private var groupsByKey: [[PredicateValue]: Group] = [:]
 
-    /// Where a value of a result comes from.
+    /// The source of a value of a result.
     private enum Column {
         case key(Int)
         case computed(ResolvedExpression)
@@ -102,9 +102,9 @@ package struct RowGroups {
 
 /// The rows that have the same keys.
 private final class Group {
-    /// As the first row has them.
+    /// The keys of the group's first row.
     let keys: [FetchedValue]
-    /// For each aggregate its operand in each row, without nils.
+    /// For each aggregate, its operand in each row, without nils.
     var operands: [[PredicateValue]]
     /// The keys and the aggregates, by the slots of ``GroupTerms``.
     var values: [PredicateValue] = []
@@ -115,7 +115,9 @@ private final class Group {
     }
 }
 
-/// Reads the values of groups for expressions that ``GroupTerms`` has rewritten, which name nothing else.
+/// Reads the values of groups for expressions that ``GroupTerms`` has rewritten.
+///
+/// They name nothing else.
 private final class GroupReader: PredicateReader {
     func identity(of subject: AnyObject) -> PredicateIdentity { PredicateIdentity(store: 0, entity: 0, key: 0) }
 

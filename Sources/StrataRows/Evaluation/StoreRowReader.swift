@@ -1,23 +1,25 @@
 import StrataPredicates
 
-/// Reads the rows of any store for resolved expressions, and those that they lead to one after the other.
+/// Reads the rows of any store for resolved expressions, and one by one the rows that these lead to.
 ///
-/// Lives for one fetch.
+/// It lives for one fetch.
 package final class StoreRowReader: RowFinder {
     private let store: any RowSource
     package let storeNumber: Int
     /// Rows that the fetch has read.
     private var given: [PredicateIdentity: Row] = [:]
-    /// What was read for the evaluation; an identity whose row is missing has none.
+    /// The rows that were read for the evaluation.
+    ///
+    /// An identity has `nil` if its row is missing.
     private var known: [PredicateIdentity: Row?] = [:]
 
-    /// How many rows are kept beside those of the fetch when these are replaced.
+    /// The most rows to keep beside those of the fetch when these are replaced.
     private static let mostKept = 10_000
 
     /// - Parameters:
     ///   - store: The store.
     ///   - rows: Rows that were read already.
-    ///   - storeNumber: The number by which predicates tell the store's objects from others.
+    ///   - storeNumber: The number by which predicates distinguish the store's objects from those of other stores.
     package init(_ store: any RowSource, _ rows: [Row], storeNumber: Int) {
         self.store = store
         self.storeNumber = storeNumber
@@ -26,7 +28,7 @@ package final class StoreRowReader: RowFinder {
 
     /// Puts the next rows of the fetch in the place of those that were read already.
     ///
-    /// What these have led to is kept, as the next ones may lead there as well, unless that has become too much.
+    /// The rows that the former ones led to are kept, unless they are too many: the next rows may lead to them as well.
     package func replaceRows(_ rows: [Row]) {
         given.removeAll(keepingCapacity: true)
         for row in rows { given[identity(of: row.buffer)] = row }

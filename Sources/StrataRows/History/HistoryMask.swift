@@ -1,18 +1,21 @@
 import Foundation
 
-/// Which properties of an entity an update has changed, as `ZCOLUMNS` holds it: the first property is the highest bit of
-/// the first byte.
+/// The properties of an entity that an update has changed, as `ZCOLUMNS` holds them.
+///
+/// The first property is the highest bit of the first byte.
 package struct HistoryMask: Sendable, Hashable {
     package let places: HistoryPlaces
     package private(set) var bytes: [UInt8]
 
-    /// Nothing changed.
+    /// The mask of no change.
     package init(_ places: HistoryPlaces) {
         self.places = places
         bytes = [UInt8](repeating: 0, count: places.byteCount)
     }
 
-    /// What a file says; bytes that the entity has no properties for are ignored.
+    /// The mask that a file contains.
+    ///
+    /// Bytes beyond the entity's properties are ignored.
     package init(_ places: HistoryPlaces, _ bytes: UnsafeRawBufferPointer) {
         self.init(places)
         for index in self.bytes.indices where index < bytes.count { self.bytes[index] = bytes[index] }
@@ -26,7 +29,9 @@ package struct HistoryMask: Sendable, Hashable {
         for (index, byte) in other.bytes.enumerated() where index < bytes.count { bytes[index] |= byte }
     }
 
-    /// What the layer above describes the changed properties by; a composite attribute if any of its leaves has changed.
+    /// The descriptions that the layer above has for the changed properties.
+    ///
+    /// A composite attribute is among them if any of its leaves has changed.
     package var descriptions: [AnyObject & Sendable] {
         places.properties.filter { contains($0.bit) }.map(\.description)
     }
@@ -38,15 +43,18 @@ package struct HistoryMask: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
-/// Which bit of a mask stands for which property of one entity.
+/// The bit of a mask for each property of one entity.
 ///
-/// The order is that of Apple's files, as far as it is known: to-one relationships by name, of which one that has a column
-/// for its destination's entity takes two bits; attributes, inherited ones first; to-many relationships by name.
+/// The order is that of Apple's files, as far as it is known: first to-one relationships by name, then attributes with
+/// inherited ones first, then to-many relationships by name. A to-one relationship takes two bits if it has a column
+/// for its destination's entity.
 package final class HistoryPlaces: Sendable {
     package let byteCount: Int
-    /// By the position of the slot; a second bit follows where the slot has two columns.
+    /// The bits of slots by their positions.
+    ///
+    /// A slot with two columns has a second bit, which follows the first.
     private let slotBits: [(bit: Int, isWide: Bool)]
-    /// By the position of the to-many relationship.
+    /// The bits of to-many relationships by their positions.
     private let toManyBits: [Int]
     private let bitsByName: [String: [Int]]
     /// The names of slots and of to-many relationships, each with its first bit.
@@ -125,7 +133,9 @@ package final class HistoryPlaces: Sendable {
         return mask
     }
 
-    /// The names of the properties that a mask has; leaves of composite attributes by their paths, and not the whole.
+    /// The names of the properties in a mask.
+    ///
+    /// Leaves of composite attributes have their paths; the whole is not named.
     package func names(of mask: HistoryMask) -> [String] {
         names.filter { mask.contains($0.bit) }.map(\.name)
     }

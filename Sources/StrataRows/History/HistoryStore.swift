@@ -1,91 +1,96 @@
 import Foundation
 
-/// A store that can tell what was changed in it, transaction by transaction.
+/// A store that knows its changes, transaction by transaction.
 ///
 /// Any thread may call any member.
 package protocol HistoryStore: RowStore {
-    /// Whether there is a history to read: one is being written, or was written once.
+    /// Whether there is a history to read: one is being written, or was written in the past.
     var hasHistory: Bool { get }
 
     /// Whether changes are being recorded.
     var recordsHistory: Bool { get }
 
-    /// The number of the last transaction, purged ones included; 0 before the first.
+    /// The number of the last transaction, even if it was purged; 0 before the first.
     func lastHistoryNumber() throws -> Int64
 
-    /// The same, with what tells that transaction from another one that gets its number, if the store knows that.
+    /// The place of the last transaction.
+    ///
+    /// It has the transaction's identifier too, if the store knows that.
     func lastHistoryPlace() throws -> HistoryPlace
 
     /// Whether this store object has written the transaction of that number itself.
     ///
-    /// May be false for one that it has, if it was long ago.
+    /// The answer may be false for one that it wrote long ago.
     func hasWritten(_ number: Int64) -> Bool
 
-    /// Forgets which transactions this store object has written, as their numbers may be given again.
+    /// Forgets the transactions that this store object has written, because their numbers may be given again.
     func forgetOwnTransactions()
 
-    /// How often the history was found to have gone back, as from a backup, or on a server that has lost its end.
+    /// How often the history was found to have gone back, because of a backup or a server that has lost its last part.
     ///
-    /// Whoever has read it before knows of transactions that never were, and maybe not of others that have their numbers.
+    /// A reader of the earlier history knows of transactions that do not exist. It may not know others that have got
+    /// their numbers.
     var historySetBacks: UInt64 { get }
 
-    /// Reads transactions in their order, with their changes if asked for: all of one moment.
+    /// Reads transactions in their order, with their changes if asked for, all as of one moment.
     ///
-    /// - Throws: 134301 if the query has to be answered completely and cannot be any more.
+    /// - Throws: 134301 if the query requires a complete answer and part of it was purged.
     func history(_ query: HistoryQuery) throws -> [HistoryRecord]
 
-    /// How many of the transactions that a query is about are there now, its limit aside.
+    /// The number of transactions that a query matches now, without its limit.
     func historyCount(_ query: HistoryQuery) throws -> Int
 
-    /// The highest number that a transaction ever had, also if the store keeps no history any more; `nil` if there never was one.
+    /// The highest number that a transaction ever had; `nil` if there never was one.
+    ///
+    /// It is known even if the store keeps no history any more.
     func lastGivenHistoryNumber() throws -> Int64?
 
-    /// Lets the history of a new store, to which nobody has saved yet, begin behind the end of another one, whose place it takes.
+    /// Lets the history of a new store begin after the end of another one, whose place the store takes.
     ///
-    /// The next number is left out, and the one after it is that of a transaction without changes. So a reader
-    /// who has come to the end of the other history learns that something is missing.
+    /// There must have been no save to the new store. The next number is left out, and a transaction without changes
+    /// gets the number after it. So a reader that has come to the end of the other history learns that something is
+    /// missing.
     func beginHistory(after number: Int64) throws
 
-    /// Removes transactions from the beginning on, with their changes.
+    /// Removes transactions from the beginning up to a bound, with their changes.
     ///
-    /// Places before what is left are expired then.
+    /// Places before the remaining transactions are expired afterwards.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of removed transactions.
     func deleteHistory(_ bound: HistoryBound) throws -> Int
 
-    /// Removes single transactions, with their changes, all in one transaction of the database.
+    /// Removes single transactions with their changes, all in one transaction of the database.
     ///
-    /// The others keep their numbers, and no place expires by it. Transactions that are not there any more are passed
-    /// over.
+    /// The others keep their numbers, and no place expires. Transactions that are already gone are passed over.
     ///
     /// - Parameter places: The places after the transactions, in their order.
-    /// - Returns: How many.
+    /// - Returns: The number of removed transactions.
     /// - Throws: Errors of the store; nothing is removed then.
     func pickOutOfHistory(_ places: [HistoryPlace]) throws -> Int
 
     // MARK: - Consumers
 
-    /// Who reads the history, and how far each has come.
+    /// The readers of the history, and how far each has read.
     func historyConsumers() throws -> [HistoryConsumerRecord]
 
     /// Notes how far a consumer has read.
     ///
-    /// - Throws: 134301 for a place that is ahead of the history, or after a transaction that is not in it; of a consumer that is not known, also
-    ///   for one that was purged.
+    /// - Throws: 134301 if the place is ahead of the history or after a transaction that is not in it. For a consumer
+    ///   that is not known, also 134301 for a place that was purged.
     func setHistoryConsumer(_ name: String, to place: HistoryPlace) throws
 
     /// Forgets a consumer.
     func removeHistoryConsumer(_ name: String) throws
 
-    /// Removes what all consumers have read, and before that forgets those not seen since a time, in seconds since the
-    /// reference date.
+    /// Forgets the consumers last seen before a time, and then removes the transactions that all others have read.
     ///
-    /// - Returns: How many transactions were removed.
+    /// - Parameter time: Seconds since the reference date.
+    /// - Returns: The number of removed transactions.
     func purgeHistory(consumersLiveSince time: Double) throws -> Int
 }
 
 extension HistoryStore {
-    /// None, for a store that shows it by an expired token alone.
+    /// 0, for a store that shows a set-back only by an expired token.
     package var historySetBacks: UInt64 { 0 }
 
     package func lastHistoryPlace() throws -> HistoryPlace { HistoryPlace(number: try lastHistoryNumber()) }
@@ -95,9 +100,9 @@ extension HistoryStore {
 package struct HistoryPlace: Sendable {
     /// The transaction's number; 0 for the place before the first.
     package var number: Int64
-    /// What the transaction is, whatever its number.
+    /// The identity of the transaction, independent of its number; `nil` if it is unknown.
     ///
-    /// A server that has lost its last transactions gives their numbers to others. `nil` if it is unknown.
+    /// A server that has lost its last transactions gives their numbers to others.
     package var transaction: UUID?
 
     package init(number: Int64, transaction: UUID? = nil) {
@@ -108,7 +113,7 @@ package struct HistoryPlace: Sendable {
 
 /// The authors of transactions that the framework writes by itself.
 package enum HistoryAuthor {
-    /// Of the transaction with which the history of a store begins that was made of another one's objects.
+    /// The author of the first transaction in the history of a store that was made of the objects of another store.
     package static let migrationByObjects = "com.apple.coredata.schemamigrator: migration by objects"
 }
 
@@ -127,17 +132,17 @@ package struct HistoryConsumerRecord: Sendable {
     }
 }
 
-/// What part of a history is asked for.
+/// The part of a history that is asked for.
 package struct HistoryQuery: Sendable {
-    /// Only transactions with higher numbers.
+    /// The number that all wanted transactions exceed; `nil` for no lower bound.
     ///
     /// None of them may have been purged; some may have been picked out.
     package var after: Int64?
-    /// What the transaction with the number `after` has to be, if it is there; `nil` for any.
+    /// The identity that the transaction with the number `after` must have, if it is there; `nil` for any.
     package var afterTransaction: UUID?
-    /// Only transactions up to this number.
+    /// The highest number of a wanted transaction; `nil` for no upper bound.
     package var until: Int64?
-    /// Only later transactions, in seconds since the reference date.
+    /// The time after which wanted transactions were made, in seconds since the reference date; `nil` for any.
     package var since: Double?
     package var wantsChanges = true
     /// The most transactions to read; 0 for no limit.
@@ -164,7 +169,7 @@ package struct HistoryQuery: Sendable {
     }
 }
 
-/// The transactions before something, which itself is not meant.
+/// The end of the transactions to remove; it is not among them.
 package enum HistoryBound: Sendable {
     case number(Int64)
     /// Seconds since the reference date.
@@ -182,7 +187,7 @@ package struct HistoryRecord: Sendable {
     }
 }
 
-/// What is known of a transaction besides its changes.
+/// The facts about a transaction, without its changes.
 package final class HistoryTransactionRecord: Sendable {
     package let number: Int64
     /// Seconds since the reference date.
@@ -191,7 +196,7 @@ package final class HistoryTransactionRecord: Sendable {
     package let bundleID: String?
     package let contextName: String?
     package let processID: String?
-    /// What the transaction is, whatever its number; `nil` if the store keeps nothing of the kind.
+    /// The identity of the transaction, independent of its number; `nil` if the store keeps none.
     package let identifier: UUID?
 
     package init(
@@ -214,11 +219,11 @@ package final class HistoryTransactionRecord: Sendable {
 }
 
 extension HistoryTransactionRecord {
-    /// The place after it.
+    /// The place after the transaction.
     package var place: HistoryPlace { HistoryPlace(number: number, transaction: identifier) }
 }
 
-/// What may happen to a row.
+/// The kinds of change of a row.
 ///
 /// The raw values are those of `NSPersistentHistoryChangeType` and of Apple's files.
 package enum HistoryChangeKind: Int, Sendable {
@@ -227,15 +232,17 @@ package enum HistoryChangeKind: Int, Sendable {
     case delete = 2
 }
 
-/// What happened to one row in a transaction.
+/// The change of one row in a transaction.
 package struct HistoryChangeRecord: Sendable {
     package let id: Int64
     package let kind: HistoryChangeKind
     package unowned(unsafe) let layout: EntityLayout
     package let key: Int64
-    /// Which properties an update has changed; `nil` for other changes, and where it is not known.
+    /// The properties that an update has changed; `nil` for other changes, and if they are not known.
     package let updated: HistoryMask?
-    /// What is left of a deleted object, by attribute: transformable ones as their archives.
+    /// The values that are left of a deleted object, by attribute.
+    ///
+    /// Transformable ones are archives.
     package nonisolated(unsafe) let tombstone: [String: Any]?
 
     package init(

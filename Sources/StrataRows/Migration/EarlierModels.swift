@@ -2,7 +2,7 @@ import Foundation
 import StrataKeys
 import StrataPredicates
 
-/// The versions of its model that a store has left by migrations, as its metadata lists them: the first one first.
+/// The versions of its model that a store has left by migrations, in the order in which its metadata lists them.
 ///
 /// A program whose model is one of them is older than the store.
 package enum EarlierModels {
@@ -21,11 +21,11 @@ package enum EarlierModels {
 
     /// Notes a migration in the metadata.
     ///
-    /// A store that goes back has not left what came after the version that it goes to, so it may go forward again.
+    /// A store that goes back to a version has not left the versions after that one, so it may go forward again.
     ///
     /// - Parameters:
-    ///   - old: The version hashes that the store had; empty for a store that is new.
-    ///   - new: Those that it has from now on.
+    ///   - old: The version hashes that the store had; empty for a new store.
+    ///   - new: The version hashes that the store has from now on.
     ///   - metadata: The metadata of the store.
     package static func note(from old: [String: Data], to new: [String: Data], in metadata: inout [String: Any]) {
         guard !old.isEmpty, old != new else { return }

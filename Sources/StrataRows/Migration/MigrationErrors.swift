@@ -3,11 +3,11 @@ import StrataKeys
 
 /// The errors of migrations.
 package enum MigrationErrors {
-    /// What went wrong while a store was migrated.
+    /// The error of a migration that has failed.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - underlying: What went wrong.
+    ///   - underlying: The cause.
     ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func failure(_ url: URL, _ underlying: any Error, place: String? = nil) -> CocoaError {
@@ -26,11 +26,11 @@ package enum MigrationErrors {
         )
     }
 
-    /// Rows that do not fit the new model.
+    /// The error of a migration that meets rows which do not fit the new model.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - problems: One at least.
+    ///   - problems: The problems, at least one.
     ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func rows(_ url: URL, _ problems: [RowFinding], place: String? = nil) -> CocoaError {
@@ -42,11 +42,11 @@ package enum MigrationErrors {
         )
     }
 
-    /// Values that the migration would drop, and may not.
+    /// The error of a migration that would drop values without permission.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - losses: One at least.
+    ///   - losses: The losses, at least one.
     ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func losses(_ url: URL, _ losses: [RowFinding], place: String? = nil) -> CocoaError {
@@ -58,7 +58,7 @@ package enum MigrationErrors {
         )
     }
 
-    /// How to let a migration drop values.
+    /// The advice on how to let a migration drop values.
     package static let lossAdvice =
         "If these values may go, then set NSPersistentStoreAllowsLossyMigrationOption for the store, start the program with -com.apple.CoreData.AllowsLossyMigration 1, or run \"strata migrate\" with --allow-loss."
 
@@ -90,13 +90,13 @@ package enum MigrationErrors {
         )
     }
 
-    /// Rows that break a constraint of the new model.
+    /// The error of a migration that meets rows which break a constraint of the new model.
     ///
     /// - Parameters:
     ///   - url: The store.
     ///   - entity: The entity that declares the constraint.
     ///   - attributes: The attributes that must be unique together.
-    ///   - groups: The URIs of objects that are alike, a list for each value.
+    ///   - groups: The URIs of objects with equal values, a list for each value.
     ///   - place: The name of the store in messages; `nil` for the path of the URL.
     /// - Returns: The error, `migration` (134110).
     package static func constraint(

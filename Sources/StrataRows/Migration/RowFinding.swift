@@ -1,7 +1,7 @@
-/// Rows of one entity that do not fit a new version of a model, or have values that do not.
+/// Rows of one entity that do not fit a new version of a model, or whose values do not.
 package struct RowFinding: Sendable {
     package let entity: String
-    /// `nil` if the entity as a whole, or several properties together, are the matter.
+    /// The property; `nil` if the problem is about the entity as a whole or several properties together.
     package let property: String?
     /// The problem, with the number of rows.
     package let reason: String

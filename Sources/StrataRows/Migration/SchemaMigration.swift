@@ -1,16 +1,16 @@
 import StrataPredicates
 
-/// How rows of one version of a model become rows of another: which entity becomes which, and which property which.
+/// How rows of one version of a model become rows of another: the target of each entity and of each property.
 ///
-/// Says nothing of how a store keeps them.
+/// It does not say how a store keeps them.
 package struct SchemaMigration: Sendable {
     package let source: Schema
     /// The configuration of the source whose entities the store holds, or `nil` for all.
     package let sourceConfiguration: String?
     package let destination: Schema
-    /// The configuration of the destination whose entities the store shall hold, or `nil` for all.
+    /// The configuration of the destination whose entities the store will hold, or `nil` for all.
     package let destinationConfiguration: String?
-    /// The entities that go on; others are added or removed.
+    /// The entities that exist in both versions; others are added or removed.
     package let pairs: [EntityPair]
 
     package init(
@@ -27,7 +27,7 @@ package struct SchemaMigration: Sendable {
         self.pairs = pairs
     }
 
-    /// Whether a store has the version to start from, by the version hashes in its metadata.
+    /// Whether a store has the source version, judged by the version hashes in its metadata.
     package func starts(at stored: [String: Data]) -> Bool {
         source.current(stored) == hashes(source, sourceConfiguration)
     }
@@ -41,13 +41,13 @@ package struct SchemaMigration: Sendable {
     }
 }
 
-/// An entity and what it becomes.
+/// An entity and the entity that its rows become.
 package struct EntityPair: Sendable {
     package let source: EntityLayout
     package let destination: EntityLayout
-    /// The names of stored properties: what the destination's is called in the source.
+    /// The names of stored properties in the source, by their names in the destination.
     ///
-    /// Leaves of composite attributes have paths for names. What is missing is new.
+    /// Leaves of composite attributes have paths for names. A property that is missing here is new.
     package let names: [String: String]
 
     package init(source: EntityLayout, destination: EntityLayout, names: [String: String]) {
@@ -56,10 +56,10 @@ package struct EntityPair: Sendable {
         self.names = names
     }
 
-    /// The slot whose value a slot of the destination gets; `nil` for one that is new, or was no slot.
+    /// The source slot whose value a slot of the destination gets; `nil` for a new one, or one that was not a slot.
     package func source(of slot: Slot) -> Slot? { names[slot.name].flatMap { source.slot(named: $0) } }
 
-    /// The relationship whose members one of the destination gets.
+    /// The relationship of the source whose members a relationship of the destination gets.
     package func source(of relationship: Relationship) -> Relationship? {
         names[relationship.name].flatMap { source.relationships[$0] }
     }

@@ -1,14 +1,14 @@
 import StrataPredicates
 
-/// A fetch for dictionaries after its names were resolved: what a store computes.
+/// A fetch of dictionaries with its names resolved, ready to be computed by a store.
 package struct DictionaryPlan {
-    /// The rows that are looked at.
+    /// The rows that the results are computed from.
     ///
-    /// Order, limit and offset are those of the results, unless the rows are grouped.
+    /// Its order, limit and offset are those of the results, unless the rows are grouped.
     package var rows: FetchPlan
-    /// What each result has.
+    /// The values of each result.
     package let columns: [DictionaryColumn]
-    /// How rows come together in results; `nil` when each row gives one.
+    /// How rows are combined into results; `nil` if each row gives one.
     package let grouping: RowGrouping?
     /// How many variables the expressions use.
     package let variableCount: Int
@@ -22,10 +22,10 @@ package struct DictionaryPlan {
 
     /// The most results; 0 for no limit.
     package var limit: Int { grouping?.limit ?? rows.limit }
-    /// How many results are left out at the start.
+    /// The number of results that are left out at the start.
     package var offset: Int { grouping?.offset ?? rows.offset }
 
-    /// The plan as a store is to answer it.
+    /// The plan in the form in which a store answers it.
     package func asked(ofStore number: Int) -> DictionaryPlan {
         var plan = self
         plan.rows = rows.asked(ofStore: number)
@@ -40,15 +40,15 @@ package struct DictionaryPlan {
 
 /// One value of each dictionary.
 package struct DictionaryColumn {
-    /// The value's key in the dictionary; for an element of a composite attribute the keys that lead to it.
+    /// The value's key in the dictionary; for an element of a composite attribute, the keys that lead to it.
     package let keys: [String]
     package let expression: ResolvedExpression
-    /// The type of attribute that has such values.
+    /// The type of an attribute that has such values.
     package let type: AttributeType
-    /// What the layer above describes the attribute by, if the value is one of an attribute.
+    /// The description that the layer above has for the attribute, if the value is one of an attribute.
     package let description: (AnyObject & Sendable)?
 
-    /// A column that is for computing only.
+    /// Makes a column that is used only in computations.
     package init(hidden expression: ResolvedExpression) {
         self.init(keys: [], expression: expression, type: .undefined, description: nil)
     }
@@ -66,17 +66,19 @@ package struct DictionaryColumn {
     }
 }
 
-/// How rows come together in groups, each of which gives one result.
+/// How rows are combined into groups, each of which gives one result.
 package struct RowGrouping {
-    /// What the rows of one group have in common.
+    /// The values that the rows of one group have in common.
     ///
-    /// Without keys all rows are one group, which is there even if there are no rows.
+    /// Without keys, all rows are one group. That group exists even if there are no rows.
     package let keys: [ResolvedExpression]
-    /// What a group must fulfil.
+    /// The condition that a group must fulfil.
     package let having: ResolvedCondition?
-    /// The order of the results, in which no two different ones are equal.
+    /// The order of the results.
+    ///
+    /// Two different results are never equal in it.
     package let order: [ResolvedSort.Term]
-    /// Whether equal results are to be given once.
+    /// Whether equal results are given only once.
     package let isDistinct: Bool
     package let limit: Int
     package let offset: Int
@@ -101,7 +103,7 @@ package struct RowGrouping {
 extension DictionaryPlan {
     // MARK: - Parts, for several stores
 
-    /// The plan for what each of several stores may have to contribute: the columns, then what results are sorted by.
+    /// The plan for the part that each of several stores may contribute: the columns, then the values to sort by.
     package var firstPart: DictionaryPlan {
         let keys = (rows.sort?.terms ?? []).map { DictionaryColumn(hidden: $0.expression) }
         return DictionaryPlan(
@@ -116,7 +118,7 @@ extension DictionaryPlan {
     package func values(of expressions: [ResolvedExpression]) -> DictionaryPlan {
         DictionaryPlan(
             rows: rows.unordered,
-            // A store cannot select nothing; for groups that are only there the number of rows does.
+            // A store cannot select nothing. If only the groups matter, the number of rows is enough.
             columns: (expressions.isEmpty ? [.object(ResolvedPath(variable: 0))] : expressions)
                 .map { DictionaryColumn(hidden: $0) },
             grouping: nil,

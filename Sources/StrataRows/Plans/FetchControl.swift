@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Any thread may call any member. Handlers are called with no lock held.
 public final class FetchControl: Sendable {
-    /// Told of rows as they come: how many so far, and how many there will be, if that is known.
+    /// Receives the progress: the number of rows so far, and the number that there will be, if that is known.
     package typealias Report = @Sendable (_ read: Int, _ expected: Int?) -> Void
 
     private struct State {
@@ -21,7 +21,7 @@ public final class FetchControl: Sendable {
     private let estimate: Int?
     private let bearsReplicas = Atomic(false)
 
-    /// Whether a server may answer that follows the one which is written to, and is a little behind.
+    /// Whether a replica, which may be a little behind its primary server, may answer.
     package var mayReadReplica: Bool {
         get { bearsReplicas.load(ordering: .acquiring) }
         set { bearsReplicas.store(newValue, ordering: .releasing) }
@@ -30,8 +30,8 @@ public final class FetchControl: Sendable {
     /// Makes the control of one fetch.
     ///
     /// - Parameters:
-    ///   - estimate: How many rows to expect; `nil` lets the store count them, if there is a `report`.
-    ///   - report: Called on the reading thread, now and then.
+    ///   - estimate: The number of rows to expect; `nil` lets the store count them, if there is a `report`.
+    ///   - report: Called now and then on the reading thread.
     package init(estimate: Int? = nil, report: Report? = nil) {
         self.estimate = estimate
         self.report = report
@@ -47,31 +47,32 @@ public final class FetchControl: Sendable {
     /// The second call does nothing.
     package func cancel() {
         guard !flag.exchange(true, ordering: .sequentiallyConsistent) else { return }
-        // Under the lock, so that it does not stop what somebody else does there afterwards. It returns at once.
+        // This runs under the lock, so that it does not stop another operation that starts there afterwards. It returns
+        // at once.
         state.withLock { $0.stop?() }
     }
 
     /// Runs `body`, which `stop` can end from another thread.
     ///
-    /// What runs inside of another `body` has the stop of its own until it ends.
+    /// A nested `body` has its own `stop` until it ends.
     package func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {
         let outer = state.withLock { state in
             defer { state.stop = stop }
             return state.stop
         }
         defer { state.withLock { $0.stop = outer } }
-        // A canceller sets the flag and then looks for the handler. This does the reverse, so one of the two calls the
-        // handler.
+        // A canceller sets the flag and then looks for the handler. This code does it in the opposite order, so one of
+        // the two calls the handler.
         if isCancelled { stop() }
         return try body()
     }
 
     // MARK: - Following
 
-    /// Whether the store shall count before it reads, and in the same transaction.
+    /// Whether the store must count the rows before it reads them, in the same transaction.
     package var wantsCount: Bool { report != nil && estimate == nil }
 
-    /// Begins to read, or begins again.
+    /// Notes that reading begins, for the first time or anew.
     package func begin() {
         guard let report else { return }
         state.withLock { state in
@@ -81,7 +82,7 @@ public final class FetchControl: Sendable {
         report(0, estimate)
     }
 
-    /// How far the fetch is: a place to go back to.
+    /// The progress of a fetch at one moment, to go back to.
     package struct Position: Sendable {
         fileprivate let read: Int
         fileprivate let expected: Int?
@@ -89,7 +90,7 @@ public final class FetchControl: Sendable {
 
     package var position: Position { state.withLock { Position(read: $0.read, expected: $0.expected) } }
 
-    /// Forgets what was told since, as it is read again.
+    /// Goes back to an earlier position, because the rows since then are read again.
     package func goBack(to position: Position) {
         guard let report else { return }
         let isTold = state.withLock { state in
@@ -100,14 +101,14 @@ public final class FetchControl: Sendable {
         if isTold { report(position.read, position.expected) }
     }
 
-    /// Runs `body`, which reads rows only to count them, so that they are not told.
+    /// Runs `body`, which reads rows only to count them, so that they are not reported.
     package func counting<R>(_ body: () throws -> R) rethrows -> R {
         state.withLock { $0.isCounting = true }
         defer { state.withLock { $0.isCounting = false } }
         return try body()
     }
 
-    /// Tells how many rows one store will give.
+    /// Notes how many rows one store will give.
     package func expect(_ count: Int) {
         guard let report else { return }
         let (read, expected) = state.withLock { state in
@@ -117,7 +118,7 @@ public final class FetchControl: Sendable {
         report(read, expected)
     }
 
-    /// Tells that more rows were read.
+    /// Notes that more rows were read.
     package func add(_ count: Int) {
         guard let report, count > 0 else { return }
         let told = state.withLock { state -> (Int, Int?)? in
@@ -129,12 +130,12 @@ public final class FetchControl: Sendable {
     }
 }
 
-/// Counts the rows of a fetch for whoever follows it, at next to no cost if nobody does.
+/// Counts the rows of a fetch and reports them to its control; without one it costs next to nothing.
 public struct RowCounter {
     @usableFromInline let control: FetchControl?
     @usableFromInline var pending = 0
 
-    /// A counter for whoever follows; it does nothing if that is nobody.
+    /// Makes a counter that reports to a control; it does nothing if there is none.
     @inlinable
     public init(_ control: FetchControl?) { self.control = control }
 
@@ -147,7 +148,7 @@ public struct RowCounter {
         if pending == 256 { tell(control) }
     }
 
-    /// Tells of the last rows.
+    /// Reports the last rows.
     package mutating func finish() {
         if let control { tell(control) }
     }

@@ -2,22 +2,22 @@ import Foundation
 import StrataKeys
 import StrataPredicates
 
-/// A fetch request after its names were resolved against a frozen model: what a store answers.
+/// A fetch request with its names resolved against a frozen model, ready to be answered by a store.
 package struct FetchPlan {
     /// The entity that was asked for.
     package let layout: EntityLayout
     /// The numbers of the concrete entities whose rows may match.
     package let entityNumbers: [Int]
-    /// Whether `entityNumbers` are all entities of the hierarchy, so that no row has to be told apart.
+    /// Whether `entityNumbers` are all entities of the hierarchy, so that the entity of a row need not be checked.
     package let coversHierarchy: Bool
-    /// `nil` when every row matches.
+    /// The condition; `nil` if every row matches.
     package let predicate: ResolvedPredicate?
-    /// `nil` for any order.
+    /// The order; `nil` for any.
     package let sort: ResolvedSort?
-    /// 0 for no limit.
+    /// The most rows; 0 for no limit.
     package let limit: Int
     package let offset: Int
-    /// The number by which the predicate tells the objects of the store that is asked; 0 where there can be none.
+    /// The number by which the predicate identifies the objects of the store; 0 if there can be none.
     package var storeNumber = 0
     /// The request that the plan was made of, which custom stores receive; `nil` for a plan without one.
     ///
@@ -25,13 +25,15 @@ package struct FetchPlan {
     package var origin: Any?
     /// The seconds of processor time that the request allows for evaluation; `nil` for the default.
     package var evaluationTimeLimit: TimeInterval?
-    /// Stops and follows the reading; `nil` for a fetch that its caller waits for.
+    /// Stops and follows the reading; `nil` for a fetch that nothing stops or follows.
     package var control: FetchControl?
-    /// The slots to read, for rows that shall not be whole; `nil` for all.
+    /// The slots to read if rows need not be whole; `nil` for all.
     package var wantedSlots: SlotSet?
-    /// Whether what is computed of the rows, beside the predicate, can take very long.
+    /// Whether the values that are computed from the rows, beside the predicate, can take very long.
     package var hasCostlyValues = false
-    /// Rows that do not count; a store may leave them out, but need not.
+    /// Rows that do not count.
+    ///
+    /// A store may leave them out, but need not.
     package var skipped: SkippedRows?
 
     package init(
@@ -66,7 +68,7 @@ package struct FetchPlan {
         self.skipped = skipped
     }
 
-    /// The plan as a store is to answer it.
+    /// The plan in the form in which a store answers it.
     package func asked(ofStore number: Int) -> FetchPlan {
         var plan = self
         plan.storeNumber = number
@@ -81,17 +83,17 @@ extension FetchPlan {
     /// The plan without order, limit and offset, for counting.
     package var unordered: FetchPlan { with(predicate: predicate, sort: nil, limit: 0, offset: 0) }
 
-    /// The plan for what one of several stores may have to contribute.
+    /// The plan for the rows that one of several stores may contribute.
     package var firstPart: FetchPlan {
         with(predicate: predicate, sort: sort, limit: limit > 0 ? end : 0, offset: 0)
     }
 
-    /// The plan for an answer of which up to `count` rows will be put aside.
+    /// The plan for an answer of which the caller will put aside up to `count` rows.
     package func widened(by count: Int) -> FetchPlan {
         with(predicate: predicate, sort: sort, limit: limit > 0 ? end.addingWithoutOverflow(count) : 0, offset: 0)
     }
 
-    /// The plan for rows of the same entities by another predicate, in another order and window.
+    /// The plan for rows of the same entities, with another predicate, order, limit and offset.
     package func with(predicate: ResolvedPredicate?, sort: ResolvedSort?, limit: Int, offset: Int) -> FetchPlan {
         FetchPlan(
             layout: layout,
@@ -111,10 +113,10 @@ extension FetchPlan {
         )
     }
 
-    /// Whether limit or offset leave out some of what matches.
+    /// Whether limit or offset leave out some of the matching rows.
     package var isWindowed: Bool { limit > 0 || offset > 0 }
 
-    /// Where the plan's window ends in the whole answer, if it has a limit.
+    /// The end of the plan's window in the whole answer, if it has a limit.
     package var end: Int {
         let (end, overflow) = limit.addingReportingOverflow(offset)
         return overflow ? .max : end
@@ -145,7 +147,9 @@ extension FetchPlan {
 
     private static let defaultTimeLimit: TimeInterval = 10
 
-    /// Evaluates within the time limit; what a predicate cannot tell of some row is the fetch's error.
+    /// Evaluates within the time limit.
+    ///
+    /// If a predicate cannot be evaluated for a row, the error is the fetch's.
     package func evaluating<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             guard let timeLimit else { return try body() }
@@ -155,7 +159,7 @@ extension FetchPlan {
         }
     }
 
-    /// The roots of the other entities whose attributes decide what matches, or in what order.
+    /// The roots of the other entities whose attributes decide which rows match, or in which order.
     package var relatedRootNumbers: Set<Int> {
         var roots: Set<Int> = []
         if let predicate { RelatedEntities.collect(predicate.condition, into: &roots) }
@@ -164,10 +168,10 @@ extension FetchPlan {
     }
 }
 
-/// Rows that an answer may lack, since what a context knows of them counts instead.
+/// Rows that an answer may lack, because the context uses its own knowledge of them instead.
 package struct SkippedRows {
     package let keys: KeySet
-    /// How many of the other rows are wanted at most.
+    /// The most other rows that are wanted.
     package let wanted: Int
 
     package init(keys: KeySet, wanted: Int) {
@@ -177,7 +181,7 @@ package struct SkippedRows {
 }
 
 extension Int {
-    /// The sum, or the largest number.
+    /// The sum; the largest number if it overflows.
     fileprivate func addingWithoutOverflow(_ other: Int) -> Int {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum

@@ -3,16 +3,20 @@ import StrataPredicates
 
 /// One value of a dictionary result as a store gives it.
 package enum FetchedValue: Sendable {
-    /// A value as predicates compare it; a transformable attribute as its archive.
+    /// A value in the form that predicates compare.
+    ///
+    /// A transformable attribute is its archive.
     case plain(PredicateValue)
-    /// A decimal with all of its digits, of which comparisons see a double.
+    /// A decimal with all of its digits.
+    ///
+    /// Comparisons use a double in its place.
     case decimal(Decimal)
-    /// An object, by the number of its hierarchy's root and that of the store.
+    /// An object, with the numbers of its hierarchy's root and of the store.
     case object(ObjectReference, root: Int, store: Int)
 
     package static let null = FetchedValue.plain(.null)
 
-    /// The value as it is compared, grouped and sorted by.
+    /// The value as comparing, grouping and sorting use it.
     package var comparable: PredicateValue {
         switch self {
         case .plain(let value): value
@@ -25,7 +29,7 @@ package enum FetchedValue: Sendable {
 
 /// The values of dictionary results, one result after the other.
 package struct FetchedValues: Sendable {
-    /// How many values each result has, at least one.
+    /// The number of values of each result, at least one.
     package let width: Int
     package private(set) var values: [FetchedValue] = []
 

@@ -6,16 +6,16 @@ import StrataPredicates
 /// SQLite joins at most 64 in one query. All stores have the same limit, a little below that, so that a request that works on
 /// one of them works on the others.
 package struct JoinedTables {
-    /// The most paths from one object; the rest is for the object's own tables.
+    /// The most paths from one object; the remaining tables are left for the object's own.
     package static let limit = 60
 
-    /// The paths that were used, by their variable.
+    /// The paths that were used, by the number of their variable.
     private var paths: [Int: [ArraySlice<PredicateRelationship>]] = [:]
 
     package init() {
     }
 
-    /// Whether SQLite has room for them.
+    /// Whether SQLite can join them all.
     package var areFewEnough: Bool {
         paths.values.allSatisfy { paths in
             guard paths.reduce(0, { $0 + $1.count }) > Self.limit else { return true }

@@ -4,7 +4,7 @@ import StrataPredicates
 extension CocoaError {
     /// The error of a request that makes no sense: `persistentStoreOperation` (134070).
     ///
-    /// Keeps the first and the last part of a long text, since it repeats what the request says.
+    /// The message keeps the first and the last part of a long text, because it repeats parts of the request.
     package static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
         let isLong = text.utf8.count > 1_500 && text.count > 1_500
         var userInfo: [String: Any] = [

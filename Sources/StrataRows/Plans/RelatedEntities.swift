@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// Finds the entities, beside the fetched one, whose attributes a resolved predicate or sort looks at.
+/// Finds the entities, beside the fetched one, whose attributes a resolved predicate or sort reads.
 ///
-/// Memberships do not count: a change of one marks the owner itself as changed.
+/// Memberships do not count, because a change of one marks the owner itself as changed.
 package enum RelatedEntities {
     package static func collect(_ condition: ResolvedCondition, into roots: inout Set<Int>) {
         switch condition {
@@ -29,7 +29,7 @@ package enum RelatedEntities {
     package static func collect(_ expression: ResolvedExpression, into roots: inout Set<Int>) {
         switch expression {
         case .constant: break
-        // The last step's object is only named, not looked into.
+        // The last step's object is only named, and not read.
         case .object(let path): collect(path.steps.dropLast(), into: &roots)
         case .attribute(let path, _): collect(path.steps[...], into: &roots)
         case .function(_, let operands, _): for operand in operands { collect(operand, into: &roots) }
@@ -47,7 +47,9 @@ package enum RelatedEntities {
         }
     }
 
-    /// A cast stays at its object.
+    /// Collects the entities of a path.
+    ///
+    /// A cast leads to no other object.
     private static func collect(_ steps: ArraySlice<PredicateRelationship>, into roots: inout Set<Int>) {
         for step in steps where !step.isCast { roots.insert(step.rootNumber) }
     }
@@ -55,10 +57,10 @@ package enum RelatedEntities {
     private static func collect(_ collection: ResolvedCollection, into roots: inout Set<Int>) {
         collect(collection.owner.steps[...], into: &roots)
         if collection.owner.variable != 0 || collection.owner.steps.contains(where: { !$0.isCast }) {
-            // The membership is of another object than the fetched one.
+            // The membership belongs to an object other than the fetched one.
             roots.insert(collection.relationship.rootNumber)
         }
-        // Members that are deleted leave it without the owner being marked.
+        // If members are deleted, they leave the relationship although the owner is not marked.
         if collection.relationship.mayDangle { roots.insert(collection.relationship.rootNumber) }
         guard let filter = collection.filter else { return }
         roots.insert(collection.relationship.rootNumber)

@@ -1,9 +1,9 @@
 import StrataPredicates
 
-/// What type of attribute has such values as an expression, and which attribute they are of.
+/// The type of an attribute that has the values of an expression, and the attribute itself if there is one.
 package struct AttributeOfValue {
     package let type: AttributeType
-    /// What the layer above describes the attribute by, if the values are those of one.
+    /// The description that the layer above has for the attribute, if the values are those of one.
     package let description: (AnyObject & Sendable)?
 
     init(_ type: AttributeType, _ description: (AnyObject & Sendable)?) {
@@ -13,14 +13,14 @@ package struct AttributeOfValue {
 }
 
 extension ResolvedExpression {
-    /// The type of attribute that has such values, and the attribute itself if the values are those of one.
+    /// The type of an attribute that has the values of the expression, and the attribute itself if there is one.
     ///
     /// - Parameter layout: The entity of the object that the expression is about.
     /// - Returns: `.undefined` for the nil constant.
     package func attributeType(in layout: EntityLayout) -> AttributeOfValue {
         switch self {
         case .attribute(let path, let attribute) where attribute.type != .entity:
-            // Every schema of the framework's own is a layout.
+            // The framework's own schemas are always layouts.
             let owner = path.steps.last.map { $0.destination as? EntityLayout } ?? layout
             guard let slot = owner?.slots[attribute.slot] else { break }
             return AttributeOfValue(slot.type, slot.description)
@@ -52,7 +52,7 @@ extension ResolvedExpression {
 }
 
 extension AttributeType {
-    /// The widest type of attribute for a type of expressions.
+    /// The widest attribute type for a type of expression.
     package init(_ type: ResolvedType) {
         switch type {
         case .null, .composite, .entity: self = .undefined

@@ -1,7 +1,9 @@
 /// Rows that may have changed, by the number of their root entity.
 package struct ChangedRows: Sendable {
     package private(set) var keys: [Int: Set<Int64>] = [:]
-    /// How many keys there are, each counted once for its hierarchy.
+    /// The number of keys.
+    ///
+    /// Each key counts once in its hierarchy.
     package var count: Int { keys.values.reduce(0) { $0 + $1.count } }
 
     package init() {}

@@ -1,17 +1,18 @@
 import Foundation
 
-// How much memory the cache keeps beyond what others hold anyway.
+// The memory that the cache keeps beyond the rows that contexts hold anyway.
 //
-// Sizes are estimates: of many rows that come together every 16th is measured, and a row that goes counts with the mean. A look
-// through the cache measures all of them.
+// Sizes are estimates. If many rows come together, every 16th is measured. A row that is removed counts with the mean
+// size. A sweep of the cache measures all rows.
 
 extension RowCache {
-    /// The limit of a cache for which nobody has set another, in bytes.
+    /// The limit of a cache for which no other limit was set, in bytes.
     package static let defaultLimit = 32 << 20
 
-    /// The most bytes that rows may take which nobody else holds.
+    /// The most bytes for rows that only the cache holds.
     ///
-    /// Rows that contexts hold may take more. With 0 a row goes with the next look through the cache after the last context that held it.
+    /// Rows that contexts hold may take more. If the limit is 0, a row goes with the next sweep after the last context
+    /// has released it.
     package var limit: Int {
         get { state.withLock { $0.limit } }
         set {
@@ -23,12 +24,12 @@ extension RowCache {
         }
     }
 
-    /// How much the cache holds, and how useful it was.
+    /// The size of the cache, and the numbers of its hits and misses.
     package var use: (rows: Int, bytes: Int, hits: Int, misses: Int) {
         state.withLock { ($0.count, $0.bytes, $0.hits, $0.misses) }
     }
 
-    /// The bytes that each of some rows takes, in the mean.
+    /// The mean number of bytes that each of some rows takes.
     static func meanSize(of rows: [Row]) -> Int {
         let step = rows.count < 16 ? 1 : 16
         var (bytes, count) = (0, 0)
@@ -41,22 +42,24 @@ extension RowCache {
 }
 
 extension RowCache.State {
-    /// Notes that rows have gone, of which only the mean size is known.
+    /// Notes that rows were removed.
+    ///
+    /// Only their mean size is known.
     mutating func noteRemoval(of removed: Int = 1) {
         bytes -= count > 0 ? bytes / count * removed : 0
         count -= removed
         if count == 0 { bytes = 0 }
     }
 
-    /// The smallest growth that makes the cache look through its rows again.
+    /// The smallest growth that causes the next sweep.
     private static var step: Int { 1 << 20 }
 
-    /// Lets rows go that only the cache holds, the oldest first, once all rows take more than the limit.
+    /// Removes rows that only the cache holds, the oldest first, if all rows take more than the limit.
     ///
-    /// - Complexity: O(1) a row in the long run: the cache has to grow by a third before it looks again.
+    /// - Complexity: O(1) a row in the long run: the cache has to grow by a third before the next sweep.
     mutating func sweepIfGrown() {
         guard bytes > sweepAt || sweepAt == 0 else { return }
-        // A read that began before a row was entered may still bring an older version, and would not find the newer one.
+        // A read that began before a row was entered may still bring an older version. It must find the newer one here.
         let oldestRead = readsSince.values.map(\.stamp).min() ?? .max
         var (held, loose) = (0, 0)
         var looseByStamp: [UInt32: Int] = [:]
@@ -72,7 +75,7 @@ extension RowCache.State {
         }
         bytes = held + loose
         if bytes > limit {
-            // Down to three quarters, so that the next row does not bring the next look.
+            // Rows are removed down to three quarters, so that the next row does not cause the next sweep.
             var surplus = bytes - limit / 4 * 3
             var last: UInt32?
             for (stamp, size) in looseByStamp.sorted(by: { $0.key < $1.key }) where surplus > 0 {
@@ -95,7 +98,7 @@ extension UnsafeRow {
     /// The bytes that the row takes, with the texts and data that it refers to.
     var size: Int {
         header.pointee.layout._withUnsafeGuaranteedRef { layout in
-            // What an object and its header take, and then its words.
+            // The object and its header, and then the words.
             var size = 16 + MemoryLayout<RowHeader>.size + layout.wordCount * 8
             for place in layout.countedPlaces where !isNull(place.slot) {
                 // Short texts and data are kept in the words themselves.

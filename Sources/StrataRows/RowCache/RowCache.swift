@@ -3,43 +3,50 @@ import Synchronization
 
 /// The newest known committed row of each object of one store, shared by every context on the coordinator.
 ///
-/// A fault fires against this cache first and goes to the store only on a miss. Rows arrive from fetches and from saves,
-/// and those race: a slow fetch may bring a row that a save has already replaced or deleted, and an engine that commits saves
-/// side by side may tell of them in another order than it committed them in. So rows are ordered by version, never by time of
-/// arrival, and a removal is remembered, with the version that it removed, as long as a read or save that began before it is
-/// under way. Derived values change without a new version: there a change counts as a removal.
+/// A fault looks into this cache first, and goes to the store only on a miss.
 ///
-/// Versions tell the order of rows within one history of the store. A server that was set back, or replaced by one that has lost
-/// something, begins another, in which a lower version may be the newer one. So all rows are forgotten then (``removeAll()``), and what a read
-/// that had begun before brings takes the place of nothing that is here.
+/// Rows arrive from fetches and from saves, and these race. A slow fetch may bring a row that a save has already
+/// replaced or deleted. An engine that commits saves side by side may report them in another order than it committed
+/// them in. So rows are ordered by version, never by time of arrival. A removal is remembered with the version that it
+/// removed, as long as a read or save is under way that began before the removal. Derived values change without a new
+/// version, so there a change counts as a removal.
 ///
-/// Rows that nobody outside the cache holds are kept until all rows take more memory than ``limit``, and then the oldest of them go, so
-/// that an import of millions of rows does not keep them; but not rows younger than a read under way, which could bring an older version of
-/// them. See `RowCache+Limit.swift`.
+/// Versions order the rows within one history of the store. If a server was set back, or replaced by one that has lost
+/// something, another history begins, in which a lower version may be the newer one. So all rows are forgotten then
+/// (``removeAll()``), and the rows of a read that began before do not replace any row that is here.
 ///
-/// Any thread may call any member. The state is behind one mutex, a leaf in the lock order: nothing is called with it held.
+/// Rows that nothing outside the cache holds are kept until all rows take more memory than ``limit``. Then the oldest
+/// of them are removed, so that an import of millions of rows does not keep them. Rows younger than a read that is
+/// under way are not removed, because that read could bring an older version of them. See `RowCache+Limit.swift`.
+///
+/// Any thread may call any member. The state is behind one mutex, a leaf in the lock order: nothing is called with it
+/// held.
 package final class RowCache: Sendable {
     struct State: ~Copyable {
-        /// By the number of the root entity.
+        /// The rows by the number of their root entity.
         var tables: [Int: ObjectTable<RowBuffer>] = [:]
-        /// Removed keys, until no read or save is left that began before the removal.
+        /// Removed keys.
+        ///
+        /// Each is kept as long as a read or save is under way that began before the removal.
         var removals: [RemovedKey: Removal] = [:]
-        /// The roots of hierarchies of which all rows were forgotten, as `removals`.
+        /// The roots of hierarchies of which all rows were forgotten; kept as long as `removals`.
         var forgottenRoots: [Int: UInt64] = [:]
-        /// When all rows were forgotten, whatever their hierarchy; 0 for never.
+        /// The time at which all rows of all hierarchies were forgotten; 0 for never.
         var forgottenAll: UInt64 = 0
         /// The number of saves so far: the clock that reads and removals are ordered by.
         var commit: UInt64 = 0
-        /// Reads and saves under way, counted by the commit they began at, with the time when the first of them began.
+        /// Reads and saves under way, counted by the commit at which they began.
+        ///
+        /// The stamp is the time when the first of them began.
         var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
         var count = 0
-        /// Whether rows were ever let go of that are in the store.
+        /// Whether rows that are in the store were ever dropped from the cache.
         var hasLostRows = false
-        /// What the rows take, in bytes, as an estimate.
+        /// The estimated number of bytes that the rows take.
         var bytes = 0
-        /// The most bytes that rows may take which nobody else holds.
+        /// The most bytes for rows that only the cache holds.
         var limit = RowCache.defaultLimit
-        /// At how many bytes to look for rows that nobody else holds.
+        /// The number of bytes at which the next sweep begins.
         var sweepAt = RowCache.defaultLimit
         var hits = 0
         var misses = 0
@@ -51,13 +58,15 @@ package final class RowCache: Sendable {
     }
 
     struct Removal {
-        /// When it was told.
+        /// The time at which the removal was reported.
         let commit: UInt64
-        /// The last version of the row; the highest number there is if that is not known.
+        /// The last version of the row; the highest number if that is not known.
         let version: Int64
     }
 
-    /// A read or save under way; rows that it brings are judged by when it began.
+    /// A read or save under way.
+    ///
+    /// The time of its beginning decides what becomes of its rows.
     package struct Read {
         fileprivate let commit: UInt64
     }
@@ -70,15 +79,15 @@ package final class RowCache: Sendable {
 
     /// The number of saves that this cache has seen.
     ///
-    /// While it stands still no cached row can have changed.
+    /// As long as it does not change, no cached row has changed.
     package var commits: UInt64 { commitCount.load(ordering: .acquiring) }
 
-    /// How often rows were removed, or may have been elsewhere.
+    /// The number of times that rows were removed, or may have been removed elsewhere.
     ///
-    /// While it stands still no row has gone.
+    /// As long as it does not change, no row has gone.
     package var removals: UInt64 { removalCount.load(ordering: .acquiring) }
 
-    /// Whether rows may be in the store that saves have entered here and that are here no more.
+    /// Whether rows that saves have entered here may be in the store, but no longer in the cache.
     package var hasLostRows: Bool { state.withLock { $0.hasLostRows } }
 
     /// Begins a read of the store, or a save into it.
@@ -91,7 +100,9 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Ends a read; removals that only it could have contradicted are forgotten.
+    /// Ends a read.
+    ///
+    /// Removals that only this read could have contradicted are forgotten.
     package func endRead(_ read: Read) {
         state.withLock { state in
             guard let reads = state.readsSince[read.commit] else { return }
@@ -124,7 +135,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// The keys of which there is no row here.
+    /// Those of the keys for which the cache has no row.
     package func uncached(_ keys: [Int64], root: Int) -> [Int64] {
         state.withLock { state in
             guard let table = state.tables[root] else { return keys }
@@ -134,7 +145,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Offers rows that a read brought; each is replaced, in place, by the row that won.
+    /// Offers the rows of a read; each is replaced in `rows` by the newer one of it and the cached row.
     ///
     /// - Complexity: O(1) a row, under one lock for all of them.
     package func offer(_ rows: inout [Row], root: Int, read: Read) {
@@ -145,7 +156,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// As the other form, for one row.
+    /// Offers one row of a read, as the other form does for many.
     package func offer(_ row: inout Row, root: Int, read: Read) {
         state.withLock { state in
             let size = row.unsafe.size
@@ -153,7 +164,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Brings rows of a read that is still under way up to date with the saves since it began.
+    /// Replaces rows of a read that is still under way by those of saves since it began.
     ///
     /// - Returns: False if one of them was removed, or may have changed elsewhere: then it has to be read again.
     /// - Complexity: O(1) a row, under one lock for all of them.
@@ -170,7 +181,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Whether none of the rows of a read that is still under way was removed since it began, or may have changed elsewhere.
+    /// Whether no row of a read that is under way was removed, or may have changed elsewhere, since the read began.
     ///
     /// - Complexity: O(1) a row, under one lock for all of them.
     package func hasKept(_ rows: [ObjectReference], root: Int, since read: Read) -> Bool {
@@ -182,19 +193,19 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Enters what a save has committed, as one step.
+    /// Enters the rows that a save has committed, as one step.
     ///
-    /// Right in any order: what a later commit has replaced or removed, and has told before, stays so.
+    /// Commits may be published in any order: a row that a later commit has already replaced or removed here stays so.
     ///
     /// - Parameters:
     ///   - written: New and changed rows.
     ///   - removed: Deleted rows, with the version that was removed.
-    ///   - save: The save, begun before it was handed to the store; it is still under way.
+    ///   - save: The save. It began before its changes were handed to the store, and is still under way.
     package func publish(written: [Row], removed: [(root: Int, key: Int64, version: Int64)], by save: Read) {
         state.withLock { state in
             state.commit += 1
             let mayBeOvertaken = state.commit > save.commit + 1
-            // Nobody but the save itself is under way most of the time.
+            // Usually the save itself is the only one under way.
             let othersAreUnderWay = state.readsSince.count > 1 || (state.readsSince.values.first?.count ?? 0) > 1
             // Rows mostly come in runs of one hierarchy.
             var latest: (root: Int, table: ObjectTable<RowBuffer>)?
@@ -209,7 +220,8 @@ package final class RowCache: Sendable {
                 let hasDerivedValues = row.layout.hasDerivedSlots
                 let isAsOld = hasDerivedValues && known == row.version
                 if mayBeOvertaken, isAsOld || state.wasOvertaken(row, root, save) {
-                    // Nobody here can tell which row is the newest: neither this one nor what was read meanwhile may stay.
+                    // The cache cannot know which row is the newest, so neither this one nor one that was read
+                    // meanwhile may stay.
                     if table.remove(row.key) != nil { state.noteRemoval() }
                     state.remember(row.key, root, .max)
                     continue
@@ -233,9 +245,9 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Forgets rows that somebody else may have changed, so that the next fault reads the store.
+    /// Forgets rows that other writers may have changed, so that the next fault reads the store.
     ///
-    /// What a read that is under way brings of them is not kept either, since it may have begun before the change.
+    /// A read that is under way may have begun before the change, so its versions of these rows are not kept either.
     package func invalidate(_ keys: some Sequence<Int64>, root: Int) {
         state.withLock { state in
             state.commit += 1
@@ -249,7 +261,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Forgets rows of several hierarchies, as ``invalidate(_:root:)`` does those of one.
+    /// Forgets rows of several hierarchies, as ``invalidate(_:root:)`` forgets those of one.
     package func invalidate(_ rows: ChangedRows) {
         state.withLock { state in
             state.commit += 1
@@ -259,7 +271,7 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Forgets the rows of a whole hierarchy, as ``invalidate(_:root:)`` does single ones.
+    /// Forgets the rows of a whole hierarchy, as ``invalidate(_:root:)`` forgets single rows.
     package func invalidateAll(root: Int) {
         state.withLock { state in
             state.commit += 1
@@ -271,7 +283,9 @@ package final class RowCache: Sendable {
         }
     }
 
-    /// Forgets every row, as ``invalidate(_:root:)`` does single ones: they may be of a history that the store has lost.
+    /// Forgets every row, as ``invalidate(_:root:)`` forgets single rows.
+    ///
+    /// They may be of a history that the store has lost.
     package func removeAll() {
         state.withLock { state in
             state.commit += 1
@@ -289,14 +303,14 @@ package final class RowCache: Sendable {
 }
 
 extension RowCache.State {
-    /// Enters rows that a read brought; each is replaced, in place, by the row that won.
+    /// Enters the rows of a read; each is replaced in `rows` by the newer one of it and the cached row.
     fileprivate mutating func enter(
         _ rows: UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>,
         root: Int,
         read: RowCache.Read,
         meanSize: Int
     ) {
-        // Before the rows are entered, since the caller holds all of those.
+        // The sweep comes before the rows are entered, because the caller holds all of them.
         sweepIfGrown()
         let table = table(root)
         let isForgotten = forgot(root, since: read)
@@ -333,7 +347,7 @@ extension RowCache.State {
 
     fileprivate mutating func invalidate(_ key: Int64, _ root: Int) {
         if tables[root]?.remove(key) != nil { noteRemoval() }
-        // Which version that was only the store can tell.
+        // Only the store knows which version that was.
         if !readsSince.isEmpty { remember(key, root, .max) }
         hasLostRows = true
     }
@@ -356,7 +370,7 @@ extension RowCache.State {
         return removed.commit > read.commit
     }
 
-    /// Whether a later commit, which was told before, has removed a row that a save has written, or may have changed it.
+    /// Whether a later commit, which was published earlier, has removed or may have changed a row of a save.
     fileprivate func wasOvertaken(_ row: Row, _ root: Int, _ save: RowCache.Read) -> Bool {
         if forgot(root, since: save) { return true }
         guard let removed = removals[RowCache.RemovedKey(root: root, key: row.key)], removed.commit > save.commit else {
@@ -365,7 +379,9 @@ extension RowCache.State {
         return row.version <= removed.version
     }
 
-    /// Remembers a removal; of two of one key the one with the higher version.
+    /// Remembers a removal.
+    ///
+    /// If a key has two, the one with the higher version is kept.
     fileprivate mutating func remember(_ key: Int64, _ root: Int, _ version: Int64) {
         let name = RowCache.RemovedKey(root: root, key: key)
         removals[name] = RowCache.Removal(commit: commit, version: max(version, removals[name]?.version ?? .min))
@@ -373,11 +389,12 @@ extension RowCache.State {
 }
 
 extension UnsafeRow {
-    /// Whether this row, which the cache holds, is to be kept although `row` was read.
+    /// Whether this row, which the cache holds, is kept although `row` was read.
     ///
-    /// Of two rows of one version the older is kept, so that all contexts share it; unless it is so much older that a
-    /// `stalenessInterval` may tell the difference, or has values that the store computes without a new version. Of these the newer ones are
-    /// kept: those of a save if it was told since the read began, and else those of the younger row.
+    /// If both have one version, the cached row is kept, so that all contexts share it. There are two exceptions. If
+    /// the cached row is so much older that a `stalenessInterval` may notice the difference, it is replaced. If rows
+    /// have values that the store computes without a new version, the newer values count: those of a save that was
+    /// reported since the read began, or else those of the younger row.
     fileprivate func isPreferable(to row: UnsafeRow, wasTold: Bool) -> Bool {
         let (own, other) = (header.pointee, row.header.pointee)
         if own.version != other.version { return own.version > other.version }

@@ -11,6 +11,6 @@ package enum CoarseClock {
         UInt32(truncatingIfNeeded: (DispatchTime.now().uptimeNanoseconds &- origin) / 62_500_000) &+ 1
     }
 
-    /// How long ago a stamp was taken.
+    /// The seconds since a stamp was taken.
     package static func seconds(since stamp: UInt32) -> Double { Double(now &- stamp) / 16 }
 }

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Decimal {
-    /// The shortest decimal that a double stands for, so that 10.11 comes back as such; `nil` for what is no number.
+    /// The shortest decimal that a double stands for, so that 10.11 comes back as such; `nil` for NaN and infinity.
     ///
     /// Doubles hold some 15 digits, and Apple's stores keep decimals as doubles.
     package init?(shortest double: Double) {

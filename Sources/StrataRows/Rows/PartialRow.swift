@@ -1,6 +1,6 @@
-/// Some of an object's values, as a fetch of some properties brings them.
+/// Some of an object's values, as a fetch of some properties returns them.
 ///
-/// Never in the row cache, where a row is whole.
+/// It is never in the row cache, in which each row is whole.
 package struct PartialRow {
     /// The values; the other slots are null.
     package let row: Row

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A value is not of the type that its attribute has.
+/// The error of a value that is not of its attribute's type.
 package struct ValueTypeMismatch: Error {
     package init() {}
 }
@@ -8,7 +8,7 @@ package struct ValueTypeMismatch: Error {
 extension Row {
     /// The value of an attribute as key-value coding shows it: numbers as `NSNumber`, decimals as `NSDecimalNumber`.
     ///
-    /// Transformable attributes show their archive here, since decoding is the object's affair.
+    /// A transformable attribute is returned as its archive, because decoding is the object's task.
     package func anyValue(_ slot: Slot) -> Any? {
         guard !isNull(slot.index) else { return nil }
         switch slot.kind {
@@ -22,9 +22,11 @@ extension Row {
         }
     }
 
-    /// Sets an attribute from outside; numbers of any Swift type are taken where they fit.
+    /// Sets an attribute to a value of the user.
     ///
-    /// - Throws: ``ValueTypeMismatch``, and then nothing has changed.
+    /// Numbers of any Swift type are accepted if they fit.
+    ///
+    /// - Throws: ``ValueTypeMismatch``; nothing has changed then.
     package func setAny(_ value: Any?, _ slot: Slot) throws {
         guard let value, !(value is NSNull) else { return setNull(slot) }
         switch slot.kind {
@@ -44,7 +46,7 @@ extension Row {
         }
     }
 
-    /// A floating-point number from outside.
+    /// The floating-point number for a value of the user; `nil` if there is none.
     package static func floating(_ value: Any) -> Double? {
         switch value {
         case let double as Double: return double
@@ -56,7 +58,7 @@ extension Row {
         }
     }
 
-    /// A decimal number from outside.
+    /// The decimal number for a value of the user; `nil` if there is none.
     package static func decimal(_ value: Any) -> Decimal? {
         switch value {
         case let decimal as Decimal: return decimal

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Row {
-    /// How many bytes ``write(to:)`` fills.
+    /// The number of bytes that ``write(to:)`` fills.
     package var byteCount: Int {
         let layout = layout
         let source = unsafe
@@ -12,7 +12,7 @@ extension Row {
         return count
     }
 
-    /// Writes the values, as ``read(from:)`` reads them, and gives the place behind them.
+    /// Writes the values in the form that ``read(from:)`` reads, and returns the place behind them.
     ///
     /// There must be room for ``byteCount`` bytes.
     package func write(to bytes: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
@@ -45,9 +45,9 @@ extension Row {
         return bytes + 8 + value.count
     }
 
-    /// Takes the values that ``write(to:)`` has written, and gives the place behind them.
+    /// Takes the values that ``write(to:)`` has written, and returns the place behind them.
     ///
-    /// By the owner alone, as all that writes.
+    /// Only the owner of the row may call this, as for all members that write.
     package func read(from bytes: UnsafeRawPointer) -> UnsafeRawPointer {
         let layout = layout
         let target = unsafe

@@ -1,9 +1,9 @@
 import Foundation
 import StrataPredicates
 
-/// Values of attributes, as engines compute derived ones of them.
+/// Values of attributes in the form in which engines compute derived ones.
 extension Row {
-    /// The value of an attribute, as predicates compare it.
+    /// The value of an attribute, in the form that predicates compare.
     package func predicateValue(_ slot: Slot) -> PredicateValue {
         guard !isNull(slot.index) else { return .null }
         switch slot.kind {
@@ -21,7 +21,7 @@ extension Row {
         layout.slot(named: name).map { predicateValue($0) }
     }
 
-    /// Sets a derived attribute; to nil if the value is none of its type.
+    /// Sets a derived attribute; a value of another type sets it to nil.
     package func setDerived(_ value: PredicateValue, _ slot: Slot) {
         switch (slot.kind, value) {
         case (.string, .string(let text)): setString(text, slot)

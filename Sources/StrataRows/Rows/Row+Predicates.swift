@@ -2,7 +2,7 @@ import Foundation
 import StrataPredicates
 
 extension Row {
-    /// The value of an attribute, as predicates compare it.
+    /// The value of an attribute, in the form that predicates compare.
     package func predicateValue(of attribute: PredicateAttribute) -> PredicateValue {
         guard attribute.slot >= 0 else { return .entity(layout.number) }
         let slot = layout.slots[attribute.slot]

@@ -1,17 +1,19 @@
 import Foundation
 import StrataPredicates
 
-/// What lies before a row's words.
+/// The part of a row's memory before its words.
 public struct RowHeader {
-    /// Alive for the life of the process (see ``EntityLayout``), so nobody has to count it.
+    /// The layout.
+    ///
+    /// It lives as long as the process (see ``EntityLayout``), so its references need not be counted.
     public let layout: Unmanaged<EntityLayout>
     /// The primary key; negative while the object has never been saved.
     public var key: Int64
     /// The optimistic-lock version, `Z_OPT` in SQLite; 0 while the object has never been saved.
     public var version: Int64
-    /// When the row was read, in coarse steps of a monotonic clock: for a context's `stalenessInterval`.
+    /// The time when the row was read, in coarse steps of a monotonic clock, for a context's `stalenessInterval`.
     public var stamp: UInt32
-    /// A bit for each of the first 32 slots, set where the value is null.
+    /// A bit for each of the first 32 slots, set if the value is null.
     public var nulls: UInt32
 
     /// The header of a row.
@@ -40,8 +42,8 @@ public final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
 /// The values of one object as one store holds them: an immutable snapshot, in the order of the entity's slots.
 ///
 /// The row cache, any number of contexts and the conflict detector share one row without copying. A changed object owns
-/// a row of the same shape that nobody else can see; only there may the `set` members be called. When the object is
-/// saved that row is frozen, simply by being shared: an object that changes again copies it first.
+/// a row of the same shape that no other code can see; only there may the `set` members be called. When the object is
+/// saved, that row is frozen, simply by being shared: an object that changes again copies it first.
 ///
 /// Any thread may read a shared row.
 public struct Row: @unchecked Sendable {
@@ -55,7 +57,7 @@ public struct Row: @unchecked Sendable {
         self.init(shape: layout.rowShape, key: key, version: version, stamp: stamp)
     }
 
-    /// Makes a row of nulls, for runs of rows: nothing is counted.
+    /// Makes a row of nulls without counting references, for loops over many rows.
     @inlinable
     @inline(__always)
     public init(shape: UnsafeRowShape, key: Int64, version: Int64, stamp: UInt32) {
@@ -69,13 +71,13 @@ public struct Row: @unchecked Sendable {
         }
     }
 
-    /// A row that others hold as well.
+    /// Makes a row from a buffer that others hold as well.
     @inlinable
     public init(shared buffer: RowBuffer) {
         self.buffer = buffer
     }
 
-    /// Where the row keeps which property.
+    /// The layout, which gives the place of each property in the row.
     @inlinable
     public var layout: EntityLayout {
         @inline(__always) get { withHeader { $0.layout.takeUnretainedValue() } }
@@ -90,13 +92,13 @@ public struct Row: @unchecked Sendable {
     public var version: Int64 {
         @inline(__always) get { withHeader { $0.version } }
     }
-    /// When the row was read.
+    /// The time when the row was read.
     @inlinable
     public var stamp: UInt32 {
         @inline(__always) get { withHeader { $0.stamp } }
     }
 
-    /// Reads the header where it lies: `ManagedBuffer.header` would check for exclusive access each time.
+    /// Reads the header in place, because `ManagedBuffer.header` would check for exclusive access each time.
     @inlinable
     @inline(__always)
     func withHeader<T>(_ read: (RowHeader) -> T) -> T {
@@ -108,12 +110,12 @@ public struct Row: @unchecked Sendable {
     @inline(__always)
     public var unsafe: UnsafeRow { UnsafeRow(buffer) }
 
-    /// A copy that the caller owns alone.
+    /// A copy of which the caller is the only owner.
     @inlinable
     public func copy() -> Row {
         let layout = layout
         let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.withHeader { $0 } }
-        // As above.
+        // The buffer was made by `RowBuffer.create` here, too.
         let copy = unsafeDowncast(raw, to: RowBuffer.self)
         buffer.withUnsafeMutablePointerToElements { source in
             copy.withUnsafeMutablePointerToElements { $0.update(from: source, count: layout.wordCount) }
@@ -124,14 +126,18 @@ public struct Row: @unchecked Sendable {
         return Row(shared: copy)
     }
 
-    /// The rows without reference counting, for a walk over many: `rows` must be held meanwhile.
+    /// The rows without reference counting, for a loop over many.
+    ///
+    /// The caller must hold `rows` meanwhile.
     @inlinable
     public static func unmanaged(_ rows: [Row]) -> [Unmanaged<RowBuffer>] {
-        // A row is one reference, and an unmanaged one lies in memory as a counted one does.
+        // A row is one reference, and an unmanaged reference has the same form in memory as a counted one.
         unsafeBitCast(rows, to: [Unmanaged<RowBuffer>].self)
     }
 
-    /// Hands out the rows without reference counting; whoever puts another one into a place moves the counts himself.
+    /// Passes the rows to `body` without reference counting.
+    ///
+    /// If `body` replaces a row, it has to adjust the counts itself.
     @inlinable
     @inline(__always)
     public static func withUnmanaged(
@@ -139,12 +145,12 @@ public struct Row: @unchecked Sendable {
         _ body: (UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>) -> Void
     ) {
         rows.withUnsafeMutableBufferPointer { rows in
-            // As in `unmanaged(_:)`.
+            // The two have the same form in memory, see `unmanaged(_:)`.
             rows.withMemoryRebound(to: Unmanaged<RowBuffer>.self, body)
         }
     }
 
-    /// As the other form, of one row.
+    /// Passes one row to `body`, as the other form passes many.
     @inlinable
     @inline(__always)
     public static func withUnmanaged(
@@ -152,7 +158,7 @@ public struct Row: @unchecked Sendable {
         _ body: (UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>) -> Void
     ) {
         withUnsafeMutablePointer(to: &row) { row in
-            // As in `unmanaged(_:)`.
+            // The two have the same form in memory, see `unmanaged(_:)`.
             row.withMemoryRebound(to: Unmanaged<RowBuffer>.self, capacity: 1) {
                 body(UnsafeMutableBufferPointer(start: $0, count: 1))
             }
@@ -208,7 +214,7 @@ public struct Row: @unchecked Sendable {
     @inline(__always)
     public func reference(_ slot: Slot) -> ObjectReference? { unsafe.reference(slot) }
 
-    // MARK: - Writing, by the owner alone
+    // MARK: - Writing, by the owner only
 
     /// Sets the primary key.
     @inlinable
@@ -305,9 +311,9 @@ public struct Row: @unchecked Sendable {
         }
     }
 
-    /// Whether two texts are the same for a database and for predicates: by their code points.
+    /// Whether two texts have the same code points, which is how databases and predicates compare them.
     ///
-    /// Swift takes all spellings of a text with accents for equal.
+    /// Swift regards all spellings of an accented letter as equal.
     @usableFromInline
     static func hasSameBytes(_ text: String, _ other: String) -> Bool { equalBytes(text, other) }
 
@@ -333,8 +339,9 @@ public struct Row: @unchecked Sendable {
 public struct ObjectReference: Hashable, Sendable {
     /// The primary key; negative while the object has never been saved.
     public var key: Int64
-    /// The number of the destination's entity in the frozen model; of the declared destination where the concrete one
-    /// is not known.
+    /// The number of the destination's entity in the frozen model.
+    ///
+    /// If the concrete entity is not known, it is that of the declared destination.
     public var entity: Int
 
     /// A reference by key and entity.
@@ -344,8 +351,8 @@ public struct ObjectReference: Hashable, Sendable {
         self.entity = entity
     }
 
-    // A key is unique in its hierarchy, so the entity takes no part.
-    /// Whether both have one key.
+    // A key is unique in its hierarchy, so the entity is not compared.
+    /// Whether both have the same key.
     @inlinable
     public static func == (left: ObjectReference, right: ObjectReference) -> Bool { left.key == right.key }
     /// Feeds the key to a hasher.
@@ -355,21 +362,21 @@ public struct ObjectReference: Hashable, Sendable {
 
 /// A row's memory without reference counting.
 ///
-/// Valid only while somebody holds the row.
+/// It is valid only as long as other code holds the row.
 public struct UnsafeRow {
-    /// What lies before the words.
+    /// The part of the memory before the words.
     public let header: UnsafeMutablePointer<RowHeader>
     /// Null bits for slots above 31, then the values.
     public let words: UnsafeMutablePointer<UInt64>
 
-    /// The memory of a row that somebody holds.
+    /// The memory of a row that the caller holds.
     @inlinable
     @inline(__always)
     public init(_ buffer: RowBuffer) {
         (header, words) = buffer.withUnsafeMutablePointers { ($0, $1) }
     }
 
-    /// The memory of a row that somebody holds.
+    /// The memory of a row that the caller holds.
     @inlinable
     @inline(__always)
     public init(_ held: Unmanaged<RowBuffer>) {
@@ -403,19 +410,19 @@ public struct UnsafeRow {
         words[bit >> 6] &= ~(1 << UInt64(bit & 63))
     }
 
-    /// Where the value at a word lies, as a type.
+    /// The place of the value at a word, as a pointer of a type.
     @inlinable
     @inline(__always)
     public func pointer<T>(_ type: T.Type, _ word: Int) -> UnsafeMutablePointer<T> {
         UnsafeMutableRawPointer(words + word).assumingMemoryBound(to: type)
     }
 
-    /// The value at a word, as a type.
+    /// The value at a word, read as a type.
     @inlinable
     @inline(__always)
     public func load<T>(_ type: T.Type, _ word: Int) -> T { pointer(type, word).pointee }
 
-    /// Sets a value that counts no references.
+    /// Sets a value that contains no counted reference.
     @inlinable
     @inline(__always)
     public func storePlain<T>(_ value: T, _ slot: Slot) {
@@ -423,7 +430,7 @@ public struct UnsafeRow {
         markPresent(slot.index)
     }
 
-    /// Sets a value that is a counted reference.
+    /// Sets a value that contains a counted reference.
     @inlinable
     @inline(__always)
     public func storeCounted<T>(_ value: T, _ slot: Slot) {
@@ -448,7 +455,7 @@ public struct UnsafeRow {
         return ObjectReference(key: Int64(bitPattern: words[word]), entity: Int(truncatingIfNeeded: words[word + 1]))
     }
 
-    /// Lets go of the counted value at `place`, which must be present.
+    /// Releases the counted value at `place`, which must be present.
     @inlinable
     @inline(__always)
     public func release(_ place: CountedPlace) {
@@ -459,7 +466,7 @@ public struct UnsafeRow {
         }
     }
 
-    /// Counts the value at `place` once more, after its words were copied from `source`.
+    /// Retains the value at `place`, after its words were copied from `source`.
     @inlinable
     @inline(__always)
     public func retain(_ place: CountedPlace, from source: UnsafeRow) {

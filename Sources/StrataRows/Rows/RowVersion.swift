@@ -9,13 +9,14 @@ import StrataLocks
 /// that it reads from then on: the number of restorations, above the lower ``countBits``. So every version that was read
 /// before is lower than each that is read after. The offset is not stored.
 ///
-/// An engine of servers that can lose what they have
-/// acknowledged gives each save a *mark*, a random number of ``markBits`` bits, and has it in the lower bits of all
-/// versions that the save writes. The count is in the bits above. So two saves of different histories never give one
-/// version to two rows, and within one history a later version is the higher number. Versions that were counted without
-/// marks are lower than all that have one.
+/// An engine of servers that can lose acknowledged saves gives each save a *mark*, a random number of ``markBits``
+/// bits. The mark is in the lower bits of all versions that the save writes, and the count is in the bits above. So two
+/// saves of different histories never give one version to two rows, and within one history a later version is the
+/// higher number. Versions that were counted without marks are lower than all that have one.
 package enum RowVersion {
-    /// How many bits a mark has: there are 34 billion versions of a row, and one in 268 million is taken for another.
+    /// The number of bits of a mark.
+    ///
+    /// A row can have 34 billion versions, and one in 268 million is mistaken for another.
     package static let markBits = 28
 
     /// The version after another one.
@@ -30,20 +31,21 @@ package enum RowVersion {
         return ((version >> markBits) + 1) << markBits | mark
     }
 
-    /// How many of the lower bits count, in a version with an offset.
+    /// The number of lower bits that hold the count, in a version with an offset.
     package static let countBits = 52
 
     /// The number to add to versions after a number of restorations.
     ///
-    /// - Parameter restorations: How many the engine has met since it was opened. The numbers begin anew after 2,047.
+    /// - Parameter restorations: The number of restorations since the engine was opened. After 2,047 it begins again at
+    ///   0.
     /// - Returns: The offset; 0 without restorations.
     package static func offset(_ restorations: Int64) -> Int64 { (restorations & 0x7FF) << Int64(countBits) }
 
-    /// The version of a row that is written anew, after the one that it had before, with the offset of the engine.
+    /// The version of a row that is written again, after the one that it had before, with the offset of the engine.
     ///
     /// - Parameters:
-    ///   - version: The version that the row had before, with whichever offset; 0 for a new row.
-    ///   - offset: The offset of now; 0 for an engine that has none.
+    ///   - version: The version that the row had before, with any offset; 0 for a new row.
+    ///   - offset: The present offset; 0 for an engine that has none.
     /// - Returns: The next version.
     @inline(__always)
     package static func next(after version: Int64, offset: Int64) -> Int64 {
@@ -57,15 +59,15 @@ package enum RowVersion {
 
     /// How an engine makes versions.
     package enum Form: Sendable {
-        /// It counts.
+        /// The engine counts.
         case counted
-        /// It counts, and adds an offset for each restoration.
+        /// The engine counts, and adds an offset for each restoration.
         case offset
-        /// It counts, and has a mark in the lower bits.
+        /// The engine counts, and has a mark in the lower bits.
         case marked
     }
 
-    /// The version as it is shown to the user: without its offset.
+    /// The version without its offset, as users see it.
     package static func shown(_ version: Int64, _ form: Form) -> Int64 {
         switch form {
         case .counted, .marked: version
@@ -79,12 +81,13 @@ package enum RowVersion {
         return max(Int64(random & (1 << UInt64(markBits) - 1)), 1)
     }
 
-    /// Whether a row was changed by others between two versions that were met.
+    /// Whether another writer has changed a row between two versions that were read.
     ///
-    /// Versions with one count and two marks are of two histories, neither of which comes after the other.
+    /// If versions have the same count and two marks, they are of two histories, neither of which comes after the
+    /// other.
     ///
     /// - Parameters:
-    ///   - version: The version that was met first.
+    ///   - version: The version that was read first.
     ///   - other: The version that may have come after it.
     ///   - form: How the engine makes versions.
     /// - Returns: `false` if the second one is the same, or an earlier one.

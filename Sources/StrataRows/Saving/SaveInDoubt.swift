@@ -1,14 +1,17 @@
 import StrataPredicates
 
-/// It is not known whether a save was committed: the store was lost between the request to commit and the answer.
+/// The error of a save of which it is not known whether it was committed.
 ///
-/// An engine throws it only after it has tried to find out, up to its deadline. The context keeps its changes as unsaved ones,
-/// since they could be lost if they were reported as saved, and asks again before it saves them. The row cache forgets the rows that the save
-/// may have changed.
+/// The store was lost between the request to commit and the answer. An engine throws this error only after it has tried
+/// to find out, up to its deadline. The context keeps its changes as unsaved ones, because they could be lost if they
+/// were reported as saved. It asks again before it saves them. The row cache forgets the rows that the save may have
+/// changed.
 package struct SaveInDoubt: Error {
-    /// The save's identifier, under which the store has it if it was committed.
+    /// The save's identifier.
+    ///
+    /// The store has it if the save was committed.
     package let identifier: UUID
-    /// The error that kept the answer from coming.
+    /// The error that occurred in place of the answer.
     package let reason: any Error
     /// The result that the store reports if the save turns out to be committed.
     package var result = StoreSaveResult()

@@ -1,5 +1,5 @@
 extension StoreChanges {
-    /// Enters what a store has committed into the rows: permanent keys, new versions, references to rows that were new.
+    /// Enters the results of a commit into the rows: permanent keys, new versions, and references to new rows.
     ///
     /// - Returns: The permanent keys of the rows that had temporary ones.
     @discardableResult

@@ -1,9 +1,8 @@
 extension StoreChanges {
-    /// The rows that changed relationships lead to and that this save does not write itself, by the number of their
-    /// root entity.
+    /// The destinations of changed relationships that this save does not write itself, by the number of their root.
     ///
-    /// Only the store can tell whether they are still there, inside the transaction of the save. Rows that the save changes,
-    /// deletes or locks are left out: their versions are checked anyway.
+    /// Only the store knows whether they are still there, inside the transaction of the save. Rows that the save
+    /// changes, deletes or locks are left out: their versions are checked anyway.
     ///
     /// - Complexity: O(number of changes); nothing is hashed for changes without relationships.
     package func foreignTargets() -> [(root: Int, targets: [ObjectReference])] {
@@ -19,9 +18,9 @@ extension StoreChanges {
         return targets.list
     }
 
-    /// The keys of the rows of one hierarchy to which the save itself gives that to-one relationship.
+    /// The keys of the rows of one hierarchy whose to-one relationship of that name is set by the save itself.
     ///
-    /// A row that is written for another reason may have that relationship from somebody else's save.
+    /// If a row is written for another reason, another save may have set the relationship.
     package func keys(relating relationship: String, of root: Int, _ insertedKeys: [Int64]) -> Set<Int64> {
         var keys: Set<Int64> = []
         for update in updated where update.row.layout.rootNumber == root {
@@ -35,9 +34,9 @@ extension StoreChanges {
     }
 }
 
-/// Rows that relationships lead to, each once.
+/// The destinations of relationships, each once.
 private struct ForeignTargets {
-    /// A to-one relationship's place in a row, and the root entity of what it leads to.
+    /// A to-one relationship's place in a row, and the root entity of its destination.
     private struct Place {
         let slot: Int
         let word: Int
@@ -52,11 +51,13 @@ private struct ForeignTargets {
         var entities = KeyMap<Int>()
     }
 
-    /// Mostly few, so that they are found faster one after the other than by hashing.
+    /// The hierarchies.
+    ///
+    /// There are mostly few, so that a linear search finds one faster than hashing.
     private var hierarchies: [Hierarchy] = []
     private var places: [Place] = []
     private var placesLayout: EntityLayout?
-    /// What was noted last: rows mostly come in runs that lead to the same one.
+    /// The last noted target: rows mostly come in runs with one target.
     private var last: (hierarchy: Int, key: Int64) = (0, 0)
 
     var isEmpty: Bool { hierarchies.allSatisfy { $0.entities.count == 0 } }
@@ -72,7 +73,9 @@ private struct ForeignTargets {
         }
     }
 
-    /// Notes where the changed to-one relationships of a row lead; `nil` for all of them.
+    /// Notes the targets of the changed to-one relationships of a row.
+    ///
+    /// - Parameter changed: The changed slots; `nil` for all.
     mutating func note(_ row: Row, changed: SlotSet?) {
         if placesLayout !== row.layout { findPlaces(of: row.layout) }
         guard !places.isEmpty else { return }
@@ -83,7 +86,7 @@ private struct ForeignTargets {
         }
     }
 
-    /// Notes the new members of a relationship that no row tells, and the owner, of which nothing else may be written.
+    /// Notes the new members of a relationship that no row holds, and the owner, of which nothing else may be written.
     mutating func note(_ change: ToManyChange) {
         let relationship = change.relationship.relationship
         note(change.owner.key, entity: change.owner.entity, hierarchy(relationship.entity.rootNumber))
@@ -122,8 +125,7 @@ private struct ForeignTargets {
 }
 
 extension EntityLayout {
-    /// The to-one relationships of other objects that may lead to one of this entity, and that a delete rule looks
-    /// after.
+    /// The to-one relationships of other objects that may lead to this entity, and that a delete rule takes care of.
     package var backlinks: [Relationship] {
         relationships.values.compactMap { relationship in
             guard let inverse = relationship.inverse, !inverse.isToMany, !inverse.isTransient,

@@ -1,26 +1,32 @@
-/// The unsaved work of one context on one store, with no reference to a live object.
+/// The unsaved changes of one context in one store, without references to live objects.
 package struct StoreChanges {
     /// New rows.
     ///
-    /// A negative key asks the store for a permanent one; a positive key was reserved before.
+    /// For a negative key the store gives a permanent one. A positive key was reserved before.
     package var inserted: [Row] = []
     package var updated: [RowUpdate] = []
     package var deleted: [RowDeletion] = []
-    /// Rows that are not written but must not have changed: from `detectConflicts(for:)`.
+    /// Rows that are not written but must not have changed, because of `detectConflicts(for:)`.
     package var locked: [RowDeletion] = []
-    /// Changes of to-many relationships that columns of changed rows do not hold: many-to-many memberships (told once,
-    /// from the canonical side), relationships without an inverse, and the order of ordered ones.
+    /// Changes of to-many relationships that are not in the columns of changed rows.
+    ///
+    /// These are many-to-many memberships (only from the canonical side), relationships without an inverse, and the
+    /// order of ordered relationships.
     package var toMany: [ToManyChange] = []
-    /// Owners whose to-many relationships changed, though their rows need not have: for history only.
+    /// Owners whose to-many relationships changed, even if their rows did not.
+    ///
+    /// They are for history only.
     package var touched: [TouchedOwner] = []
-    /// Who saves, for history.
+    /// The author of the save, for history.
     package var author: String?
     package var contextName: String?
-    /// The highest keys that another store has given, by the number of the root entity, if the new rows are copies of
-    /// rows of that store.
+    /// The highest keys that another store has given, by the number of the root entity.
     ///
-    /// Such rows keep their positive keys, and the store gives none of these again. They keep their versions, too, if
-    /// each is handed over with a version that is one lower: it is counted without a mark, see ``RowVersion``.
+    /// They are `nil` unless the new rows are copies of that store's rows.
+    ///
+    /// Copies of another store's rows keep their positive keys, and this store gives none of these to new rows. The
+    /// copies keep their versions, too, if each is handed over with a version that is one lower: it is counted without
+    /// a mark, see ``RowVersion``.
     package var keptKeys: [Int: Int64]?
 
     @inlinable
@@ -48,9 +54,9 @@ package struct StoreChanges {
 
     /// Whether a new row is one that was stored before, and comes back under its key.
     ///
-    /// No other row is given that key, but others may bring the same row back. That is a conflict: the row is there, in
-    /// a version that the save has not seen. If a key was reserved for a row that was never stored, no other row has
-    /// it.
+    /// The store gives that key to no other row, but another context may bring the same row back. That is a conflict:
+    /// the row exists in a version that the save has not seen. If a key was reserved for a row that was never stored,
+    /// no other row has it.
     package static func isRevived(_ row: Row) -> Bool { row.key > 0 && row.version > 0 }
 
     package var isEmpty: Bool {
@@ -58,7 +64,7 @@ package struct StoreChanges {
     }
 }
 
-/// A row that is to replace the one of its key, if that still has the base version.
+/// A row that replaces the stored one of its key, if that still has the base version.
 package struct RowUpdate {
     /// The values after the change.
     ///
@@ -77,7 +83,7 @@ package struct RowUpdate {
     }
 }
 
-/// A row that is to go, or to be checked, if it still has the base version.
+/// A row to delete or to check, if it still has the base version.
 package struct RowDeletion {
     package let layout: EntityLayout
     package let key: Int64
@@ -91,13 +97,13 @@ package struct RowDeletion {
     }
 }
 
-/// How one object's to-many relationship changed.
+/// The change of one object's to-many relationship.
 package struct ToManyChange {
     package let relationship: ToManySlot
     package let owner: ObjectReference
     package var added: [ObjectReference]
     package var removed: [ObjectReference]
-    /// The whole content in its new order, for an ordered relationship whose order or membership changed.
+    /// The whole content in its new order, for an ordered relationship whose order or members changed.
     package var order: [ObjectReference]?
 
     @inlinable
@@ -116,7 +122,7 @@ package struct ToManyChange {
     }
 }
 
-/// An object whose to-many relationships changed, whichever rows hold that.
+/// An object whose to-many relationships changed, whether its own row or others hold the change.
 package struct TouchedOwner {
     package let owner: ObjectReference
     /// The positions of the relationships.

@@ -1,10 +1,11 @@
 import Foundation
 import StrataPredicates
 
-/// The kind of value that an attribute holds, and all that rows and engines know about it.
+/// The kind of value that an attribute holds, and everything that rows and engines know about it.
 ///
-/// The raw values are those of `NSAttributeType`, which has the same kinds for users of the framework. Somebody who adds a
-/// type finds each question about it in this file. The switches that list all types have no default, so that the compiler asks.
+/// The raw values are those of `NSAttributeType`, which has the same kinds for users of the framework. If you add a
+/// type, you find each question about it in this file. The switches that list all types have no default, so that the
+/// compiler finds them.
 public enum AttributeType: UInt, Sendable, CaseIterable {
     case undefined = 0
     case integer16 = 100
@@ -23,7 +24,7 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
     case objectID = 2000
     case composite = 2100
 
-    /// The words that a value takes in a row.
+    /// The words of a value in a row.
     public var slotKind: SlotKind {
         switch self {
         case .integer16, .integer32, .integer64, .boolean: .int
@@ -37,7 +38,7 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
 
     // MARK: - Names
 
-    /// What Xcode's model editor calls the type, and writes into models.
+    /// The name of the type in Xcode's model editor and in model files.
     package var described: String {
         switch self {
         case .undefined: "Undefined"
@@ -60,10 +61,10 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
     }
 
     private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.described, $0) })
-        // Models have these names as well.
+        // Models contain these names as well.
         .merging(["Binary": .data, "ObjectID": .objectID]) { known, _ in known }
 
-    /// The type with the name that Xcode writes; `nil` if there is none.
+    /// Finds the type with the name that Xcode writes; `nil` if there is none.
     package init?(described name: String) {
         guard let type = Self.byName[name] else { return nil }
         self = type
@@ -71,7 +72,7 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
 
     // MARK: - Predicates
 
-    /// What predicates see of the type.
+    /// The type in the form that predicates know.
     package var predicateType: PredicateAttributeType {
         switch self {
         case .boolean: .bool
@@ -105,12 +106,12 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
     }
 }
 
-// MARK: - Values that types share words for
+// MARK: - Values of types that share words
 
-// A type that has the words of its slot kind to itself, such as a UUID, needs nothing here.
+// A type that uses its slot kind alone, such as a UUID, needs nothing here.
 
 extension AttributeType {
-    /// The object that key-value coding shows for an integer in a row.
+    /// The object that key-value coding returns for an integer in a row.
     package func object(_ value: Int64) -> NSNumber {
         switch self {
         case .boolean: NSNumber(value: value != 0)
@@ -120,7 +121,7 @@ extension AttributeType {
         }
     }
 
-    /// The object that key-value coding shows for a floating-point number in a row.
+    /// The object that key-value coding returns for a floating-point number in a row.
     package func object(_ value: Double) -> Any {
         switch self {
         case .date: Date(timeIntervalSinceReferenceDate: value)
@@ -129,12 +130,12 @@ extension AttributeType {
         }
     }
 
-    /// The object that key-value coding shows for a text in a row.
+    /// The object that key-value coding returns for a text in a row.
     package func object(_ text: String) -> Any? {
         self == .uri ? URL(string: text) : text
     }
 
-    /// Whether an attribute of the type has room for an integer.
+    /// Whether an integer fits into an attribute of the type.
     package func hasRoom(for value: Int64) -> Bool {
         switch self {
         case .integer16: Int16(exactly: value) != nil
@@ -143,9 +144,9 @@ extension AttributeType {
         }
     }
 
-    /// The integer that a row keeps for a value from outside; fractions are cut off.
+    /// The integer that a row keeps for a value of the user; fractions are cut off.
     ///
-    /// - Throws: ``ValueTypeMismatch`` for what is no number, or does not fit.
+    /// - Throws: ``ValueTypeMismatch`` for a value that is not a number, or does not fit.
     package func integer(_ value: Any) throws -> Int64 {
         let wide: Int64
         switch value {
@@ -164,7 +165,7 @@ extension AttributeType {
         return self == .boolean ? (wide == 0 ? 0 : 1) : wide
     }
 
-    /// The floating-point number that a row keeps for a value from outside.
+    /// The floating-point number that a row keeps for a value of the user.
     ///
     /// - Throws: ``ValueTypeMismatch`` for a value of another type.
     package func double(_ value: Any) throws -> Double {
@@ -176,7 +177,7 @@ extension AttributeType {
         return self == .float ? Double(Float(number)) : number
     }
 
-    /// The text that a row keeps for a value from outside.
+    /// The text that a row keeps for a value of the user.
     ///
     /// - Throws: ``ValueTypeMismatch`` for a value of another type.
     package func text(_ value: Any) throws -> String {

@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// What a derived attribute is computed from.
+/// The source of a derived attribute's value.
 package enum Derivation: Equatable {
-    /// A function of the objects at the other end of a to-many relationship, of one attribute or of their number.
+    /// A function of the objects at the other end of a to-many relationship: of one attribute, or of their number.
     case aggregate(Aggregate, relationship: String, attribute: String?)
     /// The value of an attribute of the object at the other end of a to-one relationship.
     case copy(relationship: String, attribute: String)
@@ -22,7 +22,9 @@ package enum Derivation: Equatable {
     package enum TextFunction: String {
         case canonical, lowercase, uppercase
 
-        /// The function of predicates that computes it, which each connection of a store has.
+        /// The predicate function that computes it.
+        ///
+        /// Each connection of a store has it.
         package var predefined: PredefinedFunction {
             switch self {
             case .canonical: .canonical
@@ -32,7 +34,7 @@ package enum Derivation: Equatable {
         }
     }
 
-    /// Reads the text of a derivation; `nil` for one that the store cannot keep up to date.
+    /// Reads the text of a derivation; `nil` for a derivation that the store cannot keep up to date.
     package init?(_ text: String) {
         let text = text.trimmingCharacters(in: .whitespaces)
         guard let open = text.firstIndex(of: "("), text.hasSuffix(")") else {

@@ -1,8 +1,8 @@
 import StrataPredicates
 
-/// What a derived attribute is computed from, as properties of its entity.
+/// The source of a derived attribute's value, as properties of its entity.
 ///
-/// What the triggers of a SQLite store do not keep has none in other engines either.
+/// If the triggers of a SQLite store cannot keep a derivation, it has no source in other engines either.
 package enum DerivedSource: Sendable {
     case count(ToManySlot)
     case aggregate(PredefinedFunction, ToManySlot, attribute: String)
@@ -33,7 +33,7 @@ package enum DerivedSource: Sendable {
 }
 
 extension Derivation.Aggregate {
-    /// The function of predicates that computes it.
+    /// The predicate function that computes it.
     fileprivate var predefined: PredefinedFunction {
         switch self {
         case .count: .count

@@ -1,11 +1,13 @@
 import StrataPredicates
 
-/// What a schema is made of: one entity, as plain values.
+/// One entity as plain values; schemas are made of these.
 ///
 /// The layer above freezes its model into such definitions.
 package struct EntityDefinition {
     package var name: String
-    /// The class of the entity's objects, by which predicates may name the entity too.
+    /// The class of the entity's objects.
+    ///
+    /// Predicates may name the entity by it, too.
     package var className: String?
     /// The number of the super-entity, from 1; `nil` for the root of a hierarchy.
     package var parent: Int?
@@ -15,11 +17,13 @@ package struct EntityDefinition {
     package var uniquenessConstraints: [[String]] = []
     package var indexes: [IndexDefinition] = []
     package var versionHash = Data()
-    /// The version hash by a former rule, where that gave another; stores that have it are of this version.
+    /// The version hash by a former rule, if that gave another one.
+    ///
+    /// Stores that have it are of this version.
     package var formerVersionHash: Data?
-    /// The texts of the entity's user info, in which a database may look for what the model wants of it.
+    /// The texts of the entity's user info, in which a database may find settings of the model.
     package var userInfo: [String: String] = [:]
-    /// What the layer above keeps with the entity; it has to live as long as the schema.
+    /// An object that the layer above keeps with the entity; it has to live as long as the schema.
     package var companion: AnyObject & Sendable
 
     package init(name: String, companion: AnyObject & Sendable) {
@@ -35,7 +39,7 @@ package struct PropertyDefinition {
     package var kind: Kind
     /// The texts of the property's user info.
     package var userInfo: [String: String] = [:]
-    /// What the layer above describes the property by; it has to live as long as the schema.
+    /// The description that the layer above has for the property; it has to live as long as the schema.
     package var description: AnyObject & Sendable
 
     package enum Kind {
@@ -43,7 +47,7 @@ package struct PropertyDefinition {
         /// An attribute whose value is a dictionary of the elements' values.
         case composite([PropertyDefinition], keepsValueInHistory: Bool)
         case relationship(RelationshipDefinition)
-        /// An attribute that lives in objects only.
+        /// An attribute that exists only in objects.
         case transient
         /// The answer of a fetch request.
         case fetched
@@ -60,15 +64,17 @@ package struct PropertyDefinition {
 /// A stored attribute.
 package struct AttributeDefinition {
     package var type: AttributeType
-    /// A value that ``Row/setAny(_:_:)`` takes; what it refuses is no default.
+    /// The default value.
+    ///
+    /// A value that ``Row/setAny(_:_:)`` refuses is no default.
     package var defaultValue: Any?
     /// Whether new objects start with the default value.
     ///
-    /// Not so for an element of a composite attribute that starts without a value.
+    /// This is false for an element of a composite attribute that starts without a value.
     package var startsWithDefault = true
     /// Whether the store computes the value.
     package var isDerived = false
-    /// How it does; `nil` for a derivation without a text.
+    /// The text of the derivation; `nil` if it has none.
     package var derivation: String?
     package var allowsExternalStorage = false
     package var keepsValueInHistory = false
@@ -78,7 +84,7 @@ package struct AttributeDefinition {
     package init(type: AttributeType) { self.type = type }
 }
 
-/// A relationship, with what it leads to by number and name.
+/// A relationship, with its destination by number and name.
 package struct RelationshipDefinition {
     /// The number of the destination entity; `nil` if the model names none.
     package var destination: Int?
@@ -94,17 +100,17 @@ package struct RelationshipDefinition {
     package init() {}
 }
 
-/// An index that the model asks for, to speed up fetches.
+/// An index that the model declares to speed up fetches.
 package struct IndexDefinition: Sendable {
     /// The name of the index; it is unique in its entity or made of the columns' names.
     package var name: String
     package var columns: [Column]
-    /// Which rows are indexed, in the predicate language; `nil` for all.
+    /// The predicate for the rows that are indexed; `nil` for all.
     package var predicate: String?
-    /// Whether it is there beside another one of the same attribute, only because stores of Apple's framework have it.
+    /// Whether the index duplicates another one of the same attribute, because stores of Apple's framework have it.
     package var isTwin = false
 
-    /// What is indexed: a property, or the value of an expression.
+    /// A column of an index: a property, or the value of an expression.
     package struct Column: Sendable {
         /// The name of the property; empty for an expression.
         package var name: String

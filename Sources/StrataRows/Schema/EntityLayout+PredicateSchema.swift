@@ -41,7 +41,9 @@ extension EntityLayout: PredicateSchema {
         return isKind(of: other)
     }
 
-    /// Whether the entity or its class has this name; that of the class may lack its module.
+    /// Whether the entity or its class has this name.
+    ///
+    /// The name of the class may lack its module.
     private func isNamed(_ name: String) -> Bool {
         if self.name == name { return true }
         guard let className else { return false }

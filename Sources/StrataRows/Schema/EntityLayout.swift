@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// What making a row needs to know of its layout, in a form that can be passed on without counting anything.
+/// The parts of a layout that are needed to make a row, in a form that can be passed on without counting references.
 public struct UnsafeRowShape {
     /// The layout, which is immortal.
     public let layout: Unmanaged<EntityLayout>
@@ -17,7 +17,7 @@ public struct UnsafeRowShape {
     }
 }
 
-/// One entity of a schema, and where each of its properties lies: computed once, when a model is frozen.
+/// One entity of a schema, and the place of each of its properties: computed once, when a model is frozen.
 ///
 /// A sub-entity's layout starts with its super-entity's, so code that knows a property's place in an entity finds it
 /// at the same place in every sub-entity. Layouts live as long as the process, because rows and objects point at them
@@ -30,36 +30,40 @@ public final class EntityLayout: Sendable {
     package let number: Int
     /// The class of the entity's objects, as the model names it.
     package let className: String?
-    /// Whether no object can be of this entity itself.
+    /// Whether the entity has no objects of its own.
     package let isAbstract: Bool
     /// The number of the root of the entity's hierarchy.
     package let rootNumber: Int
-    /// The numbers of the entity and of all its sub-entities: they are next to each other.
+    /// The numbers of the entity and of all its sub-entities.
+    ///
+    /// They are consecutive.
     package let subtree: ClosedRange<Int>
-    /// Those of `subtree` that are not abstract.
+    /// The numbers in `subtree` of entities that are not abstract.
     package let concreteNumbers: [Int]
     /// The super-entity.
     package unowned(unsafe) let parent: EntityLayout?
-    /// All relationships by name, inherited and transient ones included.
+    /// All relationships by name, including inherited and transient ones.
     package let relationships: [String: Relationship]
     /// The names of the attributes that must be unique together, for the constraints that the entity declares.
     package let uniquenessConstraints: [[String]]
-    /// The indexes that the entity asks for.
+    /// The indexes that the entity declares.
     package let indexes: [IndexDefinition]
     package let versionHash: Data
-    /// The version hash by a former rule, where that gave another; stores that have it are of this version.
-    package let formerVersionHash: Data?
-    /// What the layer above keeps with the entity, kept alive by it.
-    package unowned(unsafe) let companion: AnyObject & Sendable
-    /// Numbers, unique in the process, for the root entity, the one below it, and this one: what a typed accessor
-    /// caches a slot for.
+    /// The version hash by a former rule, if that gave another one.
     ///
-    /// Each stands for a subtree, in which what its top declares lies at one place.
+    /// Stores that have it are of this version.
+    package let formerVersionHash: Data?
+    /// An object that the layer above keeps with the entity, and keeps alive.
+    package unowned(unsafe) let companion: AnyObject & Sendable
+    /// Numbers, unique in the process, for the root entity, the one below it, and this one.
+    ///
+    /// A typed accessor caches a slot for one of them. Each stands for a subtree. A property that the top of the
+    /// subtree declares has the same place in all of it.
     public let scopes: (root: UInt32, branch: UInt32, own: UInt32)
 
     /// The schema that the entity belongs to.
     package var schema: Schema { joinedSchema.unsafelyUnwrapped }
-    // Set once, at the end of the making of the schema, before anybody else can see the layout.
+    // It is set once, at the end of the making of the schema, before other code can see the layout.
     nonisolated(unsafe) private unowned(unsafe) var joinedSchema: Schema?
 
     // MARK: - Its properties
@@ -70,47 +74,47 @@ public final class EntityLayout: Sendable {
     package let composites: [CompositeSlot]
     /// The slots of the innermost optional composite attribute around an element, by the index of the element's slot.
     ///
-    /// The attribute has no value where all of them are nil, and then none of its elements is required.
+    /// If all of these slots are nil, the attribute has no value, and then none of its elements is required.
     package let optionalElements: [Int: Range<Int>]
-    /// Where each property lies, by name.
+    /// The place of each property, by name.
     package let places: [String: PropertyPlace]
 
     /// The number of words that hold null bits beyond the 32 of the row's header.
     public let nullWords: Int
     /// The number of words behind the row's header.
     public let wordCount: Int
-    // Written by the initialiser alone.
-    /// The slots whose words are counted references, in separate memory: each row that goes asks for it.
+    // Only the initialiser writes these.
+    /// The slots whose words are counted references, in separate memory, because each row that is freed reads it.
     nonisolated(unsafe) public let countedPlaces: UnsafeBufferPointer<CountedPlace>
-    /// The rules that validation has to look at, in separate memory.
-    // As above.
+    /// The rules that validation checks, in separate memory.
+    // Only the initialiser writes it.
     nonisolated(unsafe) package let rules: UnsafeBufferPointer<SlotRule>
-    /// The slots whose value may be no number, in separate memory: each object that is saved asks for it.
-    // As above.
+    /// The slots whose value may be NaN, in separate memory, because each save of an object reads it.
+    // Only the initialiser writes it.
     nonisolated(unsafe) package let numberPlaces: UnsafeBufferPointer<NumberPlace>
     /// The to-many relationships whose number of members has limits.
     package let limitedToMany: [ToManySlot]
-    /// Whether the members of some to-many relationship have an order.
+    /// Whether the members of any to-many relationship have an order.
     package let hasOrderedToMany: Bool
     /// The slots that hold to-one relationships.
     package let referenceSlots: [Slot]
-    /// How far below the root each property is declared, by name.
+    /// The number of levels below the root at which each property is declared, by name.
     private let declarationDepths: [String: Int]
-    /// Whether some slot is of a derived attribute, which the store computes.
+    /// Whether any slot is of a derived attribute, which the store computes.
     package let hasDerivedSlots: Bool
     /// A row with the model's default values, from which inserted objects start.
     @inlinable
     public var defaults: Row { defaultRow.unsafelyUnwrapped }
-    // Set once, at the end of the initialiser, before anybody else can see the layout.
+    // It is set once, at the end of the initialiser, before other code can see the layout.
     @usableFromInline nonisolated(unsafe) var defaultRow: Row?
-    // Seldom asked for, so they stand behind what is looked at for each object.
-    /// A row with all default values, also those of elements whose composite attribute starts without a value.
+    // These are seldom used, so they come after the members that are read for each object.
+    /// A row with all default values, including those of elements whose composite attribute starts without a value.
     package var elementDefaults: Row { elementDefaultRow.unsafelyUnwrapped }
-    // As above.
+    // It is set once, at the end of the initialiser.
     nonisolated(unsafe) private var elementDefaultRow: Row?
     /// The texts of the entity's user info.
     package let userInfo: [String: String]
-    /// The texts of the user info of properties that have some, by name, those of super-entities included.
+    /// The texts of the user info of properties that have some, by name, including those of super-entities.
     package let propertyInfo: [String: [String: String]]
 
     init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int)
@@ -167,14 +171,14 @@ public final class EntityLayout: Sendable {
 
     func join(_ schema: Schema) { joinedSchema = schema }
 
-    /// Memory of its own, which lives as long as the layout: for ever.
+    /// Allocates separate memory, which lives as long as the layout, that is for ever.
     private static func allocate<Element>(_ elements: [Element]) -> UnsafeBufferPointer<Element> {
         let memory = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
         _ = memory.initialize(from: elements)
         return UnsafeBufferPointer(memory)
     }
 
-    /// How a row of this layout is made.
+    /// The facts that are needed to make a row of this layout.
     @inlinable
     public var rowShape: UnsafeRowShape {
         UnsafeRowShape(layout: Unmanaged.passUnretained(self), wordCount: wordCount, nullWords: nullWords)
@@ -200,7 +204,7 @@ public final class EntityLayout: Sendable {
         self === other || (schema === other.schema && other.subtree.contains(number))
     }
 
-    /// Whether slots of another entity of the hierarchy are this one's as well, inherited from one and the same.
+    /// Whether slots of another entity of the hierarchy are inherited from the same declarations as this entity's own.
     package func shares(_ others: [Slot]) -> Bool {
         others.allSatisfy { $0.index < slots.count && slots[$0.index].description === $0.description }
     }
@@ -211,7 +215,7 @@ public final class EntityLayout: Sendable {
         return toMany[index]
     }
 
-    /// The scope that a property's place may be cached for: the widest in which it is known to be the same.
+    /// The scope that a property's place may be cached for: the widest in which the place is known to be the same.
     package func scope(ofProperty name: String) -> UInt32 {
         switch declarationDepths[name] {
         case 0: scopes.root
@@ -220,7 +224,7 @@ public final class EntityLayout: Sendable {
         }
     }
 
-    /// Whether `scope` is of this entity or of one above it.
+    /// Whether `scope` belongs to this entity or to one above it.
     @inlinable
     @inline(__always)
     public func isIn(scope: UInt32) -> Bool {

@@ -1,4 +1,4 @@
-/// What happens to the objects at the other end of a relationship when an object is deleted.
+/// The action on the objects at the other end of a relationship when an object is deleted.
 ///
 /// The raw values are those of `NSDeleteRule`.
 package enum DeleteRule: UInt, Sendable {
@@ -10,7 +10,7 @@ package enum DeleteRule: UInt, Sendable {
 
 /// A relationship as rows and stores know it: one object for the entity that declares it and all that inherit it.
 ///
-/// Immortal, as the schema is.
+/// It is immortal, like the schema.
 public final class Relationship: Sendable {
     package let name: String
     package let isToMany: Bool
@@ -21,10 +21,10 @@ public final class Relationship: Sendable {
     /// The fewest and the most objects at the other end; 0 for no limit.
     package let minCount: Int
     package let maxCount: Int
-    /// The property that the layer above describes the relationship by, kept alive by it.
+    /// The description that the layer above has for the relationship, and keeps alive.
     package unowned(unsafe) let description: AnyObject & Sendable
 
-    // Set once, while the schema is made and nobody else sees it.
+    // It is set once, while the schema is made and no other code sees it.
     nonisolated(unsafe) private unowned(unsafe) var declaringEntity: EntityLayout?
     nonisolated(unsafe) private unowned(unsafe) var destinationEntity: EntityLayout?
     nonisolated(unsafe) private unowned(unsafe) var inverseRelationship: Relationship?
@@ -53,22 +53,23 @@ public final class Relationship: Sendable {
     /// The entity that declares the relationship.
     package var entity: EntityLayout { declaringEntity.unsafelyUnwrapped }
 
-    /// The entity of the objects at the other end, as declared; `nil` for a relationship without one, which a model in use has
-    /// only if it is transient.
+    /// The entity of the objects at the other end, as declared.
+    ///
+    /// It is `nil` for a relationship without one. In a model in use, only transient relationships may lack it.
     package var destination: EntityLayout? { destinationEntity }
 
     /// The relationship that leads back.
     package var inverse: Relationship? { inverseRelationship }
 
-    /// Where objects keep the relationship, in all sub-entities too; `nil` if no layout has a place of its own for it.
+    /// The place where objects keep the relationship, in all sub-entities too; `nil` if no layout has a place for it.
     package var place: PropertyPlace? { propertyPlace }
 
-    /// Of the two sides of a many-to-many relationship, the one that tells the store about memberships.
+    /// Whether this side of a many-to-many relationship is the one whose memberships are given to the store.
     package var isCanonical: Bool {
         guard let inverse else { return true }
         return (entity.number, name) <= (inverse.entity.number, inverse.name)
     }
 
-    /// Whether a destination can be deleted without the relationship being told.
+    /// Whether a destination can be deleted without a change of the relationship.
     package var mayDangle: Bool { inverse.map { $0.deleteRule == .noAction } ?? true }
 }

@@ -2,13 +2,13 @@ import StrataPredicates
 
 /// A model as rows, plans and stores know it: entities by number, each with its layout.
 ///
-/// A model is frozen into a schema when it is first used. Immutable and immortal from then on: rows and objects refer to its
-/// parts without counting references.
+/// A model is frozen into a schema when it is first used. The schema is immutable and immortal: rows and objects refer
+/// to its parts without counting references.
 package final class Schema: Sendable {
     /// All entities in depth-first order; the entity with number n is at index n - 1.
     package let entities: [EntityLayout]
     package let entitiesByName: [String: EntityLayout]
-    /// The numbers of the roots of the hierarchies, by the entity's number less one.
+    /// The numbers of the roots of the hierarchies, indexed by the entity's number less one.
     package let rootNumbers: [Int]
     /// The numbers of the entities of each configuration.
     private let configurations: [String: [Int]]
@@ -16,8 +16,8 @@ package final class Schema: Sendable {
     /// Lays out a model.
     ///
     /// - Parameters:
-    ///   - definitions: The entities in the order of their numbers, which is depth first: super-entities before sub-entities,
-    ///     and these right behind them.
+    ///   - definitions: The entities in the order of their numbers, which is depth first: each super-entity comes
+    ///     directly before its sub-entities.
     ///   - configurations: The numbers of the entities of each configuration, by its name.
     package init(_ definitions: [EntityDefinition], configurations: [String: [Int]] = [:]) {
         self.configurations = configurations
@@ -33,7 +33,7 @@ package final class Schema: Sendable {
         entities.indices.contains(number - 1) ? entities[number - 1] : nil
     }
 
-    /// The entities of a configuration; all for `nil`, none for one that the model does not have.
+    /// The entities of a configuration: all for `nil`, none for a configuration that the model does not have.
     package func entities(inConfiguration name: String?) -> [EntityLayout] {
         guard let name else { return entities }
         return (configurations[name] ?? []).compactMap(entity(numbered:))
@@ -42,7 +42,9 @@ package final class Schema: Sendable {
     /// The 32-byte version hashes by entity name.
     package var versionHashes: [String: Data] { entitiesByName.mapValues(\.versionHash) }
 
-    /// The version hashes of a store as this schema has them: one that a former rule gave counts as that of today.
+    /// The version hashes of a store as this schema has them.
+    ///
+    /// A hash by a former rule is replaced by the present one.
     package func current(_ stored: [String: Data]) -> [String: Data] {
         var result = stored
         for (name, hash) in stored {

@@ -1,10 +1,12 @@
 import Synchronization
 
-/// Makes the layouts of a schema: first relationships, then the places of properties, one hierarchy after the other, then the
-/// layouts, which depend on the number of slots in the whole hierarchy.
+/// Makes the layouts of a schema.
+///
+/// It makes relationships first, and then the places of properties, one hierarchy after the other. The layouts come
+/// last, because they depend on the number of slots in the whole hierarchy.
 struct SchemaBuilder {
     private let definitions: [EntityDefinition]
-    /// The relationships that each entity declares, by the entity's number less one.
+    /// The relationships that each entity declares, indexed by the entity's number less one.
     private let declared: [[String: Relationship]]
 
     init(_ definitions: [EntityDefinition]) {
@@ -19,7 +21,7 @@ struct SchemaBuilder {
                     definition,
                     property.description
                 )
-                // Immortal, as the layouts are.
+                // It is immortal, like the layouts.
                 relationships[property.name] = Unmanaged.passRetained(relationship).takeUnretainedValue()
             }
             return relationships
@@ -32,7 +34,7 @@ struct SchemaBuilder {
             let parent = definition.parent.map { drafts[$0 - 1] }
             drafts.append(EntityDraft(definition, number: index + 1, parent: parent, declared: declared[index]))
         }
-        // Sub-entities are numbered right behind their super-entity.
+        // Sub-entities are numbered directly after their super-entity.
         var ends = definitions.indices.map { $0 + 1 }
         for (index, definition) in definitions.enumerated().reversed() {
             if let parent = definition.parent { ends[parent - 1] = max(ends[parent - 1], ends[index]) }
@@ -72,7 +74,9 @@ struct SchemaBuilder {
     }
 }
 
-/// A layout in the making: places are known, the number of null words (which depends on the whole hierarchy) is not.
+/// An unfinished layout.
+///
+/// The places are known, but not the number of null words, which depends on the whole hierarchy.
 final class EntityDraft {
     let definition: EntityDefinition
     let number: Int
@@ -200,7 +204,7 @@ final class EntityDraft {
             switch element.kind {
             case .composite(let nested, _): addLeaves(nested, prefix: name, isOptional: element.isOptional)
             case .attribute(let definition): addAttribute(name, element, definition)
-            // Elements are attributes, all of them stored.
+            // Elements are always stored attributes.
             case .relationship, .transient, .fetched: break
             }
         }

@@ -1,4 +1,4 @@
-/// How a slot's value lies in a row.
+/// The form of a slot's value in a row.
 public enum SlotKind: UInt8, Sendable {
     /// `Int16`, `Int32`, `Int64` and `Bool`: one word.
     case int

@@ -7,7 +7,7 @@ public struct SlotSet: Sendable, Hashable {
     @inlinable
     public init() {}
 
-    /// Whether there is no slot.
+    /// Whether the set is empty.
     @inlinable
     public var isEmpty: Bool { low == 0 && high.isEmpty }
 
@@ -30,7 +30,7 @@ public struct SlotSet: Sendable, Hashable {
         if slot < 64 { low &= ~(1 << UInt64(slot)) } else { high.remove(slot) }
     }
 
-    /// Whether no slot is in both sets.
+    /// Whether the two sets have no slot in common.
     package func isDisjoint(with other: SlotSet) -> Bool { low & other.low == 0 && high.isDisjoint(with: other.high) }
 
     /// Adds the slots of another set.

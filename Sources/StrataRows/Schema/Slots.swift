@@ -6,33 +6,33 @@ public struct Slot: Sendable {
     public let name: String
     /// The position among the entity's slots, the same in every sub-entity.
     public let index: Int
-    /// Where the value starts among the row's words.
+    /// The first of the value's words in the row.
     public let word: Int
-    /// How the value lies in a row.
+    /// The form of the value in a row.
     public let kind: SlotKind
     /// The attribute's type; `.undefined` for a relationship.
     public let type: AttributeType
-    /// Whether there may be no value.
+    /// Whether the value may be nil.
     public let isOptional: Bool
     /// The number of the destination entity as declared; 0 for an attribute.
     public let destinationNumber: Int
     /// The relationship, for slots of kind ``SlotKind/reference``.
     public unowned(unsafe) let relationship: Relationship?
-    /// What there is to know of an attribute besides its type; `nil` for a relationship.
+    /// The facts about an attribute besides its type; `nil` for a relationship.
     public unowned(unsafe) let traits: AttributeTraits?
-    /// What the layer above describes the property by, kept alive by it.
+    /// The description that the layer above has for the property, and keeps alive.
     public unowned(unsafe) let description: AnyObject & Sendable
 
     /// The relationship that leads back.
     public var inverse: Relationship? { relationship?.inverse }
     /// Whether the store computes the value.
     public var isDerived: Bool { traits?.isDerived ?? false }
-    /// Whether a large value may be kept in a file of its own.
+    /// Whether a large value may be kept in a separate file.
     public var allowsExternalStorage: Bool { traits?.allowsExternalStorage ?? false }
     /// Whether the history keeps the value of a deleted object.
     public var keepsValueInHistory: Bool { traits?.keepsValueInHistory ?? false }
 
-    /// The same slot behind `words` words of null bits.
+    /// The same slot, moved behind `words` words of null bits.
     func shifted(by words: Int) -> Slot {
         Slot(
             name: name,
@@ -49,10 +49,12 @@ public struct Slot: Sendable {
     }
 }
 
-/// What a stored attribute is besides its type; immortal, as the schema is.
+/// The facts about a stored attribute besides its type.
+///
+/// They are immortal, like the schema.
 public final class AttributeTraits: Sendable {
     package let isDerived: Bool
-    /// How the store computes the value; `nil` for an attribute that is not derived, or a derivation that no store knows.
+    /// How the store computes the value; `nil` if the attribute is not derived, or if no store can compute it.
     package let derivation: Derivation?
     package let allowsExternalStorage: Bool
     package let keepsValueInHistory: Bool
@@ -81,24 +83,24 @@ package struct ToManySlot: Sendable {
     /// The relationship that leads back.
     package var inverse: Relationship? { relationship.inverse }
 
-    /// Whether its members' own rows tell all that is stored of it.
+    /// Whether the rows of the members hold all that is stored of the relationship.
     package var isToldByMembers: Bool {
         guard let inverse else { return false }
         return !inverse.isToMany && !isOrdered
     }
 }
 
-/// Where an object keeps the value of a property.
+/// The place where an object keeps the value of a property.
 package enum PropertyPlace: Sendable {
-    /// In the row.
+    /// A slot of the row.
     case slot(Int)
-    /// In the object's to-many states.
+    /// One of the object's to-many states.
     case toMany(Int)
-    /// In the object only: a transient attribute or to-one relationship.
+    /// A place in the object only, for a transient attribute or to-one relationship.
     case transient(Int)
     /// Several slots that together are one composite attribute.
     case composite(Int)
-    /// Nowhere: the answer of a fetch request.
+    /// No place: the property is the answer of a fetch request.
     case fetched
 }
 
@@ -121,16 +123,16 @@ package struct CompositeSlot: Sendable {
     package unowned(unsafe) let description: AnyObject & Sendable
 }
 
-/// A slot whose words are a counted reference, in a form that can be walked without counting anything.
+/// A slot whose words are a counted reference, in a form that can be read in a loop without counting references.
 public struct CountedPlace {
     /// The slot's position.
     public let slot: Int
-    /// Where the value starts among the row's words.
+    /// The first of the value's words in the row.
     public let word: Int
-    /// Whether the value is a `String`, else `Data`.
+    /// Whether the value is a `String`; otherwise it is `Data`.
     public let isString: Bool
 
-    /// The place of a slot; `nil` if its words are no counted reference.
+    /// The place of a slot; `nil` if its words are not a counted reference.
     @inlinable
     public init?(_ slot: Slot) {
         guard slot.kind.isCounted else { return nil }
@@ -140,17 +142,17 @@ public struct CountedPlace {
     }
 }
 
-/// What validation has to know of a slot, in a form that can be walked without counting anything.
+/// The facts about a slot that validation needs, in a form that can be read in a loop without counting references.
 package struct SlotRule {
     package let slot: Int
-    /// Whether there has to be a value.
+    /// Whether a value is required.
     package let isRequired: Bool
     /// Whether the model has predicates for the value.
     package let hasPredicates: Bool
 
-    /// The rule for a slot; `nil` if any value will do, and none.
+    /// The rule for a slot; `nil` if any value is valid, and so is nil.
     init?(_ slot: Slot, hasRules: Bool) {
-        // The store computes what is derived.
+        // The store computes derived attributes.
         isRequired = !slot.isOptional && !slot.isDerived
         hasPredicates = hasRules
         guard isRequired || hasPredicates else { return nil }
@@ -158,13 +160,13 @@ package struct SlotRule {
     }
 }
 
-/// A slot that can hold what is no number, in a form that can be walked without counting anything.
+/// A slot whose value can be NaN, in a form that can be read in a loop without counting references.
 package struct NumberPlace {
     package let slot: Int
     private let word: Int
     private let isDecimal: Bool
 
-    /// The place of a slot; `nil` if each of its values is a number or none of them, or if the store computes it.
+    /// The place of a slot; `nil` if none of its values can be NaN, or if the store computes it.
     init?(_ slot: Slot) {
         guard !slot.isDerived, slot.kind == .double || slot.kind == .decimal else { return nil }
         self.slot = slot.index
@@ -172,7 +174,7 @@ package struct NumberPlace {
         isDecimal = slot.kind == .decimal
     }
 
-    /// Whether a row has a value there that is no number.
+    /// Whether a row has NaN in the slot.
     package func isNaN(in row: UnsafeRow) -> Bool {
         guard !row.isNull(slot) else { return false }
         return isDecimal ? row.load(Decimal.self, word).isNaN : row.load(Double.self, word).isNaN
@@ -180,13 +182,13 @@ package struct NumberPlace {
 }
 
 extension Row {
-    /// Whether a slot has a value that is no number.
+    /// Whether a slot has NaN.
     package func isNaN(_ slot: Slot) -> Bool {
         guard let place = NumberPlace(slot) else { return false }
         return withExtendedLifetime(buffer) { place.isNaN(in: unsafe) }
     }
 
-    /// The first slot with a value that is no number, which no store keeps; `nil` if there is none.
+    /// The first slot with NaN, which no store keeps; `nil` if there is none.
     package var slotWithoutNumber: Slot? {
         let layout = layout
         return withExtendedLifetime(buffer) {

@@ -4,27 +4,29 @@ import Foundation
 ///
 /// A switch selects it, with the name that it has on Apple's platforms.
 package enum ConcurrencyDebug: Sendable {
-    /// Nothing: accesses are not checked.
+    /// There is no reaction: accesses are not checked.
     case off
     /// Each place is reported once, and the program goes on.
     case warn
     /// The program stops.
     case trap
 
-    /// The name of the variable, and, behind a minus sign, of the argument.
+    /// The name of the environment variable.
+    ///
+    /// An argument has it behind a minus sign.
     package static let name = "com.apple.CoreData.ConcurrencyDebug"
 
-    /// The reaction in this process: the one that the environment or an argument asks for, or else the default.
+    /// The reaction in this process: the one that the environment or an argument sets, or else the default.
     package static let current: ConcurrencyDebug = {
         let arguments = ProcessInfo.processInfo.arguments
         return asked(environment: ProcessInfo.processInfo.environment, arguments: arguments)
             ?? byDefault(isTestProcess: isTestProcess(arguments: arguments))
     }()
 
-    /// The reaction in a process for which none is asked for.
+    /// The reaction in a process whose environment and arguments set none.
     ///
-    /// A release build checks nothing. In a debug build, a test process warns, as a trap would end all tests with the first one that is at
-    /// fault. Any other process traps.
+    /// A release build checks nothing. In a debug build, a test process warns, because a trap would end all tests with
+    /// the first wrong one. Any other process traps.
     package static func byDefault(isTestProcess: Bool) -> ConcurrencyDebug {
         #if DEBUG
         return isTestProcess ? .warn : .trap
@@ -35,13 +37,13 @@ package enum ConcurrencyDebug: Sendable {
 
     /// Whether a process with these arguments runs tests.
     ///
-    /// SwiftPM gives the program that it builds of all tests the extension `xctest`, for
-    /// XCTest and for Swift Testing alike.
+    /// SwiftPM gives the program that contains all tests the extension `xctest`, for XCTest and for Swift Testing
+    /// alike.
     package static func isTestProcess(arguments: [String]) -> Bool {
         arguments.first?.hasSuffix(".xctest") ?? false
     }
 
-    /// The reaction that the environment asks for, or, if the variable is not there, the argument behind the name.
+    /// The reaction that the environment sets, or, if the variable is missing, the argument that follows the name.
     ///
     /// - Returns: `off` for a number that is not above zero, `trap` for one that is, `warn` for that word, and `nil` for
     ///   anything else.

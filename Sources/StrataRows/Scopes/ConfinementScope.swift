@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 #endif
 
-/// Which contexts the current thread may touch: those in whose `perform` it is.
+/// The contexts that the current thread may use: those in whose `perform` it is.
 ///
 /// Confinement is judged by scope, not by thread: the blocks of one context may run on many threads, one after the
 /// other, and a block that waits for its parent's block is inside both scopes at once. The scopes of a thread form a
@@ -13,11 +13,11 @@ public enum ConfinementScope {
     @usableFromInline struct Frame {
         @usableFromInline unowned(unsafe) let owner: AnyObject
         @usableFromInline let outer: UnsafeMutablePointer<Frame>?
-        /// Where the work of the operation that the scope belongs to is counted.
+        /// The tally that counts the work of the operation to which the scope belongs.
         @usableFromInline let tally: UnsafeMutablePointer<OperationTally>?
-        /// Whether a context below has entered it, amid an operation of its own.
+        /// Whether a child context has entered the scope during its own operation.
         @usableFromInline let isAscent: Bool
-        /// Whether it belongs to a block that nobody has submitted.
+        /// Whether the scope belongs to an internal block of the framework, which the program has not submitted.
         @usableFromInline let isUnasked: Bool
 
         @inlinable
@@ -36,13 +36,13 @@ public enum ConfinementScope {
         }
     }
 
-    /// How a scope comes to be entered.
+    /// The way in which a scope is entered.
     public enum Entry: Sendable {
-        /// As somebody has asked for.
+        /// The program has called the context.
         case call
-        /// By a context below, amid an operation of its own.
+        /// A child context enters the scope during its own operation.
         case ascent
-        /// By a block of the framework's own: see ``WaitGraph/visit(_:_:)``.
+        /// An internal block of the framework enters the scope: see ``WaitGraph/visit(_:_:)``.
         case unasked
     }
 
@@ -60,17 +60,17 @@ public enum ConfinementScope {
         }
     }
 
-    /// The scopes that the current thread is in, to be taken along by a block that it waits for.
+    /// The scopes that the current thread is in, for a block that the thread waits for.
     ///
-    /// Valid as long as the call that asked for it has not returned.
+    /// It is valid until the call that asked for it returns.
     public struct Stack: @unchecked Sendable {
-        // @unchecked Sendable: the frames are constant, and the thread they belong to waits while they are used.
+        // @unchecked Sendable: the frames are constant, and the thread that owns them waits while they are used.
         @usableFromInline let top: UnsafeMutablePointer<Frame>?
 
         @inlinable
         init(top: UnsafeMutablePointer<Frame>?) { self.top = top }
 
-        /// Where the work of the innermost is counted; `nil` if nobody wants to know.
+        /// The tally of the innermost scope; `nil` if nothing is counted.
         @inlinable
         @inline(__always)
         public var tally: UnsafeMutablePointer<OperationTally>? { top?.pointee.tally }
@@ -79,13 +79,17 @@ public enum ConfinementScope {
         @inlinable
         public var isEmpty: Bool { top == nil }
 
-        /// Whose scopes they are, from the innermost out; one may occur more than once.
+        /// The owners of the scopes, from the innermost out.
+        ///
+        /// One may occur more than once.
         @inlinable
         public var owners: [AnyObject] { occupied(amidOperation: false).map(\.owner) }
 
-        /// The same, each with whether it was left for the next amid an operation of its owner, and not in a call.
+        /// The owners of the scopes, each with whether it went on to the next scope during its own operation.
         ///
-        /// - Parameter amidOperation: Whether the innermost is about to be left so.
+        /// It is false for a scope that was left in a call.
+        ///
+        /// - Parameter amidOperation: Whether the innermost scope is about to be left in that way.
         /// - Returns: The owners from the innermost out.
         @inlinable
         public func occupied(amidOperation: Bool) -> [(owner: AnyObject, isAmidOperation: Bool)] {
@@ -107,7 +111,7 @@ public enum ConfinementScope {
 
     /// Runs `body` inside the scope of `owner`.
     ///
-    /// The caller has made sure that nobody else is in that scope.
+    /// The caller ensures that no other code is in that scope.
     @inlinable
     @inline(__always)
     public static func enter<T>(_ owner: AnyObject, _ body: () throws -> T) rethrows -> T {
@@ -116,10 +120,11 @@ public enum ConfinementScope {
 
     /// Runs `body` inside the scope of `owner` and the scopes of the thread that waits for it.
     ///
-    /// Blocks of the main queue run on the main thread whoever waits for them, so the scopes of the waiting thread have to
-    /// be handed over.
+    /// Blocks of the main queue run on the main thread, whichever thread waits for them. So the scopes of the waiting
+    /// thread have to be passed on.
     ///
-    /// What is counted goes to `tally`, or where the enclosing scope's goes. What an unasked block enters is unasked, too.
+    /// Work is counted in `tally`, or in that of the enclosing scope. If an internal block enters a scope, that scope
+    /// is internal, too.
     @inlinable
     public static func enter<T>(
         _ owner: AnyObject,
@@ -156,12 +161,12 @@ public enum ConfinementScope {
         return false
     }
 
-    /// Where the work of the current operation is counted; `nil` if nobody wants to know.
+    /// The tally that counts the work of the current operation; `nil` if nothing is counted.
     @inlinable
     @inline(__always)
     public static var tally: UnsafeMutablePointer<OperationTally>? { top?.pointee.tally }
 
-    /// Whether the current thread runs a block that nobody has submitted, or what that has called.
+    /// Whether the current thread is inside an internal block, which the program has not submitted.
     @inlinable
     public static var isUnasked: Bool { top?.pointee.isUnasked == true }
 
@@ -169,17 +174,19 @@ public enum ConfinementScope {
     @inlinable
     public static var innermost: AnyObject? { top?.pointee.owner }
 
-    /// Whether accesses are checked: in debug builds unless somebody asks not to, elsewhere if somebody asks for it (see
-    /// `ConcurrencyDebug`).
+    /// Whether accesses are checked (see `ConcurrencyDebug`).
+    ///
+    /// In debug builds they are, unless the program opts out. In other builds they are only if it opts in.
     public static let isChecked: Bool = ConcurrencyDebug.current != .off
 }
 
-/// Tells whether code runs on the main queue, whatever thread drains that queue.
+/// Finds out whether code runs on the main queue, on whichever thread that queue runs.
 public enum MainQueue {
     @usableFromInline final class Token: Sendable {}
 
-    /// Stands for the main queue in the stack of scopes, while a block on another queue is waited for from there, and among
-    /// those who wait for each other.
+    /// Represents the main queue in the stack of scopes and among waiting contexts.
+    ///
+    /// It is there while the main queue waits for a block on another queue.
     public static let token: AnyObject & Sendable = Token()
 
     @usableFromInline static let key: DispatchSpecificKey<Bool> = {
@@ -188,15 +195,15 @@ public enum MainQueue {
         return key
     }()
 
-    /// Whether the current code runs on the main queue, or is waited for by code that does.
+    /// Whether the current code runs on the main queue, or code on the main queue waits for it.
     @inlinable
     public static var isCurrent: Bool {
         DispatchQueue.getSpecific(key: key) == true || ConfinementScope.contains(token)
     }
 
-    /// Runs `body`, which waits for a block on another queue, so that the block still counts as running on the main queue.
+    /// Runs `body`, which waits for a block on another queue, so that the block still counts as on the main queue.
     ///
-    /// Dispatch itself forgets all queues but the innermost.
+    /// Dispatch itself keeps only the innermost queue.
     @inlinable
     @inline(__always)
     public static func keepingTrack<T>(_ body: () throws -> T) rethrows -> T {

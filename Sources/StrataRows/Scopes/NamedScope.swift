@@ -1,7 +1,8 @@
-/// The owner of a scope, with what messages call it.
+/// The owner of a scope, with its name for messages.
 ///
-/// A context is one: an engine that waits for a lock names the context for which it does, and knows nothing else of it.
+/// A context is one. An engine that waits for a lock names the context for which it waits, and knows nothing else of
+/// it.
 package protocol NamedScope: AnyObject {
-    /// The label that the program has given; `nil` without one.
+    /// The label that the program has set; `nil` without one.
     var scopeName: String? { get }
 }

@@ -1,30 +1,34 @@
 import Foundation
 
-/// What one operation on a context has asked of the stores, counted while the slow-operation log or an instrument is on.
+/// The work of stores for one operation of a context, counted while the slow-operation log or an instrument is on.
 ///
-/// Lives in the frame of the call that runs the operation; see ``ConfinementScope``. Times are nanoseconds of the monotonic clock as plain
-/// numbers: an instrument is to cost next to nothing, and `Duration` counts with 128 bits.
+/// It lives in the frame of the call that runs the operation; see ``ConfinementScope``. Times are nanoseconds of the
+/// monotonic clock as plain numbers: an instrument must cost next to nothing, and `Duration` counts with 128 bits.
 public struct OperationTally {
-    /// How long SQLite was at work for the operation, waiting for connections and locks included.
+    /// The time that SQLite worked for the operation, including the waits for connections and locks.
     public var storeNanoseconds: Int64 = 0
-    /// Whether the operation is one read of a store and nothing else: its time is the store's then, and the clock is read once less at each end.
+    /// Whether the operation is a single read of a store.
+    ///
+    /// Its time is then the store's, and the clock is read once less at each end.
     public let isOneRead: Bool
-    /// Whether a store that is timed was asked, where ``isOneRead``.
+    /// Whether a store that is timed was asked, if ``isOneRead`` is set.
     public var hasAskedStore = false
     /// Rows that fetches have read.
     public var rows = 0
-    /// Faults, of objects and of relationships, that had to be read from a store.
+    /// Faults of objects and of relationships that had to be read from a store.
     public var faults = 0
-    /// How long it waited for a connection that reads.
+    /// The time that the operation waited for a connection that reads.
     public var readerWait: Int64 = 0
-    /// How long it waited for its turn to write, and for other processes that wrote.
+    /// The time that the operation waited for its turn to write, and for other processes that wrote.
     public var writerWait: Int64 = 0
-    /// How long copying the write-ahead log into the file took.
+    /// The time that it took to copy the write-ahead log into the file.
     public var checkpointTime: Int64 = 0
     /// The statement of the last fetch, without values.
     public var statement: String?
 
-    /// A tally of nothing yet, unless it is said otherwise.
+    /// Makes a tally.
+    ///
+    /// By default it counts nothing yet.
     @inlinable
     public init(storeNanoseconds: Int64 = 0, rows: Int = 0, faults: Int = 0, isOneRead: Bool = false) {
         self.isOneRead = isOneRead
@@ -33,7 +37,7 @@ public struct OperationTally {
         self.faults = faults
     }
 
-    /// Adds what an operation within this one has asked.
+    /// Adds the work of an operation within this one.
     public mutating func add(_ inner: OperationTally) {
         storeNanoseconds += inner.storeNanoseconds
         rows += inner.rows
@@ -56,12 +60,12 @@ public struct OperationTally {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// The tally of the operation that the current thread is in; `nil` if nobody wants to know.
+    /// The tally of the current thread's operation; `nil` if nothing is counted.
     @inlinable
     @inline(__always)
     public static var current: UnsafeMutablePointer<OperationTally>? { ConfinementScope.tally }
 
-    /// Runs `body`, whose time counts as the store's.
+    /// Runs `body`, and counts its time as the store's.
     @inlinable
     @inline(__always)
     public static func timingStore<R>(_ body: () throws -> R) rethrows -> R {
@@ -70,7 +74,7 @@ public struct OperationTally {
         return try body()
     }
 
-    /// The time, if somebody wants to know.
+    /// The present time; `nil` if nothing is counted.
     @inlinable
     @inline(__always)
     public static func startTiming() -> Int64? {

@@ -1,18 +1,20 @@
 /// How busy an engine is at one moment.
 package struct EngineFigures: Sendable {
-    /// How many connections read, or are kept for reading.
+    /// The number of connections that read, or are kept for reading.
     package var readers = 0
-    /// The most of them.
+    /// The highest number of such connections.
     package var readerLimit = 0
-    /// How many threads wait for one.
+    /// The number of threads that wait for such a connection.
     package var waitingReaders = 0
-    /// How many threads wait for their turn to write.
+    /// The number of threads that wait for their turn to write.
     package var waitingWriters = 0
-    /// How many versions contexts are pinned to.
+    /// The number of versions that contexts are pinned to.
     package var pinnedVersions = 0
-    /// For how long the oldest of them has been held.
+    /// The time since the oldest of them was pinned.
     package var oldestPin: Duration?
-    /// For how long others may have saved without its being known here; `nil` if each read looks for that, or nothing tells of it.
+    /// The longest time for which other writers may have saved unnoticed.
+    ///
+    /// It is `nil` if each read checks, or if nothing can report it.
     package var historyAge: Duration?
     /// The size of the file, in bytes.
     package var fileSize = 0
@@ -23,14 +25,14 @@ package struct EngineFigures: Sendable {
     package init() {}
 }
 
-/// What of its rows a fetch that is explained asks for.
+/// The part of its rows that an explained fetch returns.
 package enum ExplainedAnswer: Sendable {
     case rows
     case references
     case count
 }
 
-/// A statement, and how its database goes about it.
+/// A statement, and the plan of the database for it.
 package struct ExplainedStatement: Sendable {
     /// The text, with placeholders for values.
     package let sql: String
@@ -38,7 +40,7 @@ package struct ExplainedStatement: Sendable {
     package let plan: [String]
     /// The names of the indexes that the plan uses, each once.
     package let indexes: [String]
-    /// The tables that are read from one end to the other.
+    /// The tables that are read completely.
     package let scannedTables: [String]
 
     package init(sql: String, plan: [String], indexes: [String], scannedTables: [String]) {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a URL leads to: equal for file URLs that are written in different ways, and for links to one file.
+/// The target of a URL: equal for file URLs that are written in different ways, and for links to one file.
 package struct FilePlace: Equatable {
     private let path: String
     /// The file's device and number; `nil` if there is none.
@@ -8,7 +8,7 @@ package struct FilePlace: Equatable {
 
     package init(_ url: URL) {
         guard url.isFileURL else {
-            // A custom store may lie anywhere.
+            // A custom store may be anywhere.
             (path, file) = (url.absoluteString, nil)
             return
         }
@@ -26,9 +26,9 @@ package struct FilePlace: Equatable {
 }
 
 extension URL {
-    /// The name of a store's place in messages: the path of a file, or another URL without what may be secret.
+    /// The name of a store's place in messages: the path of a file, or another URL without its secret parts.
     ///
-    /// The latter keeps the scheme, hosts and ports, the path, and the schema if it names one:
+    /// Such a URL keeps the scheme, hosts and ports, the path, and the schema if it names one:
     /// `postgresql://localhost/shop`.
     package var placeName: String {
         guard let scheme, !isFileURL else { return path }
@@ -37,13 +37,13 @@ extension URL {
         let items = rest.firstIndex(of: "?").flatMap { URLComponents(string: String(rest[$0...]))?.queryItems } ?? []
         rest = rest.prefix { $0 != "?" }
         guard rest.hasPrefix("//") else { return "\(scheme):\(rest)" }
-        // Users and passwords end with the last @, whatever is in them.
+        // Users and passwords end with the last @, whatever they contain.
         rest = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest.dropFirst(2)
         func value(_ name: String) -> String? { items.last { $0.name == name }?.value }
         var hosts = rest.prefix { $0 != "/" }
         var database = rest.dropFirst(hosts.count)
         var parameters = value("schema").map { ["schema=\($0)"] } ?? []
-        // Where libpq finds them as well. A folder for a host would look like a part of the path.
+        // libpq reads them from here as well. A folder in place of a host would look like a part of the path.
         if let host = value("host") {
             if host.hasPrefix("/") { parameters.insert("host=\(host)", at: 0) } else { hosts = host[...] }
         }

@@ -1,8 +1,8 @@
-/// A source that passes each question on: an engine to its newest data, a pinned version to its snapshot.
+/// A source that passes each question on: an engine passes it to its newest data, a pinned version to its snapshot.
 package protocol ForwardingRowSource: RowSource {
-    /// Who answers now.
+    /// The source that answers at this moment.
     ///
-    /// - Throws: An error that says why nobody can, as a store that was closed.
+    /// - Throws: An error that says why no source can answer, for example because the store was closed.
     var reading: any RowReading { get throws }
 }
 

@@ -4,7 +4,7 @@ package struct Memberships {
     ///
     /// Owners without members may be missing.
     package var groups: [(owner: Int64, members: [ObjectReference])] = []
-    /// The members' rows, each once, from stores that get them with the same query.
+    /// The members' rows, each once, if the store gets them with the same query.
     package var rows: [Row] = []
 
     @inlinable
@@ -13,7 +13,9 @@ package struct Memberships {
         self.rows = rows
     }
 
-    /// Adds a member to the last owner, which has to be `owner`, or a new one.
+    /// Adds a member to the last owner.
+    ///
+    /// If that is not `owner`, adds `owner` first.
     package mutating func append(_ member: ObjectReference, to owner: Int64) {
         if let last = groups.indices.last, groups[last].owner == owner {
             groups[last].members.append(member)

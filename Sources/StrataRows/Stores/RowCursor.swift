@@ -1,12 +1,12 @@
 /// The answer to a fetch, taken piece by piece.
 ///
-/// Used by one thread at a time, which need not be the same one.
+/// One thread at a time uses it, which need not always be the same one.
 package protocol RowCursor: AnyObject {
     /// Up to `count` more rows, in the order asked for; none at the end.
     func next(_ count: Int) throws -> [Row]
 }
 
-/// A cursor over rows that are in memory anyway.
+/// A cursor over rows that are already in memory.
 package final class ListCursor: RowCursor {
     private let rows: [Row]
     private var position = 0

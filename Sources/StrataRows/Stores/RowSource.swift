@@ -1,31 +1,32 @@
 import StrataKeys
 
-/// The questions that whoever reads rows may ask.
+/// The questions that a reader of rows may ask.
 ///
 /// Every member may be called on any thread, and several at once.
 package protocol RowReading: Sendable {
     /// Answers a fetch with whole rows, in the order asked for.
     ///
-    /// - Throws: A `CocoaError` of the store's own (134180 for SQLite), or one that names what the store cannot do.
+    /// - Throws: A `CocoaError` that is specific to the store (134180 for SQLite), or one that names what the store
+    ///   cannot do.
     func rows(for plan: FetchPlan) throws -> [Row]
 
     /// Answers a fetch with the references of the matching rows only.
     func references(for plan: FetchPlan) throws -> [ObjectReference]
 
-    /// Counts what a fetch would return, limit and offset applied.
+    /// Counts the rows that a fetch would return, with limit and offset applied.
     func count(for plan: FetchPlan) throws -> Int
 
-    /// Answers a fetch with whole rows of one moment, as many at a time as the caller takes.
+    /// Answers a fetch with whole rows of one moment, in pieces of the size that the caller takes.
     ///
-    /// Holds no more of them in memory than that, where the store can.
+    /// The store holds no more of them in memory than that, if it can.
     func cursor(for plan: FetchPlan) throws -> any RowCursor
 
     /// Answers a fetch of dictionaries, in the order asked for.
     ///
-    /// A store that computes nothing itself leaves it to the default, which reads whole rows.
+    /// A store that computes nothing itself uses the default, which reads whole rows.
     func values(for plan: DictionaryPlan) throws -> FetchedValues
 
-    /// Counts the dictionaries that a fetch would return, limit and offset applied.
+    /// Counts the dictionaries that a fetch would return, with limit and offset applied.
     func count(for plan: DictionaryPlan) throws -> Int
 
     /// Reads one row.
@@ -37,21 +38,21 @@ package protocol RowReading: Sendable {
     /// - Throws: Errors of the store.
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
 
-    /// Reads many rows of one hierarchy; those that are missing are left out, and the order is not said.
+    /// Reads many rows of one hierarchy, in any order; missing ones are left out.
     func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row]
 
     /// Reads the destinations of a to-many relationship, in their order if it is ordered.
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
 
-    /// Reads the destinations of a to-many relationship of many owners, with one query where the store has queries.
+    /// Reads the destinations of a to-many relationship of many owners, with one query if the store has queries.
     ///
     /// A store need not implement it: the extension asks for each owner.
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
 
-    /// As ``rows(forKeys:in:)``; `control` stops the read, where the store can be interrupted.
+    /// Reads rows as ``rows(forKeys:in:)``; `control` stops the read if the store can be interrupted.
     func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row]
 
-    /// As ``memberships(of:ownedBy:)``; `control` stops the read, where the store can be interrupted.
+    /// Reads members as ``memberships(of:ownedBy:)``; `control` stops the read if the store can be interrupted.
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
         -> Memberships
 }
@@ -70,7 +71,7 @@ extension RowSource {
     { try memberships(of: relationship, ownedBy: owners) }
 }
 
-/// Reads a store that does not exist for whoever asks: there is nothing in it.
+/// Answers in place of a store that does not exist in the reader's version: it contains nothing.
 package final class NoRows: RowSource {
     package init() {}
 

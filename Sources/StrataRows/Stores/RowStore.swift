@@ -1,55 +1,56 @@
 import StrataKeys
 import StrataPredicates
 
-/// A store engine: rows, keys and change sets in, rows and conflicts out.
+/// A store engine: it takes rows, keys and change sets, and returns rows and conflicts.
 ///
 /// It knows no contexts, no objects and no model descriptions.
 ///
-/// Every member may be called on any thread, and several at once: reads do not wait for one another nor for a save.
+/// Every member may be called on any thread, and several at once: reads wait neither for one another nor for a save.
 package protocol RowStore: RowSource {
-    /// Where the rows are, for messages: a path, or a URL without secrets.
+    /// The place of the rows, for messages: a path, or a URL without secrets.
     var place: String { get }
 
-    /// Whether all of the store was made when it was opened, so that nothing of others is lost with it; `nil`, the default, for one that is a
-    /// file: whether there is one shows before.
+    /// Whether opening the store has created all of it, so that its removal destroys no other program's data.
+    ///
+    /// It is `nil`, the default, for a store that is a file: whether a file exists can be checked before it is opened.
     var wasMade: Bool? { get }
 
     /// How the store makes the versions of rows; ``RowVersion/Form/counted`` by default.
     var versionForm: RowVersion.Form { get }
 
-    /// Whether the store can hold on to a version of its rows while others write.
+    /// Whether the store can keep a version of its rows readable while other contexts write.
     var keepsVersions: Bool { get }
 
-    /// Holds on to the newest version.
+    /// Keeps the newest version readable.
     ///
-    /// - Parameter mayBeReplica: Whether it may be the version of a server that follows the one which is written to. Everything that
-    ///   was saved through this store is in it all the same.
+    /// - Parameter mayBeReplica: Whether it may be the version of a replica of the server. All that was saved through
+    ///   this store is in it even then.
     /// - Returns: A source that reads that version until it is no longer held; `nil` if the store keeps none.
     /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the store.
     func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)?
 
     /// Reserves keys that no other row has had or will have.
     ///
-    /// - Parameter counts: How many, by the number of the root entity.
+    /// - Parameter counts: The number of keys, by the number of the root entity.
     /// - Returns: As many keys, in ranges that need not lie next to each other.
     /// - Throws: Errors of the store.
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]]
 
     /// The highest keys that were given so far, to rows or in reserve, by the number of the root entity.
     ///
-    /// May be asked while the store is being retired. Without a key for a hierarchy, as by default, those of its rows
-    /// count.
+    /// It may be asked while the store is being retired. If a hierarchy has no key in the answer, as by default, the
+    /// keys of its rows count.
     ///
     /// - Parameter roots: The numbers of the root entities.
-    /// - Returns: Keys, or numbers above; 0 where none was given.
+    /// - Returns: Keys, or higher numbers; 0 if none was given.
     /// - Throws: Errors of the store.
     func lastKeys(_ roots: [Int]) throws -> [Int: Int64]
 
     /// Writes all of `changes` in one transaction, or nothing.
     ///
-    /// The store checks each base version in the very statement that writes, so no other writer can slip between. A row
-    /// is written with the version after its base version; a new row with the version after its own, which is 0 unless
-    /// the row was there before. The engine decides what the next version is, see ``RowVersion``.
+    /// The store checks each base version in the same statement that writes, so that no other writer can come between.
+    /// A row is written with the version after its base version. A new row is written with the version after its own,
+    /// which is 0 unless the row was there before. The engine decides what the next version is, see ``RowVersion``.
     ///
     /// - Parameters:
     ///   - changes: The changes to write.
@@ -60,58 +61,64 @@ package protocol RowStore: RowSource {
     /// - Throws: ``SaveInDoubt`` if it is not known whether the transaction was committed.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
 
-    /// Whether batches are carried out at all; an incremental store is asked, and may refuse each.
+    /// Whether batches are carried out at all.
+    ///
+    /// An incremental store receives each, and may refuse it.
     var takesBatches: Bool { get }
 
     /// Carries out a batch in one transaction, or nothing of it.
     ///
     /// - Parameters:
     ///   - batch: The batch to carry out.
-    ///   - didCommit: Called with what has changed, once the transaction is durable. Runs no user code.
+    ///   - didCommit: Called with the changes, once the transaction is durable. It runs no user code.
     /// - Throws: ``BatchClashes``; `CancellationError`.
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
 
-    /// Runs `body` while nobody writes to the store, and refuses all writes once it has succeeded: another store takes this
-    /// one's place.
+    /// Runs `body` while no other code writes to the store, and refuses all writes once it has succeeded.
+    ///
+    /// Another store then takes this one's place.
     func retire(_ body: () throws -> Void) throws
 
-    /// How often the rows were found changed by somebody else than this store, another process above all: what was cached before the
-    /// number has grown may be out of date.
+    /// The number of times that rows were found changed by other writers, above all other processes.
     ///
-    /// Asked before rows are taken from a cache, so it must cost next to nothing. What had been committed when the call begins is
-    /// counted. A store that nobody else writes to, or that cannot tell, leaves it to the default, which is 0.
+    /// Rows that were cached before the number has grown may be out of date. It is read before rows are taken from a
+    /// cache, so it must cost next to nothing. It counts everything that had been committed when the call began. A
+    /// store that has no other writers, or that cannot notice them, uses the default, which is 0.
     var commitsOfOthers: UInt64 { get }
 
-    /// The rows that others have changed or deleted since ``commitsOfOthers`` was a number; `nil` if they may be any, as by default.
+    /// The rows that other writers have changed or deleted since ``commitsOfOthers`` had a value.
     ///
-    /// Rows that others have added need not be among them.
+    /// It is `nil`, the default, if any row may have changed. Rows that other writers have added need not be among
+    /// them.
     func rowsChangedByOthers(since commits: UInt64) -> ChangedRows?
 
-    /// Reads something small, to see whether the store answers.
+    /// Reads something small, to find out whether the store answers.
     ///
     /// - Parameter timeout: The most seconds to wait for a connection and for locks.
     /// - Throws: Errors of the store.
     func check(timeout: Double) throws
 
-    /// Brings what was committed to where it is kept for good, as far as that is another place: a write-ahead log into its file.
+    /// Copies committed data to its permanent place, if that is another one: a write-ahead log into its file.
     ///
-    /// - Parameter timeout: The most seconds to wait for others.
+    /// - Parameter timeout: The most seconds to wait for other users of the store.
     /// - Throws: Errors of the store. Nothing that was committed is lost then.
     func checkpoint(timeout: Double) throws
 
-    /// How busy the store is just now; `nil` for one that has nothing to tell.
+    /// How busy the store is at this moment; `nil` for one that has no figures.
     var figures: EngineFigures? { get }
 
     /// How a fetch would be answered; `nil` for a store that has no statements.
     ///
     /// - Parameters:
     ///   - plan: The fetch.
-    ///   - answer: What of the rows is wanted.
+    ///   - answer: The part of the rows that is wanted.
     /// - Returns: The statement and its plan.
-    /// - Throws: As the fetch, as far as that shows before anything is read.
+    /// - Throws: The errors of the fetch that occur before anything is read.
     func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement?
 
-    /// Lets go of everything, after the last request. No other member is called afterwards.
+    /// Releases all resources after the last request.
+    ///
+    /// No other member is called afterwards.
     func close()
 }
 

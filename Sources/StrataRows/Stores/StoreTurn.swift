@@ -2,23 +2,23 @@ import Foundation
 import StrataKeys
 import StrataLocks
 
-/// The turn to use a store of one's own, or to write to one in memory: a store of one's own is asked by one thread at a time, as
-/// its author expects.
+/// The turn to use a custom store, or to write to one in memory.
 ///
-/// Not a lock but a place in a queue: first come, first served, and nobody waits longer than the store's time-out.
-/// Whoever has the turn may ask the store again, also from a block of another context that it waits for, since the turn
-/// belongs to the scope of the call (see ``ConfinementScope``) and not to the thread.
+/// A custom store is asked by one thread at a time, as its author expects. The turn is not a lock but a place in a
+/// queue: first come, first served, and no caller waits longer than the store's time-out. A caller that has the turn
+/// may ask the store again, also from a block of another context that it waits for. The turn belongs to the scope of
+/// the call (see ``ConfinementScope``) and not to the thread.
 package final class StoreTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
-    /// In seconds.
+    /// The longest wait, in seconds.
     private let timeout: Double
 
-    /// A turn for which everybody waits `timeout` seconds at most.
+    /// Makes a turn for which each caller waits `timeout` seconds at most.
     package init(timeout: Double) { self.timeout = timeout }
 
-    /// Runs `body`, which uses the store, once nobody else does.
+    /// Runs `body`, which uses the store, as soon as no other caller does.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) if others use the store for too long; what `body` throws.
+    /// - Throws: `persistentStoreTimeout` (134090) if others use the store for too long; errors of `body`.
     package func take<T>(_ body: () throws -> T) throws -> T {
         if ConfinementScope.contains(self) { return try body() }
         let caller = ConfinementScope.innermost
@@ -39,9 +39,10 @@ package final class StoreTurn: Sendable {
         }
     }
 
-    /// As ``take(_:)``, for work that cannot take in what its own callers would write in its midst.
+    /// Runs `body` as ``take(_:)``, for work that must not mix with writes of its own callers.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090) at once if the caller has the turn already, since waiting would not end.
+    /// - Throws: `persistentStoreTimeout` (134090) at once if the caller has the turn already, because the wait would
+    ///   not end.
     package func takeAlone<T>(_ body: () throws -> T) throws -> T {
         guard !ConfinementScope.contains(self) else {
             throw CocoaError.described(
@@ -55,7 +56,7 @@ package final class StoreTurn: Sendable {
         return try take(body)
     }
 
-    /// Runs `body` if nobody else uses the store, without waiting.
+    /// Runs `body` if no other caller uses the store, without waiting.
     package func takeIfFree(_ body: () -> Void) {
         if ConfinementScope.contains(self) { return body() }
         guard case .acquired = semaphore.acquire(timeout: 0) else { return }
@@ -63,6 +64,6 @@ package final class StoreTurn: Sendable {
         ConfinementScope.enter(self, body)
     }
 
-    /// How many threads wait, for tests that script an interleaving.
+    /// The number of waiting threads, for tests that script an interleaving.
     package var waiterCount: Int { semaphore.waiterCount }
 }

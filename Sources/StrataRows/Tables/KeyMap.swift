@@ -1,7 +1,7 @@
 /// A map from 64-bit keys to small trivial values, by open addressing.
 ///
-/// Swift's `Dictionary` hashes with SipHash, which costs more than the row it stands for; this map multiplies. Keys come
-/// from our own counters and from primary keys, whose order an attacker does not gain by choosing.
+/// Swift's `Dictionary` hashes with SipHash, which costs more than the row that it finds; this map multiplies. Keys
+/// come from our own counters and from primary keys. An attacker gains nothing by choosing their order.
 public struct KeyMap<Value: BitwiseCopyable> {
     @usableFromInline struct Entry: BitwiseCopyable {
         @usableFromInline var key: Int64
@@ -15,7 +15,9 @@ public struct KeyMap<Value: BitwiseCopyable> {
     }
 
     @usableFromInline var entries: [Entry?]
-    /// The number of entries; only the map itself writes it.
+    /// The number of entries.
+    ///
+    /// Only the map itself writes it.
     public var count = 0
 
     /// An empty map, with room for some entries.
@@ -37,7 +39,7 @@ public struct KeyMap<Value: BitwiseCopyable> {
         Int(truncatingIfNeeded: hashedKey(key)) & (entries.count - 1)
     }
 
-    /// The value of a key; `nil` without one.
+    /// The value of a key; `nil` if there is none.
     @inlinable
     public subscript(key: Int64) -> Value? {
         guard !entries.isEmpty else { return nil }

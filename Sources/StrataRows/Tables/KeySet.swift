@@ -1,6 +1,6 @@
-/// A set of 64-bit keys other than 0, by open addressing: a few nanoseconds for a member.
+/// A set of 64-bit keys other than 0, by open addressing, at a few nanoseconds for a member.
 ///
-/// Primary keys begin at 1 and those of unsaved objects at -1, so 0 is none.
+/// Primary keys begin at 1 and those of unsaved objects at -1, so 0 is never a key.
 public struct KeySet: Sendable {
     @usableFromInline var slots: [Int64] = []
     /// The number of keys.
@@ -12,7 +12,7 @@ public struct KeySet: Sendable {
         self.count = count
     }
 
-    /// Whether there is no key.
+    /// Whether the set is empty.
     @inlinable
     public var isEmpty: Bool { count == 0 }
 

@@ -1,18 +1,18 @@
 /// A table of strongly held objects by 64-bit keys.
 ///
-/// An entry is the key and one pointer, so that looking for a key, growing and closing gaps touch no element.
+/// An entry is the key and one pointer, so that searching, growing and closing gaps touch no element.
 ///
 /// As long as the keys lie close together, as primary keys mostly do, the table is direct: an entry lies at its key
-/// modulo the capacity, where no two can meet, and a scan in the order of the keys goes through the memory from one end
-/// to the other, while a hash would wait for a distant line at each key. Other keys are hashed, and at most four fifths
-/// of the entries are taken; removal shifts later entries back, so there are no tombstones and a table that empties and
-/// fills does not slow down.
+/// modulo the capacity, where no two keys can collide. A scan in the order of the keys then reads the memory from one
+/// end to the other, while a hash would read a distant cache line for each key. Other keys are hashed, and at most four
+/// fifths of the entries are used. Removal shifts later entries back, so there are no tombstones, and a table that
+/// empties and fills does not slow down.
 ///
-/// Not thread-safe: the owner's lock or queue guards it.
+/// It is not thread-safe: the owner's lock or queue guards it.
 public final class ObjectTable<Element: AnyObject> {
     @usableFromInline struct Entry {
         @usableFromInline var key: Int64
-        /// `nil` in an entry that is free.
+        /// The element; `nil` in a free entry.
         @usableFromInline var element: Unmanaged<Element>?
 
         @inlinable
@@ -22,20 +22,22 @@ public final class ObjectTable<Element: AnyObject> {
         }
     }
 
-    // Unchecked, as all that follows: what is inlined into other targets would be checked at each access, since the compiler
-    // cannot see all uses there. No access lasts while other code runs.
+    // Exclusivity is unchecked here and below. Code that is inlined into other targets would be checked at each access,
+    // because the compiler cannot see all uses there. No access lasts while other code runs.
     @exclusivity(unchecked) @usableFromInline var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
     @exclusivity(unchecked) @usableFromInline var capacity = 0
-    /// The number of elements; only the table itself writes it.
+    /// The number of elements.
+    ///
+    /// Only the table itself writes it.
     @exclusivity(unchecked) public var count = 0
     /// Whether an entry lies at its key modulo the capacity.
     ///
-    /// Then from `low` to `high`, between which all keys are, it is less than the capacity.
+    /// All keys are between `low` and `high`. In a direct table these are less than the capacity apart.
     @exclusivity(unchecked) @usableFromInline var isDirect = true
     @exclusivity(unchecked) @usableFromInline var low = Int64.max
     @exclusivity(unchecked) @usableFromInline var high = Int64.min
 
-    /// An empty table, which has no memory yet.
+    /// Makes an empty table, which has no memory yet.
     @inlinable
     public init() {}
 
@@ -61,7 +63,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inline(__always)
     func home(of key: Int64) -> Int { Int(truncatingIfNeeded: hashedKey(key)) & (capacity &- 1) }
 
-    /// Where a hashed table has the key, or the free entry where it would be.
+    /// The index of the key in a hashed table, or of the free entry where it would be.
     @inlinable
     @inline(__always)
     func hashedIndex(of key: Int64) -> Int {
@@ -70,7 +72,7 @@ public final class ObjectTable<Element: AnyObject> {
         return index
     }
 
-    /// Where the key is; `nil` if it is not in the table.
+    /// The index of the key; `nil` if it is not in the table.
     @inlinable
     @inline(__always)
     func index(of key: Int64) -> Int? {
@@ -80,7 +82,7 @@ public final class ObjectTable<Element: AnyObject> {
         return entries[index].element == nil ? nil : index
     }
 
-    /// The element filed under `key`.
+    /// The element with the key.
     @inlinable
     @inline(__always)
     public subscript(key: Int64) -> Element? {
@@ -88,15 +90,15 @@ public final class ObjectTable<Element: AnyObject> {
         return entries[index].element?.takeUnretainedValue()
     }
 
-    /// Whether somebody besides the table holds the element filed under `key`.
+    /// Whether the element with the key is held by others besides the table.
     ///
-    /// False if there is none.
+    /// It is false if there is no such element.
     @inlinable
     public func isHeldElsewhere(_ key: Int64) -> Bool {
         index(of: key).map { !isHeldHereOnly($0) } ?? false
     }
 
-    /// How often the element filed under `key` is held, by the table and by others; 0 if there is none.
+    /// The number of references to the element with the key, by the table and by others; 0 if there is none.
     ///
     /// Other threads may take and release references meanwhile.
     public func referenceCount(of key: Int64) -> Int {
@@ -104,19 +106,19 @@ public final class ObjectTable<Element: AnyObject> {
         return Int(bitPattern: retainCount(element.toOpaque()))
     }
 
-    /// Whether the table's is the only count of the element at `index`, which must be taken.
+    /// Whether the table holds the only reference to the element at `index`, which must be taken.
     @inlinable
     @inline(__always)
     func isHeldHereOnly(_ index: Int) -> Bool {
         withUnsafeMutablePointer(to: &entries[index].element) { pointer in
-            // An unmanaged reference lies in memory as a counted one does. Asked where it lies, nothing is counted.
+            // An unmanaged reference has the same form in memory as a counted one. Checking it in place counts nothing.
             pointer.withMemoryRebound(to: Element?.self, capacity: 1) { isKnownUniquelyReferenced(&$0.pointee) }
         }
     }
 
     // MARK: - Filing
 
-    /// The entry for a key that is to be filed: its own, or a free one.
+    /// The entry for a key that is to be inserted: its present one, or a free one.
     @inlinable
     @inline(__always)
     func entry(for key: Int64) -> UnsafeMutablePointer<Entry> {
@@ -129,7 +131,7 @@ public final class ObjectTable<Element: AnyObject> {
         return entries + (isDirect ? directIndex(of: key) : hashedIndex(of: key))
     }
 
-    /// Files an element, in place of any other of the same key.
+    /// Inserts an element, in place of any other of the same key.
     @inlinable
     @inline(__always)
     public func insert(_ element: Element, for key: Int64) {
@@ -139,9 +141,9 @@ public final class ObjectTable<Element: AnyObject> {
         if let former { former.release() } else { count &+= 1 }
     }
 
-    /// Files an element unless there is one of the same key, and counts nothing but that.
+    /// Inserts an element unless there is one of the same key, and counts only that reference.
     ///
-    /// - Returns: The one that is there; `nil` if `element` was filed.
+    /// - Returns: The element that is there already; `nil` if `element` was inserted.
     @inlinable
     @inline(__always)
     public func insertUnlessKnown(_ element: Unmanaged<Element>, for key: Int64) -> Unmanaged<Element>? {
@@ -159,7 +161,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inline(__always)
     static func holds(_ count: Int, in capacity: Int) -> Bool { count &* 5 <= capacity &* 4 }
 
-    /// Whether `high` is above `low` by less than `limit`.
+    /// Whether `high` exceeds `low` by less than `limit`.
     @inlinable
     @inline(__always)
     static func spans(_ low: Int64, _ high: Int64, lessThan limit: Int) -> Bool {
@@ -176,7 +178,7 @@ public final class ObjectTable<Element: AnyObject> {
     @inlinable
     @inline(never)
     func rebuild(for wanted: Int, including key: Int64?) {
-        // Anew, since those at the ends may have been removed.
+        // They are computed anew, because the elements at the ends may have been removed.
         (low, high) = (key ?? .max, key ?? .min)
         for index in 0..<capacity where entries[index].element != nil {
             (low, high) = (min(low, entries[index].key), max(high, entries[index].key))
@@ -185,7 +187,8 @@ public final class ObjectTable<Element: AnyObject> {
         while !Self.holds(wanted, in: size) { size <<= 1 }
         isDirect = low > high || Self.spans(low, high, lessThan: size * 2)
         if isDirect, low <= high {
-            // With some room at the ends: keys that move on in one direction shall not bring the next rebuild at once.
+            // There is some room at the ends, so that keys that grow in one direction do not cause the next rebuild at
+            // once.
             while !Self.spans(low, high, lessThan: size - size / 8) { size <<= 1 }
         }
         let (old, oldCapacity) = (entries, capacity)
@@ -201,7 +204,7 @@ public final class ObjectTable<Element: AnyObject> {
 
     // MARK: - Removing
 
-    /// Takes out the element filed under `key`.
+    /// Removes the element with the key.
     @inlinable
     @discardableResult
     public func remove(_ key: Int64) -> Element? {
@@ -217,7 +220,7 @@ public final class ObjectTable<Element: AnyObject> {
         var index = (start &+ 1) & (capacity &- 1)
         while entries[index].element != nil {
             let wanted = home(of: entries[index].key)
-            // The entry may move into the gap unless its home lies between the gap and itself.
+            // The entry may move into the gap unless its own place lies between the gap and its index.
             if (index &- wanted) & (capacity &- 1) >= (index &- gap) & (capacity &- 1) {
                 entries[gap] = entries[index]
                 gap = index
@@ -249,7 +252,7 @@ public final class ObjectTable<Element: AnyObject> {
         }
     }
 
-    /// Calls `body` with each element that somebody besides the table holds.
+    /// Calls `body` with each element that is held by others besides the table.
     ///
     /// `body` may not change the table.
     @inlinable
@@ -260,9 +263,9 @@ public final class ObjectTable<Element: AnyObject> {
         }
     }
 
-    /// Lets go of the elements that nobody else holds and that `isDisposable` agrees to lose.
+    /// Removes the elements that nothing else holds and for which `isDisposable` returns true.
     ///
-    /// - Returns: The number of elements that went.
+    /// - Returns: The number of removed elements.
     @inlinable
     @discardableResult
     public func sweep(where isDisposable: (Element) -> Bool) -> Int {
@@ -278,6 +281,8 @@ public final class ObjectTable<Element: AnyObject> {
     }
 }
 
-/// The count of strong references of an object, from the Swift runtime: it takes none itself.
+/// The number of strong references to an object, from the Swift runtime.
+///
+/// The call itself takes none.
 @_silgen_name("swift_retainCount")
 private func retainCount(_ object: UnsafeMutableRawPointer) -> UInt

@@ -1,21 +1,23 @@
-/// A map from 64-bit keys that is copied in constant time: a copy shares everything with the original until one of them
-/// changes, and then all but the path to what changed.
+/// A map from 64-bit keys that is copied in constant time.
 ///
-/// A hash trie of 32 ways over the bits of the key, the low ones first, so that keys which are counted up fill it evenly.
-/// An in-memory store keeps its rows in such maps: readers take a copy and are not disturbed by saves, and a refused save
-/// throws its copy away.
+/// A copy shares everything with the original until one of them changes. Then it still shares all but the path to the
+/// change.
+///
+/// It is a hash trie of 32 ways over the bits of the key, the low ones first, so that consecutive keys fill it evenly.
+/// An in-memory store keeps its rows in such maps: readers take a copy, which saves do not change, and a refused save
+/// drops its copy.
 ///
 /// - Complexity: Look-ups and changes are O(log₃₂ n).
 public struct PersistentMap<Value> {
     @usableFromInline enum Entry {
         case leaf(Int64, Value)
         case branch(Node)
-        /// Only while a branch is taken out to be changed.
+        /// The place is empty while a branch is taken out to be changed.
         case vacant
     }
 
     @usableFromInline final class Node {
-        /// A bit for each of the 32 ways that has an entry.
+        /// A bit for each of the 32 ways, set if the way has an entry.
         @usableFromInline var ways: UInt32 = 0
         @usableFromInline var entries: ContiguousArray<Entry> = []
 
@@ -43,13 +45,13 @@ public struct PersistentMap<Value> {
     @inlinable
     public init() {}
 
-    /// Whether there is no entry.
+    /// Whether the map is empty.
     @inlinable
     public var isEmpty: Bool { count == 0 }
 
     // MARK: - Reading
 
-    /// The value of a key; `nil` without one.
+    /// The value of a key; `nil` if there is none.
     @inlinable
     public subscript(key: Int64) -> Value? {
         get {
@@ -90,7 +92,7 @@ public struct PersistentMap<Value> {
 
     /// The keys, ascending.
     ///
-    /// O(n log n).
+    /// - Complexity: O(n log n).
     @inlinable
     public var sortedKeys: [Int64] {
         var keys: [Int64] = []
@@ -129,7 +131,8 @@ public struct PersistentMap<Value> {
             node.entries[index] = .branch(child)
             return true
         case .branch(var child):
-            // Out of the array, so that the local is the only reference to a child that nobody else shares.
+            // It is taken out of the array, so that the local is the only reference to a child that no other map
+            // shares.
             node.entries[index] = .vacant
             defer { node.entries[index] = .branch(child) }
             return set(&child, value, key, shift + 5)
@@ -139,7 +142,7 @@ public struct PersistentMap<Value> {
         }
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     ///
     /// - Returns: Its value.
     @inlinable

@@ -3,19 +3,19 @@ import StrataPredicates
 
 /// The predicate and the order of a fetch as SQL.
 ///
-/// In all texts `t0` is the table of the entity that is fetched. Values are never in a text: each stands as `?`, and
-/// `bindings` has them in the order in which they come up in joins, condition and order. So the text depends on the
-/// shape of the fetch alone, and the prepared statement is found again by it.
+/// In all texts `t0` is the table of the entity that is fetched. Values are never in a text: each is written as `?`,
+/// and `bindings` has them in the order in which they occur in joins, condition and order. So the text depends only on
+/// the shape of the fetch, and the prepared statement is found again by it.
 package struct CompiledQuery {
     /// ` LEFT JOIN … ON …`, with a blank in front.
     ///
-    /// A join never brings a row more than once.
+    /// A join never returns a row more than once.
     package var joins = ""
-    /// What a row must fulfil; `nil` for all rows.
+    /// The condition that a row must fulfil; `nil` for all rows.
     ///
-    /// May be NULL for a row that does not fulfil it.
+    /// It may be NULL for a row that does not fulfil it.
     package var condition: String?
-    /// What comes after `ORDER BY`; `nil` for any order.
+    /// The text after `ORDER BY`; `nil` for any order.
     package var order: String?
     package var bindings: [SQLBinding] = []
 
@@ -34,12 +34,14 @@ package enum SQLBinding: Sendable, Hashable {
     case double(Double)
     case text(String)
     case blob(Data)
-    /// Where the database has a type for them; else they are bytes.
+    /// A UUID.
+    ///
+    /// If the database has no type for UUIDs, they are bytes.
     case uuid(UUID)
     /// Any number of values for one parameter; see ``Dialect/members``.
     case list([SQLBinding])
 
-    /// The value as a column holds it.
+    /// The value in the form that a column holds.
     package init(_ value: PredicateValue) {
         self =
             switch value {

@@ -1,21 +1,22 @@
 import StrataPredicates
 import StrataRows
 
-/// A condition that a database can answer in place of one that it cannot: it holds for all rows that the other one holds for, and
-/// perhaps for more.
+/// A condition that a database can evaluate in place of one that it cannot.
 ///
-/// What the database cannot say becomes true where that makes the whole weaker, and false below a NOT. A pattern becomes the text that each match
-/// has. So a store may let the database look for the rows, and has only to look at those that come.
+/// It holds for all rows for which the other one holds, and perhaps for more. A part that the database cannot evaluate
+/// becomes true if that makes the whole condition weaker, and false below a NOT. A pattern becomes a text that each
+/// match contains. So a store may let the database search the rows, and has to check only the rows that it returns.
 package struct ConditionApproximation {
-    /// What the database is asked.
+    /// The condition for the database.
     package let condition: ResolvedCondition
-    /// Whether it is the condition itself, so that nothing has to be looked at again.
+    /// Whether it is the original condition, so that no row has to be checked again.
     package let isExact: Bool
 
     /// - Parameters:
-    ///   - predicate: What is to be said.
+    ///   - predicate: The original predicate.
     ///   - layout: The entity of variable 0.
-    ///   - says: Whether the database can say a condition without operands that are conditions, given the entities of the variables.
+    ///   - says: Whether the database can evaluate a condition without operands that are conditions, given the entities
+    ///     of the variables.
     package init(
         _ predicate: ResolvedPredicate,
         layout: EntityLayout,
@@ -48,7 +49,7 @@ package struct ConditionApproximation {
             if isKnown { layouts[collection.variable] = collection.relationship.destination as? EntityLayout }
             guard isKnown, says(.exists(collection, .constant(true)), layouts) else { break }
             let test = approximation(test, over: over, layouts, &isExact, says)
-            // More members, or fewer, as the whole has to hold for more rows, or for fewer.
+            // There are more members if the whole has to hold for more rows, or fewer if it has to hold for fewer.
             collection.filter = collection.filter.map { approximation($0, over: over, layouts, &isExact, says) }
             if case .constant(false) = test { return .constant(false) }
             return .exists(collection, test)
@@ -67,14 +68,14 @@ package struct ConditionApproximation {
 }
 
 extension ResolvedStringTest {
-    /// A test for text that is there wherever this test holds; `nil` if there is no such text.
+    /// A test for a text that every match of this test contains; `nil` if there is no such text.
     fileprivate var weaker: ResolvedStringTest? {
         guard case .string(let pattern)? = self.pattern.constantValue else { return nil }
         switch test {
         case .endsWith: return looking(for: pattern, as: .contains)
         case .like:
             let fixed = LikePattern(folding.fold(pattern)).fixedText
-            // An index finds what a text begins with.
+            // An index finds the beginning of a text.
             if !fixed.prefix.isEmpty { return looking(for: fixed.prefix, as: .beginsWith) }
             return fixed.longest.isEmpty ? nil : looking(for: fixed.longest, as: .contains)
         case .beginsWith, .contains, .matches: return nil

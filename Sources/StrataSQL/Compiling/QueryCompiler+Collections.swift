@@ -2,7 +2,7 @@ import StrataPredicates
 import StrataRows
 
 extension QueryCompiler {
-    /// Writes whether some member of a collection satisfies a condition.
+    /// Writes the condition that a member of a collection satisfies a condition.
     package mutating func writeExists(_ collection: ResolvedCollection, _ test: ResolvedCondition) throws {
         guard let members = try members(of: collection) else { return write(false) }
         var condition = ""
@@ -14,7 +14,7 @@ extension QueryCompiler {
         write(")")
     }
 
-    /// Writes one value from all members of a collection.
+    /// Writes one value computed from all members of a collection.
     package mutating func write(_ aggregate: ResolvedAggregate) throws {
         let collection = aggregate.collection
         guard let members = try members(of: collection) else {
@@ -36,20 +36,20 @@ extension QueryCompiler {
 
     // MARK: - FROM
 
-    /// The members of a collection before anything is asked of them.
+    /// The members of a collection, without further conditions.
     private struct Members {
         let scope: QueryScope
-        /// The table, with its alias, in which owners and members are found together.
+        /// The table, with its alias, that has the owners and the members together.
         let table: String
-        /// The table of the members, where that is another one.
+        /// The table of the members, if that is another one.
         let rows: String?
-        /// The condition that ties the members to their owner.
+        /// The condition that joins the members to their owner.
         let tie: String
-        /// The order of the members, as the relationship has it.
+        /// The order of the members in the relationship.
         let order: String
     }
 
-    /// `nil` if the store does not keep the relationship, so that it is always empty.
+    /// Returns `nil` if the store does not keep the relationship, which is then always empty.
     private mutating func members(of collection: ResolvedCollection) throws -> Members? {
         let relationship = collection.relationship
         guard let destination = entity(relationship.destination),
@@ -99,10 +99,10 @@ extension QueryCompiler {
 
     // MARK: - Aggregates
 
-    /// Writes an aggregate of what an expression gives for each row.
+    /// Writes an aggregate of an expression's value for each row.
     ///
-    /// The database's own are used where they cannot overflow and mean the same: their sum and average of nothing are NULL.
-    /// `order` is the order of what is aggregated; `nil` for any.
+    /// The database's own aggregates are used if they cannot overflow and have the same meaning: their sum and average
+    /// of no values are NULL. `order` is the order of the values; `nil` for any.
     package mutating func writeAggregate(
         _ function: PredefinedFunction,
         of element: ResolvedExpression,
@@ -112,7 +112,7 @@ extension QueryCompiler {
         case .min, .max:
             let name = function == .min ? "MIN" : "MAX"
             if case .attribute(_, let attribute) = element, attribute.type == .date || attribute.type == .decimal {
-                // Cast outside, so that an index can tell the smallest and the largest.
+                // The cast is on the outside, so that an index can find the smallest and the largest value.
                 write("CAST(\(name)(")
                 try write(element, for: .comparison)
                 return write(") AS \(forms.double))")
@@ -125,21 +125,21 @@ extension QueryCompiler {
         default: throw Self.unsupported("The function \(function.rawValue) cannot be taken over rows by a SQL store.")
         }
         try write(element, for: .computation)
-        // A collation that is named inside of the element would count for the element otherwise.
+        // Otherwise a collation that is named inside of the element would apply to the element.
         if element.type.isText { write(" COLLATE \(forms.byteCollation)") }
         write(")")
     }
 
-    /// Writes for how many rows an expression has a value.
+    /// Writes the number of rows for which an expression has a value.
     package mutating func writeCount(of operand: ResolvedExpression) throws {
-        // Every row is an object, and counting rows is cheaper than counting values.
+        // Every row is an object, and counting rows is faster than counting values.
         if case .object(let path) = operand, path.steps.isEmpty { return write("COUNT(*)") }
         write("COUNT(")
         try write(operand, for: .comparison)
         write(")")
     }
 
-    /// Writes the sum or average of a column by the database's own function, if there is one that gives what ours would.
+    /// Writes the sum or average of a column by the database's own function, if one gives the same result as ours.
     private mutating func writePlainAggregate(
         _ function: PredefinedFunction,
         of element: ResolvedExpression,
@@ -152,7 +152,7 @@ extension QueryCompiler {
             case .integer: place.mapping.layout.slots[attribute.slot].type == .integer64 ? .long : .short
             default: .fractional
             }
-        // A column has no bindings, so its text may stand twice.
+        // A column has no bindings, so its text may be repeated.
         let column = try piece { try $0.write(element, for: .computation) }
         guard let text = function == .sum ? forms.sum(column, numbers, order) : forms.average(column, numbers, order)
         else { return false }

@@ -2,7 +2,7 @@ import StrataPredicates
 import StrataRows
 
 extension QueryCompiler {
-    /// Writes a condition, as an operand of AND and in other places that end by themselves.
+    /// Writes a condition as an operand of AND, and in other places that need no parentheses.
     package mutating func write(_ condition: ResolvedCondition) throws {
         switch condition {
         case .constant(let value): write(value)
@@ -29,8 +29,9 @@ extension QueryCompiler {
 
     /// The operands in the order in which they are written.
     ///
-    /// SQLite's parser keeps what stands before an open parenthesis on a stack of a hundred places. With the deepest operand
-    /// first, nearly as many may be nested; else they come in their own order, as the first can save the others.
+    /// SQLite's parser keeps the text before an open parenthesis on a stack of a hundred places. If the deepest operand
+    /// comes first, nearly as many parentheses may be nested. Otherwise the operands keep their order, because the
+    /// first may make the others unnecessary.
     private func ordered(_ operands: [ResolvedCondition]) -> [ResolvedCondition] {
         guard isDeep else { return operands }
         let depths = operands.map { $0.nesting(deepestFirst: true) }
@@ -40,7 +41,8 @@ extension QueryCompiler {
 
     /// Writes a chain of operators.
     ///
-    /// SQLite limits the depth of an expression, in which a chain counts link by link; a long one becomes a balanced tree.
+    /// SQLite limits the depth of an expression, and each link of a chain counts. So a long chain becomes a balanced
+    /// tree.
     private mutating func write(_ operands: ArraySlice<ResolvedCondition>, joinedBy sign: String) throws {
         guard operands.count > Nesting.longestChain else {
             for (index, operand) in operands.enumerated() {
@@ -63,10 +65,10 @@ extension QueryCompiler {
         write(")")
     }
 
-    /// Writes, behind the left operand, by which rules the operands are compared.
+    /// Writes the rules for the comparison behind the left operand.
     ///
-    /// SQLite takes a collation that is named anywhere inside of an operand for one of the operand itself, so even its own
-    /// one has to be named where an operand may have others inside.
+    /// SQLite applies a collation that is named anywhere inside of an operand to the operand itself. So even SQLite's
+    /// own collation has to be named if an operand may contain others.
     private mutating func writeCollation(_ folding: StringFolding, of operands: [ResolvedExpression]) {
         if let name = mapping.dialect.foldingCollation(folding) {
             write(" COLLATE \(name)")
@@ -77,14 +79,14 @@ extension QueryCompiler {
 
     // MARK: - Negations
 
-    /// Writes that a condition is not TRUE, with nothing around it that would keep an index or a plan from serving it.
+    /// Writes that a condition is not TRUE, in a form for which an index or a plan can be used.
     private mutating func writeNegation(of condition: ResolvedCondition) throws {
         switch condition {
         case .constant(let value): return write(!value)
         case .not(let operand): return try write(operand)
         case .isNull(let operand): return try writeNullTest(operand, negated: true)
         case .exists(let collection, let test):
-            // Never NULL, and a database may look for the rows of both sides at once.
+            // It is never NULL, and a database may search the rows of both sides at once.
             write("NOT ")
             return try writeExists(collection, test)
         case .and(let operands) where forms.negatesInside: return try write(.or(operands.map(\.negated)))
@@ -110,7 +112,7 @@ extension QueryCompiler {
         write(") IS NOT TRUE")
     }
 
-    /// Writes that a condition holds, or that one of the columns in it is NULL.
+    /// Writes that a condition holds, or that one of its columns is NULL.
     private mutating func write(_ condition: ResolvedCondition, orNullIn operands: [ResolvedExpression]) throws {
         try write(.any([condition] + operands.filter(\.isColumn).map { .isNull($0) }))
     }
@@ -120,14 +122,14 @@ extension QueryCompiler {
     private mutating func writeNullTest(_ operand: ResolvedExpression, negated: Bool = false) throws {
         switch operand.withoutHints {
         case .attribute(let path, let attribute) where attribute.type != .entity:
-            // Any column may be asked whether it is NULL, whatever it holds otherwise.
+            // Any column may be tested for NULL, whatever type it has.
             if let place = try place(of: path), let column = place.mapping.column(at: attribute.slot).name {
                 write("\(place.alias).\(column)")
             } else {
                 write("NULL")
             }
         case .constant(let value, .reference):
-            // An object of another store is none of the keys here, and yet it is one.
+            // An object of another store has none of the keys here, but it is not nil.
             return write(value.isNull != negated)
         case .conditional(let test, let first, let second) where operand.type == .reference:
             return try writeChoice(test) {
@@ -157,18 +159,18 @@ extension QueryCompiler {
         guard comparison.operator == .equal, comparison.left.mayBeNull, comparison.right.mayBeNull else {
             return comparison.operator.rawValue
         }
-        // Two nils are equal.
+        // The two sides may be nil, and two nils are equal.
         return forms.equalityOfNulls
     }
 
     // MARK: - Objects
 
-    /// Writes whether two expressions stand for the same object, or both for none.
+    /// Writes the condition that two expressions are the same object, or that both are nil.
     private mutating func writeReferenceEquality(_ left: ResolvedExpression, _ right: ResolvedExpression) throws {
         switch (left.withoutHints, right.withoutHints) {
         case (.conditional(let test, let first, let second), let other),
             (let other, .conditional(let test, let first, let second)):
-            // Keys of different entities may be the same number, so each pair is compared for itself.
+            // Keys of different entities may be the same number, so each pair is compared separately.
             try writeChoice(test) {
                 try $0.writeReferenceEquality(first, other)
             } otherwise: {
@@ -200,7 +202,9 @@ extension QueryCompiler {
         }
     }
 
-    /// Writes the primary key at the end of a path; the object there is not looked at.
+    /// Writes the primary key at the end of a path.
+    ///
+    /// The object there is not read.
     package mutating func writeKey(of path: ResolvedPath) throws {
         guard let last = path.steps.last else {
             write(try place(of: path, needsRow: false)?.key ?? "NULL")
@@ -214,7 +218,7 @@ extension QueryCompiler {
         write("\(place.alias).\(column)")
     }
 
-    /// Writes `CASE WHEN … END` with a branch for each outcome of a test.
+    /// Writes `CASE WHEN … END` with a branch for each result of a test.
     package mutating func writeChoice(
         _ test: ResolvedCondition,
         then: (inout QueryCompiler) throws -> Void,
@@ -260,7 +264,7 @@ extension QueryCompiler {
             try writeNullTest(operand)
             write(")")
         } else {
-            // The list is not empty and has no NULL, so the answer is NULL only for a value that is.
+            // The list is not empty and has no NULL, so the answer is NULL only if the value is.
             write("COALESCE(")
             try writeMembership(operand, values, set)
             write(", \(forms.truth(true)))")
@@ -289,7 +293,7 @@ extension QueryCompiler {
         }
         write(" IN (")
         if values.count <= Self.longestWrittenList {
-            // Filled up with the last value, so that there are few shapes.
+            // The list is filled up with the last value, so that there are few different texts.
             let count = values.count <= 2 ? 2 : (values.count <= 4 ? 4 : 8)
             for index in 0..<count {
                 if index > 0 { write(", ") }
@@ -305,7 +309,7 @@ extension QueryCompiler {
 }
 
 extension ResolvedExpression {
-    /// The expression without `noindex:` around it.
+    /// The expression without an enclosing `noindex:`.
     fileprivate var withoutHints: ResolvedExpression {
         if case .function(.noIndex, let arguments, .reference) = self, let argument = arguments.first {
             return argument.withoutHints
@@ -344,8 +348,9 @@ extension ResolvedComparison {
         [left, right].allSatisfy { $0.isColumn || $0.constantValue?.isNull == false }
     }
 
-    /// The condition that holds for exactly those values, none of them nil, for which the comparison does not; `nil` if no index would
-    /// serve it.
+    /// The condition that holds exactly for the values, none of them nil, for which the comparison does not hold.
+    ///
+    /// It is `nil` if no index could be used for it.
     fileprivate var opposite: ResolvedCondition? {
         guard isOfPlainValues else { return nil }
         let sign: Operator

@@ -1,11 +1,11 @@
 import StrataPredicates
 import StrataRows
 
-/// A statement that computes dictionary results, but for limit and offset.
+/// A statement that computes dictionary results, without limit and offset.
 package struct CompiledDictionaries {
     package var text = ""
     package var bindings: [SQLBinding] = []
-    /// How each value of a result is read of the statement's columns.
+    /// How each value of a result is read from the statement's columns.
     package var columns: [SelectedColumn] = []
 
     package init(text: String = "", bindings: [SQLBinding] = [], columns: [SelectedColumn] = []) {
@@ -15,12 +15,12 @@ package struct CompiledDictionaries {
     }
 }
 
-/// Where a value of a dictionary result is found in a statement's row.
+/// The place of a value of a dictionary result in a statement's row.
 package enum SelectedColumn {
     case value(Int, ResolvedType)
-    /// Bytes with a tag in front that tells if they are here or in a file.
+    /// Bytes with a tag in front, which says whether they are here or in a file.
     case tagged(Int)
-    /// An object's key, and the column with its entity's number in the store, where more than one can be meant.
+    /// An object's key, and the column with its entity's number in the store, if it may be one of several.
     case object(Int, entity: Int?, declared: EntityLayout)
 }
 
@@ -30,11 +30,11 @@ extension QueryCompiler {
     /// - Parameters:
     ///   - plan: The fetch.
     ///   - entity: The mapping of its entity.
-    ///   - mapping: Where the store keeps its rows.
+    ///   - mapping: The tables of the store.
     ///   - entityCondition: The condition on the rows' entity, if there is one.
     ///   - isOrdered: Whether the order matters.
     /// - Returns: The statement.
-    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the fetch.
     package static func compile(
         _ plan: DictionaryPlan,
         _ entity: EntityMapping,
@@ -49,7 +49,7 @@ extension QueryCompiler {
             entity: entity,
             variableCount: plan.variableCount
         )
-        // In the order of the text, since that is the order of the bindings; joins have none.
+        // The columns are written in the order of the text, because that is the order of the bindings; joins have none.
         try compiler.writeColumns(plan, entity, &query.columns)
         let columns = compiler.takeText()
         var conditions = entityCondition.map { [$0] } ?? []
@@ -94,19 +94,19 @@ extension QueryCompiler {
         switch expression {
         case .object(let path): return try writeObject(path, at: position, entity)
         case .attribute(let path, let attribute) where !isGrouped:
-            // Even what lies in files can be given; only to compare it takes the file's content.
+            // Even data in files can be returned; only a comparison needs the file's content.
             guard let place = try place(of: path), let name = place.mapping.columns[attribute.slot].name else { break }
             write("\(place.alias).\(name)")
             return place.mapping.columns[attribute.slot].isTagged
                 ? .tagged(position) : .value(position, expression.type)
         default: break
         }
-        // With a collation of its own, so that distinct results differ as they do in memory.
+        // The collation is named, so that distinct results differ as they do in memory.
         try write(expression, collation: nil)
         return .value(position, expression.type)
     }
 
-    /// Writes an object's key, and its entity where that is stored.
+    /// Writes an object's key, and its entity if that is stored.
     private mutating func writeObject(
         _ path: ResolvedPath,
         at position: Int,
@@ -128,7 +128,7 @@ extension QueryCompiler {
 
     // MARK: - Groups and order
 
-    /// Writes what comes after WHERE.
+    /// Writes the text after WHERE.
     private mutating func writeTail(_ plan: DictionaryPlan, _ entity: EntityMapping, isOrdered: Bool) throws {
         guard let grouping = plan.grouping else {
             guard isOrdered else { return }
@@ -136,7 +136,7 @@ extension QueryCompiler {
                 write(" ORDER BY ")
                 try write(sort)
             } else if plan.limit > 0 || plan.offset > 0 {
-                // Which rows a window shows must not depend on the index that the database happens to choose.
+                // The index that the database happens to choose must not decide which rows are within limit and offset.
                 write(" ORDER BY t0.\(naming.key)")
             }
             return
@@ -153,7 +153,7 @@ extension QueryCompiler {
             write(" HAVING ")
             try writeWhole(having)
         }
-        // One group is in order.
+        // A single group is always in order.
         guard isOrdered, !grouping.keys.isEmpty else { return }
         for (index, term) in grouping.order.enumerated() {
             write(index == 0 ? " ORDER BY " : ", ")
@@ -161,13 +161,13 @@ extension QueryCompiler {
         }
     }
 
-    /// Writes what rows are grouped or sorted by.
+    /// Writes an expression by which rows are grouped or sorted.
     package mutating func write(_ expression: ResolvedExpression, collation: String?) throws {
         try write(expression, for: .comparison)
         if let collation { return write(" COLLATE \(collation)") }
         switch expression {
         case .attribute, .object, .constant: break
-        // A collation that is named inside of the expression would count for all of it.
+        // Otherwise a collation that is named inside of the expression would apply to all of it.
         default: if expression.type.isText { write(" COLLATE \(forms.byteCollation)") }
         }
     }

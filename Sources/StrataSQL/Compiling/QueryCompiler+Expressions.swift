@@ -2,17 +2,19 @@ import StrataPredicates
 import StrataRows
 
 extension QueryCompiler {
-    /// What an expression's value is for.
+    /// The use of an expression's value.
     package enum Use {
-        /// For a comparison: a column may stand as it is, with its index.
+        /// A comparison: a column may be written unchanged, with its index.
         case comparison
-        /// For a computation, to which the storage class of a number matters.
+        /// A computation, for which the storage class of a number matters.
         case computation
-        /// For an operator, whose result may be wider than the columns.
+        /// An operator, whose result may be wider than the columns.
         case arithmetic
     }
 
-    /// Writes an expression as an operand that binds tighter than any comparison; `others` are what it is compared with.
+    /// Writes an expression as an operand that binds tighter than any comparison.
+    ///
+    /// - Parameter others: The operands that it is compared with.
     package mutating func write(
         _ expression: ResolvedExpression,
         for use: Use,
@@ -24,7 +26,7 @@ extension QueryCompiler {
         case .attribute(let path, let attribute):
             var use = use
             if attribute.type == .double, others.contains(where: \.isHugeInteger) {
-                // The number would be rounded to the type of the column first.
+                // Otherwise the number would first be rounded to the type of the column.
                 write(forms.computed)
             } else if attribute.type == .decimal, !forms.hasDecimals, others.contains(where: \.mayBeHuge) {
                 // A column may hold a whole number with more digits than a double has, and decimals compare as doubles.
@@ -44,7 +46,9 @@ extension QueryCompiler {
         }
     }
 
-    /// Writes a choice between values, a chain of choices as one.
+    /// Writes a choice between values.
+    ///
+    /// A chain of choices is written as one.
     private mutating func writeConditional(_ expression: ResolvedExpression, for use: Use) throws {
         write("CASE")
         var rest = expression
@@ -117,8 +121,9 @@ extension QueryCompiler {
         write(")")
     }
 
-    /// Writes the left operand of an operator, without parentheses if it is a chain of operators that bind no looser:
-    /// SQLite's parser limits how deep they may be nested.
+    /// Writes the left operand of an operator.
+    ///
+    /// If it is a chain of operators that bind no looser, it has no parentheses: SQLite's parser limits their nesting.
     private mutating func writeChain(_ operand: ResolvedExpression, of function: PredefinedFunction) throws {
         guard case .function(let inner, let arguments, _) = operand, arguments.count == 2,
             let sign = inner.sign(for: arguments), inner.isAdditive == function.isAdditive,
@@ -138,7 +143,7 @@ extension QueryCompiler {
         }
         let makesNumber = target == .number || target == .decimal
         switch (source.type, target) {
-        // Keys are no values.
+        // A key is not a value.
         case (.reference, _), (.entity, _): write("NULL")
         case (.date, .date), (.string, .string), (.uri, .string), (.string, .url), (.uri, .url), (.uuid, .uuid),
             (.data, .data):
@@ -151,7 +156,7 @@ extension QueryCompiler {
         default:
             write("\(mapping.dialect.cast)(")
             try write(source, for: .computation)
-            // Both names are of our own types, never from data.
+            // Both names are of our own types, and never come from data.
             write(", '\(source.type.rawValue)', '\(target.rawValue)')")
         }
     }
@@ -162,7 +167,8 @@ extension PredefinedFunction {
 
     /// The operator of SQL that does the same as the function with these arguments; `nil` if there is none.
     ///
-    /// SQLite's bitwise operators and its modulus bring numbers beyond 64 bits into range, where ``Arithmetic`` has no answer.
+    /// SQLite's bitwise operators and its modulus convert numbers beyond 64 bits into the range. ``Arithmetic`` has no
+    /// result for them.
     fileprivate func sign(for arguments: [ResolvedExpression]) -> String? {
         switch self {
         case .add: return "+"
@@ -184,9 +190,9 @@ extension PredefinedFunction {
 }
 
 extension ResolvedExpression {
-    /// Whether the value, unless it is nil, is a whole number in 64 bits for certain.
+    /// Whether the value is certainly nil or a whole number in 64 bits.
     ///
-    /// That its type is integer does not say so: a sum that is too large becomes a floating-point number.
+    /// Its type is not enough for that: a sum of integers that is too large becomes a floating-point number.
     fileprivate var isSurelyInteger: Bool {
         switch self {
         case .constant(let value, _):

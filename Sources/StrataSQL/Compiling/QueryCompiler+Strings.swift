@@ -7,7 +7,7 @@ extension QueryCompiler {
         guard case .string(let pattern)? = test.pattern.constantValue else { return try writeCall(test) }
         switch test.test {
         case .beginsWith, .endsWith, .contains:
-            // Nothing begins with, ends with or contains an empty text.
+            // No text begins with, ends with or contains an empty text.
             if pattern.isEmpty { return write(false) }
         case .like, .matches: break
         }
@@ -17,7 +17,7 @@ extension QueryCompiler {
             guard case .attribute = test.text, let end = Self.successor(ofPrefix: pattern) else {
                 return try writeCall(test)
             }
-            // A range, for which an index on the column serves.
+            // It is written as a range, for which an index on the column can be used.
             write("(")
             try write(test.text, for: .comparison)
             write(" >= ")
@@ -49,7 +49,7 @@ extension QueryCompiler {
     package static func successor(ofPrefix prefix: String) -> String? {
         var scalars = String.UnicodeScalarView(prefix.unicodeScalars)
         while let last = scalars.popLast() {
-            // Code points of surrogates are no characters.
+            // Code points of surrogates are not characters.
             let next = last.value == 0xD7FF ? 0xE000 : last.value + 1
             if let scalar = Unicode.Scalar(next) {
                 scalars.append(scalar)

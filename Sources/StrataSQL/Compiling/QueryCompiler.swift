@@ -3,13 +3,13 @@ import StrataKeys
 import StrataPredicates
 import StrataRows
 
-/// Turns the predicate and the order of a fetch into SQL.
+/// Translates the predicate and the order of a fetch to SQL.
 ///
 /// ## Truth
 /// SQL has a third truth value. The text of a condition is TRUE exactly for the rows that fulfil it, and for the others
-/// either FALSE or NULL: `AND`, `OR`, `EXISTS`, `CASE WHEN` and `WHERE` itself make no difference between these two. Only
-/// `NOT` would, so a negation is written `(…) IS NOT TRUE`, which is never NULL, or as the opposite comparison with the columns that
-/// may be NULL. Comparisons stay as plain as an index wants them.
+/// either FALSE or NULL: `AND`, `OR`, `EXISTS`, `CASE WHEN` and `WHERE` itself make no difference between these two.
+/// Only `NOT` would. So a negation is written `(…) IS NOT TRUE`, which is never NULL, or as the opposite comparison
+/// with the columns that may be NULL. Comparisons stay so simple that an index can be used.
 ///
 /// ## Values
 /// A value in SQL is of the storage class that the in-memory evaluator's value has: whole numbers INTEGER, other numbers
@@ -18,9 +18,9 @@ import StrataRows
 /// be 2⁵³ or more: a column can hold a larger whole number with all of its digits, and decimals compare as doubles.
 ///
 /// ## Relationships
-/// To-one relationships are LEFT JOINs, shared by all that goes the same way. To-many relationships are sub-selects, in
-/// which the members' table is named after the predicate's variable. So no row ever comes twice, and nothing has to be
-/// made distinct.
+/// To-one relationships are LEFT JOINs, shared by all expressions with the same path. To-many relationships are
+/// sub-selects, in which the members' table is named after the predicate's variable. So no row ever comes twice, and
+/// DISTINCT is not needed.
 package struct QueryCompiler {
     package let mapping: SQLMapping
     private let storeNumber: Int
@@ -28,17 +28,17 @@ package struct QueryCompiler {
     /// The text that is being written.
     package private(set) var text = ""
     package private(set) var bindings: [SQLBinding] = []
-    /// By variable; `nil` for those whose collection is not being written.
+    /// The scopes by variable; `nil` for variables whose collection is not being written.
     private var scopes: [QueryScope?]
     private var lastAlias = 0
-    /// Whether the predicate is nested so deep that SQLite's parser has to be spared.
+    /// Whether the predicate is nested so deeply that it has to be written in a form for SQLite's parser.
     package private(set) var isDeep = false
 
     /// - Parameters:
-    ///   - mapping: Where the store keeps its rows.
-    ///   - storeNumber: The number by which predicates tell the store's objects from others.
+    ///   - mapping: The tables of the store.
+    ///   - storeNumber: The number by which predicates distinguish the store's objects from those of other stores.
     ///   - entity: The entity of variable 0, whose table is `t0`.
-    ///   - variableCount: How many variables the tree has.
+    ///   - variableCount: The number of variables in the tree.
     package init(_ mapping: SQLMapping, storeNumber: Int, entity: EntityMapping, variableCount: Int) {
         self.mapping = mapping
         self.storeNumber = storeNumber
@@ -51,9 +51,9 @@ package struct QueryCompiler {
     /// - Parameters:
     ///   - plan: The plan.
     ///   - entity: The mapping of the plan's entity.
-    ///   - mapping: Where the store keeps its rows.
+    ///   - mapping: The tables of the store.
     /// - Returns: The texts and the values.
-    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
     package static func compile(_ plan: FetchPlan, _ entity: EntityMapping, _ mapping: SQLMapping) throws
         -> CompiledQuery
     {
@@ -77,7 +77,7 @@ package struct QueryCompiler {
             try compiler.write(sort)
             query.order = compiler.takeText()
         } else if isWindowed {
-            // Which rows a window shows must not depend on the index that the database happens to choose.
+            // The index that the database happens to choose must not decide which rows are within limit and offset.
             query.order = "t0.\(mapping.dialect.naming.key)"
         }
         query.joins = compiler.joins
@@ -85,9 +85,9 @@ package struct QueryCompiler {
         return query
     }
 
-    /// Writes all of a predicate.
+    /// Writes a whole predicate.
     ///
-    /// The resolver has checked that SQLite's parser can read it, if need be with the deepest operands first.
+    /// The resolver has checked that SQLite's parser can read it, if necessary with the deepest operands first.
     package mutating func writeWhole(_ condition: ResolvedCondition) throws {
         isDeep = condition.nesting(deepestFirst: false) > Nesting.limit
         try write(condition)
@@ -121,7 +121,7 @@ package struct QueryCompiler {
 
     /// Remembers the value of a parameter.
     ///
-    /// - Returns: How the parameter is written.
+    /// - Returns: The text of the parameter.
     package mutating func parameter(for binding: SQLBinding) -> String {
         bindings.append(binding)
         return mapping.dialect.parameter(bindings.count)
@@ -133,12 +133,12 @@ package struct QueryCompiler {
         return taken
     }
 
-    /// What `body` writes, as a text of its own.
+    /// Returns the text that `body` writes.
     ///
-    /// Its bindings join the others, so it has to be used right away.
+    /// Its bindings are added to the others, so the text has to be used at once.
     package mutating func piece(_ body: (inout QueryCompiler) throws -> Void) rethrows -> String {
         var around = takeText()
-        // Thrown errors end the whole compilation, so nothing has to be put back then.
+        // An error ends the whole compilation, so nothing has to be restored after one.
         try body(&self)
         swap(&around, &text)
         return around
@@ -146,9 +146,9 @@ package struct QueryCompiler {
 
     // MARK: - Order
 
-    /// Writes what comes after `ORDER BY`.
+    /// Writes the text after `ORDER BY`.
     ///
-    /// NULL comes first, as in ``ResolvedSort``. Among equals the order of insertion decides.
+    /// NULL comes first, as in ``ResolvedSort``. Equal rows come in the order of insertion.
     package mutating func write(_ sort: ResolvedSort) throws {
         for term in sort.terms {
             try write(term)
@@ -165,7 +165,7 @@ package struct QueryCompiler {
 
     // MARK: - Variables and paths
 
-    /// Where the object at the end of a path is found.
+    /// The place of the object at the end of a path.
     package struct Place {
         package let mapping: EntityMapping
         package let alias: String
@@ -179,9 +179,9 @@ package struct QueryCompiler {
         }
     }
 
-    /// Makes a variable stand for the rows of a scope while `body` writes.
+    /// Lets a variable mean the rows of a scope while `body` writes.
     ///
-    /// - Returns: The scope with what `body` needed of it.
+    /// - Returns: The scope with the tables that `body` needed.
     package mutating func withScope(
         _ scope: QueryScope,
         of variable: Int,
@@ -199,12 +199,12 @@ package struct QueryCompiler {
         return letter + String(lastAlias)
     }
 
-    /// The object at the end of a path, for which the tables on the way are joined.
+    /// Finds the object at the end of a path, and joins the tables along it.
     ///
     /// - Parameters:
     ///   - path: The path.
     ///   - needsRow: Whether columns of its row are needed, and not only the key.
-    /// - Returns: Where the object is found; `nil` if the store has no such objects.
+    /// - Returns: The place of the object; `nil` if the store has no such objects.
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for a variable outside of its collection.
     package mutating func place(of path: ResolvedPath, needsRow: Bool = true) throws -> Place? {
         guard scopes.indices.contains(path.variable), let scope = scopes[path.variable] else {
@@ -245,7 +245,7 @@ package struct QueryCompiler {
         return scopes[path.variable]?.mapping.layout.rootNumber
     }
 
-    /// The primary key that an identity has in this store, if it is of this store and of a hierarchy.
+    /// The primary key of an identity in this store; `nil` if it is of another store or hierarchy.
     package func key(of value: PredicateValue, root: Int?) -> Int64? {
         guard case .reference(let identity) = value, identity.store == storeNumber, identity.entity == root,
             identity.key > 0
@@ -255,7 +255,7 @@ package struct QueryCompiler {
 
     // MARK: - Entities
 
-    /// The value as a column of this store holds it.
+    /// The value in the form that a column of this store holds.
     package func binding(_ value: PredicateValue) -> SQLBinding {
         if case .uuid(let uuid) = value, forms.hasUUIDs { return .uuid(uuid) }
         guard case .entity(let number) = value else { return SQLBinding(value) }

@@ -1,6 +1,6 @@
 import StrataRows
 
-/// The rows that one variable of a predicate stands for, and the tables joined to them: a part of a FROM clause while it is written.
+/// The rows of one variable of a predicate, and the tables joined to them: a part of a FROM clause while it is written.
 package struct QueryScope {
     /// The mapping of the variable's entity.
     package let mapping: EntityMapping
@@ -9,7 +9,7 @@ package struct QueryScope {
     package let alias: String
     /// The primary key of the row.
     package let key: String
-    /// Whether the row itself is needed, and not only its key, which a join table has as well.
+    /// Whether the row itself is needed, and not only its key, which a join table has too.
     package var needsRow: Bool
     /// Tables along to-one relationships, each joined once.
     package private(set) var joins = ""
@@ -22,7 +22,7 @@ package struct QueryScope {
         let column: SQLName
     }
 
-    /// Rows that are looked at as rows of a sub-entity.
+    /// Rows that are read as rows of a sub-entity.
     private struct Cast: Hashable {
         let key: String
         let entity: Int
@@ -36,9 +36,10 @@ package struct QueryScope {
         needsRow = key == nil
     }
 
-    /// The table that a key column of another leads to.
+    /// Joins the table that a key column of another table refers to.
     ///
-    /// The join brings at most one row, and nulls where there is none, so that it can serve any number of conditions.
+    /// The join returns at most one row, and nulls if there is none, so that it can be used for any number of
+    /// conditions.
     package mutating func join(_ table: SQLName, from alias: String, _ column: SQLName, newAlias: () -> String)
         -> String
     {
@@ -50,7 +51,7 @@ package struct QueryScope {
         return alias
     }
 
-    /// Joins the table of a row once more, in which the row is found only if it is of an entity or of a sub-entity.
+    /// Joins the table of a row again, so that the row is found only if it is of an entity or of a sub-entity.
     package mutating func cast(_ key: String, to entity: EntityMapping, newAlias: () -> String) -> String {
         let cast = Cast(key: key, entity: entity.number)
         if let known = casts[cast] { return known }

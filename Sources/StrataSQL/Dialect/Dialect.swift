@@ -1,35 +1,37 @@
 import StrataPredicates
 
-/// What differs between databases in the SQL that the compiler writes: one value for each database.
+/// The differences between databases in the SQL that the compiler writes, as one value for each database.
 ///
-/// The compiler asks here for everything that is not the same text everywhere. What a function does is not said here but by the
-/// engine, which gives each name a meaning on its connections.
+/// The compiler uses it for every text that is not the same in all databases. It does not define the meaning of
+/// functions: the engine does so for each name on its connections.
 package struct Dialect: Sendable {
-    /// How the parameter of a number, from 1, is written.
+    /// The text of a parameter with a number, from 1.
     package let parameter: @Sendable (_ number: Int) -> String
     /// The name of a function of values, or of an aggregate over the values of a collection.
     package let function: @Sendable (PredefinedFunction) -> String
-    /// The name of an aggregate over the rows of a statement; `nil` for one that every database has under its own name.
+    /// The name of an aggregate over the rows of a statement; `nil` if every database has it under its own name.
     package let aggregate: @Sendable (PredefinedFunction) -> String?
     /// The name of a test of a text against a pattern: `name(text, pattern, folding)`.
     package let stringTest: @Sendable (StringMatcher.Test) -> String
     /// The name of the conversion `name(value, type, target)`.
     package let cast: String
-    /// The collation for a folding; `nil` for none, which is the database's own order of bytes.
+    /// The collation for a folding; `nil` for none: the database's own order of bytes.
     package let foldingCollation: @Sendable (StringFolding) -> String?
     /// The collation for a sort; `nil` for the database's own order.
     package let sortCollation: @Sendable (SortComparison) -> String?
-    /// A sub-select of the members of a list that stands for one parameter, given how that is written.
+    /// A sub-select of the members of a list that is bound to one parameter, given the text of the parameter.
     package let members: @Sendable (String) -> String
-    /// The test whether the key of a row is among the members of such a list, with a blank in front; `nil` if it is that of any value.
+    /// The test whether the key of a row is in such a list, with a blank in front.
+    ///
+    /// It is `nil` if the test for other values is used.
     package let keyTest: (@Sendable (String) -> String)?
-    /// The forms of SQL that databases spell differently.
+    /// The forms of SQL that databases write differently.
     package let forms: SQLForms
-    /// The columns of tables.
+    /// The rules for the columns of tables.
     package let columns: SQLColumnRules
-    /// The names of tables and columns.
+    /// The rules for the names of tables and columns.
     package let naming: SQLNaming
-    /// Where a model says what it wants of the database; `nil` if nobody looks.
+    /// The user info in which a model has settings for the database; `nil` if the database has none.
     package let hints: SQLHints?
 
     package init(

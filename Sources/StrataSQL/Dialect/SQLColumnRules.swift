@@ -4,9 +4,9 @@ import StrataRows
 package struct SQLColumnRules: Sendable {
     /// The declared type of the column for an attribute.
     package let type: @Sendable (AttributeType) -> String
-    /// Where the columns for attributes of a type stand in a table: those with a smaller number come first.
+    /// The place of the columns for attributes of a type in a table: those with a smaller number come first.
     ///
-    /// Integers, keys and positions stand in front of all of them.
+    /// Integers, keys and positions come before all of them.
     package let place: @Sendable (AttributeType) -> Int
     /// The declared type of keys, numbers of entities and positions.
     package let keyType: String
@@ -29,7 +29,7 @@ package struct SQLColumnRules: Sendable {
         self.tagsExternalData = tagsExternalData
     }
 
-    /// The types whose columns stand together, in the order of their places.
+    /// The types whose columns are grouped, in the order of their places.
     package var groups: [[AttributeType]] {
         Dictionary(grouping: AttributeType.allCases.filter { $0.slotKind != .int }, by: place)
             .sorted { $0.key < $1.key }.map(\.value)

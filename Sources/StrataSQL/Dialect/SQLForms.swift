@@ -1,40 +1,43 @@
 import StrataPredicates
 
-/// The forms of SQL that databases spell differently, as one database spells them.
+/// The forms of SQL that databases write differently, in the form of one database.
 package struct SQLForms: Sendable {
-    /// A truth value that stands as a condition by itself.
+    /// A truth value that is a condition by itself.
     package let truth: @Sendable (Bool) -> String
-    /// The operator that compares two values and finds two NULLs equal.
+    /// The operator that compares two values and regards two NULLs as equal.
     package let equalityOfNulls: String
-    /// Whether a negation is written as the opposite comparison, or NULL, which an index can serve; else around the condition.
-    package let negatesInside: Bool
-    /// What follows a term of an order, with a blank in front.
+    /// Whether a negation is written as the opposite comparison, or NULL, for which an index can be used.
     ///
-    /// NULL comes first if the order ascends, and last if it descends.
+    /// Otherwise it is written around the condition.
+    package let negatesInside: Bool
+    /// The text after a term of an order, with a blank in front.
+    ///
+    /// NULL comes first if the order is ascending, and last if it is descending.
     package let direction: @Sendable (_ ascending: Bool) -> String
-    /// Whether UUIDs have a type of their own; else they are bytes.
+    /// Whether there is a type for UUIDs; otherwise they are bytes.
     package let hasUUIDs: Bool
-    /// Whether decimals keep all of their digits; else they are whole numbers or doubles.
+    /// Whether decimals keep all of their digits; otherwise they are whole numbers or doubles.
     package let hasDecimals: Bool
-    /// A column, as it is compared and computed with.
+    /// A column in the form for comparisons and computations.
     package let attribute: @Sendable (_ column: String, _ type: PredicateAttributeType) -> String
     /// The collation that compares texts byte by byte.
     package let byteCollation: String
-    /// The type of floating-point numbers of 64 bits, as CAST names it.
+    /// The name of 64-bit floating-point numbers in CAST.
     package let double: String
-    /// The type in which whole numbers are computed with, if columns may have narrower ones.
+    /// The type for computations with whole numbers, if columns may have narrower ones.
     package let wideInteger: String?
-    /// What is written before a column so that it counts as a computed value.
+    /// The text before a column by which it counts as a computed value.
     ///
-    /// No index serves it then, and nothing that it is compared with is converted to the type of the column.
+    /// Then no index is used for it, and values that it is compared with are not converted to the type of the column.
     package let computed: String
-    /// The sum of a column, 0 if there are no values; `nil` if the database's own is not ours, and a function of ours has to be called.
+    /// The sum of a column, 0 if there are no values.
     ///
-    /// `order` is what the values are added by; `nil` if any order will do.
+    /// It is `nil` if the database's own sum has another meaning than ours, so that our function has to be called.
+    /// `order` is the order in which the values are added; `nil` for any.
     package let sum: @Sendable (_ column: String, _ numbers: SummedNumbers, _ order: String?) -> String?
     /// The average of a column, 0 if there are no values.
     package let average: @Sendable (_ column: String, _ numbers: SummedNumbers, _ order: String?) -> String
-    /// Whether whatever is selected of a group has to be named in GROUP BY, even if the keys of the group determine it.
+    /// Whether every selected part of a group has to be named in GROUP BY, even if the keys of the group determine it.
     package let namesAllOfGroup: Bool
     /// Whether a text contains another, compared byte by byte.
     package let contains: @Sendable (_ text: String, _ pattern: String) -> String
@@ -78,12 +81,12 @@ package struct SQLForms: Sendable {
     }
 }
 
-/// Numbers that are added up, by what may happen to their sum.
+/// The kinds of numbers that are added, by the possible problems of their sum.
 package enum SummedNumbers: Sendable {
-    /// Whole numbers of 32 bits at most: the sum of as many as a table has fits into 64 bits.
+    /// Whole numbers of 32 bits at most: the sum of all rows of a table fits into 64 bits.
     case short
     /// Whole numbers of 64 bits.
     case long
-    /// All others, as doubles: what is lost depends on the order in which they are added.
+    /// All others, as doubles: the rounding errors depend on the order of addition.
     case fractional
 }

@@ -3,15 +3,15 @@ import StrataKeys
 import StrataPredicates
 import StrataRows
 
-/// The keys of user info by which a model tells one database what it wants; `nil` for a database that does not look there.
+/// The keys of user info under which a model has settings for one database.
 package struct SQLHints: Sendable {
-    /// What the table of a root entity, or of a many-to-many relationship, is called.
+    /// The name of the table of a root entity, or of a many-to-many relationship.
     package let table: String
-    /// What the column of an attribute, or of a to-one relationship, is called.
+    /// The name of the column of an attribute, or of a to-one relationship.
     package let column: String
-    /// In which ways the text of an attribute is kept folded as well: `c`, `d` or `cd`, several of them with commas in between.
+    /// The foldings in which the text of an attribute is also kept: `c`, `d` or `cd`, with commas between several.
     package let folded: String
-    /// How names begin that are the store's own.
+    /// The beginning of names that the store itself uses.
     package let reservedPrefix: String
     /// Columns that each table has of itself.
     package let reservedColumns: Set<String>
@@ -34,14 +34,14 @@ package struct SQLHints: Sendable {
         self.longestName = longestName
     }
 
-    /// The name that a user info gives, if it gives one.
+    /// The name in a user info; `nil` if there is none.
     ///
     /// - Parameters:
     ///   - key: Whether the name is that of a table or of a column.
     ///   - userInfo: The user info.
-    ///   - subject: What errors call the entity or property.
+    ///   - subject: The name of the entity or property in errors.
     /// - Returns: The name.
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for one that cannot be.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a name that is not possible.
     package func name(_ key: KeyPath<SQLHints, String>, _ userInfo: [String: String]?, _ subject: String) throws
         -> String?
     {
@@ -61,9 +61,10 @@ package struct SQLHints: Sendable {
         throw Self.refused("\"\(self[keyPath: key])\" of \(subject) \(reason). Give it another name.")
     }
 
-    /// In which ways the text of an attribute is kept folded, in a fixed order.
+    /// The foldings in which the text of an attribute is kept, in a fixed order.
     ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the text says something else, or the attribute is no plain text.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the text is not valid, or if the attribute is not
+    ///   plain text.
     package func foldings(of slot: Slot, in layout: EntityLayout) throws -> [StringFolding] {
         guard let text = layout.propertyInfo[slot.name]?[folded] else { return [] }
         let subject = "\"\(folded)\" of \(layout.name).\(slot.name)"
@@ -88,7 +89,7 @@ package struct SQLHints: Sendable {
 }
 
 extension StringFolding {
-    /// What a predicate has in brackets for a folding by case, accents or both.
+    /// The letters in the brackets of a predicate for a folding by case, accents or both.
     package var letters: String { (contains(.case) ? "c" : "") + (contains(.diacritics) ? "d" : "") }
 
     fileprivate static func named(_ letters: String) -> StringFolding? {

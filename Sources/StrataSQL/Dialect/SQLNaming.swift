@@ -1,26 +1,27 @@
 import StrataPredicates
 import StrataRows
 
-/// How one database calls the tables and columns of a model.
+/// The names that one database gives to the tables and columns of a model.
 ///
-/// The names of the closures' results are raw: ``name`` makes of each what stands in a statement.
+/// The results of the closures are raw names: ``name`` makes the text in a statement from each.
 package struct SQLNaming: Sendable {
-    /// The columns that every table of rows begins with: the primary key, the entity's number, and the version.
+    /// The columns at the beginning of every table of rows: the primary key, the entity's number, and the version.
     package let key: SQLName
     package let entity: SQLName
     package let version: SQLName
-    /// The tables in which a store keeps its books, and what else has a name there, in upper case.
+    /// The names of the store's own tables and of other objects, in upper case.
     package let reserved: Set<String>
     /// Columns that each table has of itself.
     package let reservedColumns: Set<String>
-    /// A name as statements write it.
+    /// The text of a name in statements.
     package let name: @Sendable (String) -> SQLName
     /// The table of a hierarchy, by the name of its root entity.
     package let table: @Sendable (_ root: String) -> String
     /// The column of an attribute, or of a composite attribute's leaf, whose name has dots.
     package let attribute: @Sendable (_ name: String) -> String
-    /// The column that a composite attribute's leaf had formerly, which tables that were made then still have; `nil` if it
-    /// never had another.
+    /// The column that a composite attribute's leaf had in former versions, and still has in tables of that time.
+    ///
+    /// It is `nil` if it never had another one.
     package let formerLeaf: (@Sendable (_ path: String) -> String)?
     /// The column with the key of a to-one relationship's destination.
     package let toOne: @Sendable (_ name: String) -> String
@@ -34,13 +35,13 @@ package struct SQLNaming: Sendable {
     package let ownerOrder: @Sendable (Relationship, _ number: Int) -> String
     /// The table of a many-to-many relationship, by the number of the entity that declares it.
     package let joinTable: @Sendable (Relationship, _ number: Int) -> String
-    /// The four columns of that table; `nil` for the names of Apple's files, which ``JoinNamer`` works out.
+    /// The four columns of that table; `nil` for the names of Apple's files, which ``JoinNamer`` finds.
     package let joinColumns: (@Sendable (_ owning: Relationship, _ inverse: Relationship) -> JoinColumns)?
-    /// The column with the folded text of an attribute, by that of the attribute.
+    /// The column with the folded text of an attribute, by the column of the attribute.
     package let folded: @Sendable (_ column: String, StringFolding) -> String
     /// The unique index of a constraint.
     package let uniqueIndex: @Sendable (_ entity: EntityLayout, _ attributes: [String]) -> String
-    /// The sequence that gives a table its keys, by the name of the table; `nil` where there is none.
+    /// The sequence that gives a table its keys, by the name of the table; `nil` if there is none.
     package let sequence: (@Sendable (_ table: String) -> String)?
 
     /// The columns of a join table: the keys of the two sides, and the positions of the members.
@@ -108,7 +109,7 @@ package struct SQLNaming: Sendable {
         reserved: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"],
         name: { SQLName($0) },
         table: { "Z" + $0.uppercased() },
-        // Elements of composite attributes are named by themselves alone; that of nested ones is an own choice.
+        // Elements of composite attributes are named by their own names. The rule for nested ones is our choice.
         attribute: { "Z" + ($0.split(separator: ".").last ?? "").uppercased() },
         toOne: { "Z" + $0.uppercased() },
         destination: { "Z\($0)_" + $1.uppercased() + $2 },

@@ -1,14 +1,14 @@
 import StrataRows
 
-/// A to-one relationship by which rows may lead to one that is deleted.
+/// A to-one relationship that may lead from rows to a deleted one.
 package struct Backlink {
     package let member: EntityMapping
     package let column: SQLName
-    /// What makes it lead nowhere, in an UPDATE.
+    /// The assignments that clear it, in an UPDATE.
     package let assignments: String
     package let name: String
 
-    /// `nil` if the store keeps no column for it.
+    /// Returns `nil` if the store has no column for it.
     package init?(_ inverse: Relationship, _ mapping: SQLMapping) {
         guard let member = mapping.entity(modelNumber: inverse.entity.number),
             let place = member.column(named: inverse.name), let column = place.name

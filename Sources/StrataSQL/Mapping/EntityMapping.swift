@@ -1,9 +1,9 @@
 import StrataPredicates
 import StrataRows
 
-/// Where the rows of one entity lie in a SQL store, and their properties in those rows.
+/// The place of the rows of one entity in a SQL store, and of their properties.
 ///
-/// This is what statements are made from: readers, writers and the compiler of predicates all ask here for names.
+/// Statements are made from this: readers, writers and the compiler of predicates take all names from here.
 package final class EntityMapping: Sendable {
     package let layout: EntityLayout
     /// The entity's number in this store, which `Z_ENT` holds.
@@ -16,7 +16,7 @@ package final class EntityMapping: Sendable {
     package let table: SQLName
     /// The numbers, in this store, of the entity and of all that inherit from it.
     package let subtree: ClosedRange<Int>
-    /// Whether the hierarchy has other entities, whose rows `Z_ENT` tells apart.
+    /// Whether the hierarchy has other entities, whose rows `Z_ENT` distinguishes.
     package let isShared: Bool
     /// The columns of the layout's slots, in the same order.
     package let columns: [SlotColumn]
@@ -46,12 +46,12 @@ package final class EntityMapping: Sendable {
         }
     }
 
-    /// Columns that no slot has: the folded texts of attributes.
+    /// Columns without a slot: the folded texts of attributes.
     ///
-    /// Predicates that were rewritten for the database name them by positions behind those of the slots.
+    /// Predicates that were rewritten for the database name them by positions after those of the slots.
     package let foldedColumns: [FoldedColumn]
 
-    /// A column with the text of an attribute, as predicates compare it that overlook case or accents.
+    /// A column with the text of an attribute in the form for comparisons that ignore case or accents.
     package struct FoldedColumn: Sendable {
         /// The attribute's slot.
         package let slot: Int
@@ -76,7 +76,7 @@ package final class EntityMapping: Sendable {
 
     /// The condition that a row lacks a value that the model requires; `nil` if it requires none.
     ///
-    /// An element of an optional composite attribute is required only where another element has a value.
+    /// An element of an optional composite attribute is required only if another element has a value.
     package func lack(of slot: Slot) -> String? {
         guard slot.kind != .reference, !slot.isOptional, !slot.isDerived, let column = columns[slot.index].name else {
             return nil
@@ -86,21 +86,21 @@ package final class EntityMapping: Sendable {
     }
 }
 
-/// The columns that hold one slot.
+/// The columns of one slot.
 package struct SlotColumn: Sendable {
-    /// The value, or the destination's key.
+    /// The column with the value, or with the destination's key.
     ///
-    /// `nil` for a relationship to an entity that the store does not hold: it is null.
+    /// It is `nil` for a relationship to an entity that the store does not hold. The value is then null.
     package let name: SQLName?
-    /// The number of the concrete destination entity, where the declared one has sub-entities.
+    /// The column with the number of the concrete destination entity, if the declared one has sub-entities.
     package var entity: SQLName?
-    /// The position in the ordered to-many relationship at the other end.
+    /// The column with the position in the ordered to-many relationship at the other end.
     package var order: SQLName?
     /// Whether the store computes the value, by triggers.
     package var isDerived = false
-    /// Whether a tag in front of the bytes tells if they are here or in a file.
+    /// Whether a tag in front of the bytes says whether they are here or in a file.
     package var isTagged = false
-    /// Columns with the text folded.
+    /// The columns with the folded text.
     package var folded: [(folding: StringFolding, name: SQLName)] = []
 
     package init(
@@ -120,8 +120,10 @@ package struct SlotColumn: Sendable {
 
 /// How the members of a to-many relationship are found.
 package enum ToManyMapping: Sendable {
-    /// Each member's row has the owner's key: the to-one relationship at the other end, or a column that is there only
-    /// for a relationship without an inverse.
+    /// Each member's row has the owner's key.
+    ///
+    /// It is in the column of the to-one relationship at the other end, or in a column for a relationship without an
+    /// inverse.
     case key(KeyColumn)
     /// A table has a row for each pair.
     case join(JoinSide)
@@ -135,7 +137,7 @@ package enum ToManyMapping: Sendable {
         package let column: SQLName
         /// The position among the owner's members, for an ordered relationship.
         package let order: SQLName?
-        /// Whether the column is no member's property, since the relationship has no inverse.
+        /// Whether the column is not a member's property, because the relationship has no inverse.
         package let isWithoutInverse: Bool
 
         package init(table: SQLName, column: SQLName, order: SQLName?, isWithoutInverse: Bool) {
@@ -155,7 +157,7 @@ package enum ToManyMapping: Sendable {
         package let member: SQLName
         /// The position of the member among the owner's members, for an ordered relationship.
         package let order: SQLName?
-        /// The position of the owner among the member's own members, when the inverse is ordered.
+        /// The position of the owner among the member's own members, if the inverse is ordered.
         package let inverseOrder: SQLName?
         /// The table of the members.
         package let memberTable: SQLName

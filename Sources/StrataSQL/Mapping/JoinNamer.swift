@@ -9,9 +9,9 @@ package struct JoinNamer {
         package let owning: Relationship
         package let inverse: Relationship
         package let table: SQLName
-        /// The keys of the owning side's objects.
+        /// The column of the keys of the owning side's objects.
         package let first: SQLName
-        /// The keys of the other side's objects.
+        /// The column of the keys of the other side's objects.
         package let second: SQLName
         package let firstOrder: SQLName?
         package let secondOrder: SQLName?
@@ -59,7 +59,7 @@ package struct JoinNamer {
 
     /// All joins, in the order of the owning entities and their relationships.
     ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a table whose given name cannot be.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the model gives a table a name that is not possible.
     package func joins() throws -> [Join] {
         var pairs: [(owning: Relationship, inverse: Relationship)] = []
         var seen: Set<ObjectIdentifier> = []
@@ -92,8 +92,8 @@ package struct JoinNamer {
 
     /// Whether the first of the two gives the table its name: that of the entity with the lower number.
     ///
-    /// Within one entity Apple's choice cannot be told from the model; in nine files out of ten it is the later name. A
-    /// file that has a table by the other name decides.
+    /// Within one entity the model does not show Apple's choice; in nine files out of ten it is the later name. If a
+    /// file has a table with the other name, the file decides.
     private func owns(_ one: Relationship, _ other: Relationship) -> Bool {
         let (left, right) = (number(one.entity), number(other.entity))
         guard left == right else { return left < right }
@@ -109,10 +109,10 @@ package struct JoinNamer {
         naming.joinTable(relationship, number(relationship.entity))
     }
 
-    /// The column for what each relationship points at, without its `Z_`.
+    /// The column for the destination of each relationship, without its `Z_`.
     ///
-    /// The names are unique among all join tables of one destination; they are handed out by the names of the entities at
-    /// the other end.
+    /// The names are unique among all join tables of one destination. They are given in the order of the names of the
+    /// entities at the other end.
     private func columnNames(_ relationships: [Relationship]) -> [ObjectIdentifier: String] {
         let sorted = relationships.sorted { left, right in
             let (a, b) = (left.entity.name, right.entity.name)
@@ -161,7 +161,7 @@ package struct JoinNamer {
         )
     }
 
-    /// The column of that name, or else the one in the file that differs only in the number at its end.
+    /// The column of that name, or otherwise the one in the file that differs only in the number at its end.
     private func settled(_ name: String, _ actual: [String]) -> String {
         let wanted = "Z_" + name
         let known = actual.map { $0.uppercased() }

@@ -2,7 +2,9 @@ import Foundation
 import StrataKeys
 import StrataRows
 
-/// Makes a ``SQLMapping``: first numbers, then the columns of each hierarchy, then join tables, then the mapping of each entity.
+/// Makes a ``SQLMapping``.
+///
+/// Numbers come first, then the columns of each hierarchy, then join tables, then the mapping of each entity.
 package struct MappingBuilder {
     private let schema: Schema
     private let catalog: SQLCatalog?
@@ -12,7 +14,7 @@ package struct MappingBuilder {
     private let hints: SQLHints?
     /// The names that the model itself gives to tables, by the number of the root entity.
     private var givenTables: [Int: String] = [:]
-    /// In the order of their numbers in the store.
+    /// The entities in the order of their numbers in the store.
     private let members: [EntityLayout]
     /// Numbers in the store by numbers in the model; 0 for an entity that the store does not hold.
     private let storeNumbers: [Int]
@@ -52,7 +54,7 @@ package struct MappingBuilder {
         hints = dialect.hints
         indexNames = UniqueNames(naming: dialect.naming.name)
         let all = schema.entities
-        // A hierarchy has one table and one counter of keys, so it comes with its super-entities.
+        // A hierarchy has one table and one counter of keys, so an entity is included together with its super-entities.
         var closed: Set<Int> = []
         for entity in schema.entities(inConfiguration: configuration) {
             var next: EntityLayout? = entity
@@ -90,7 +92,7 @@ package struct MappingBuilder {
         for index in hierarchies.indices { mapOwnedToMany(of: index) }
         try mapJoins()
         for hierarchy in hierarchies { makeMappings(hierarchy) }
-        // Tables and indexes have one name space.
+        // Tables and indexes share one name space.
         indexNames = UniqueNames(
             taken: hierarchies.map(\.table.raw) + joinTables.map(\.name.raw),
             naming: naming.name
@@ -124,7 +126,7 @@ package struct MappingBuilder {
     }
 
     private func requireDistinctTables() throws {
-        // What a store has of its own.
+        // These names belong to the store itself.
         var seen = naming.reserved
         for table in tables {
             if let sequence = naming.sequence?(table.name.raw) { seen.insert(sequence.uppercased()) }
@@ -191,7 +193,7 @@ package struct MappingBuilder {
     private mutating func nameSlots(of index: Int) throws {
         let unnamed = hierarchies[index]
         if let catalog, let former = naming.formerLeaf, hasLeaves(unnamed) {
-            // The table may have been made when the leaves of composite attributes were named otherwise.
+            // The table may have been made when the leaves of composite attributes had other names.
             for attribute in prefersFormerNames ? [former, naming.attribute] : [naming.attribute, former] {
                 try nameSlots(of: index, attribute)
                 if !lacksColumns(index, catalog) { return }
@@ -216,7 +218,7 @@ package struct MappingBuilder {
         hierarchy.entities.contains { $0.ownSlots.contains { $0.name.contains(".") } }
     }
 
-    /// Whether the table that a file has for a hierarchy lacks columns of slots.
+    /// Whether the table of a hierarchy in a file lacks columns of slots.
     private func lacksColumns(_ index: Int, _ catalog: SQLCatalog) -> Bool {
         let hierarchy = hierarchies[index]
         let existing = Set(catalog.columns(of: hierarchy.table.raw).map { $0.uppercased() })
@@ -338,7 +340,7 @@ package struct MappingBuilder {
                     isSymmetric: join.isSymmetric
                 )
             )
-            // A column that is named after a relationship holds what the relationship points at.
+            // A column with the name of a relationship holds the destination of the relationship.
             toManyMappings[ObjectIdentifier(join.owning)] = .join(
                 .init(
                     table: join.table,
@@ -372,7 +374,7 @@ package struct MappingBuilder {
     // MARK: - By entity
 
     private mutating func makeMappings(_ hierarchy: Hierarchy) {
-        // Sub-entities are numbered right behind their super-entity.
+        // Sub-entities are numbered directly after their super-entity.
         var last: [Int: Int] = [:]
         for entity in hierarchy.entities.reversed() {
             let own = number(entity)
@@ -410,7 +412,7 @@ package struct MappingBuilder {
                         layout: mapping.layout,
                         slots: slots,
                         columns: columns,
-                        // Two constraints may come to one name: {a, b} and {a_b}.
+                        // Two constraints may have the same name: {a, b} and {a_b}.
                         index: indexNames.name(naming.uniqueIndex(mapping.layout, names))
                     )
                 )
@@ -421,8 +423,9 @@ package struct MappingBuilder {
 
     // MARK: - Order of columns
 
-    /// Integers and relationships entity by entity, then keys of owners and positions, then the other types, each for
-    /// all entities.
+    /// The order of the columns: integers and relationships, keys of owners and positions, then the other types.
+    ///
+    /// Integers and relationships come entity by entity, the other types each for all entities.
     private func declaredColumns(_ hierarchy: Hierarchy, _ mappings: [EntityMapping]) -> [SQLColumn] {
         var result: [SQLColumn] = []
         func add(_ mapping: EntityMapping, _ isIncluded: (Slot) -> Bool) {

@@ -1,17 +1,17 @@
 import Foundation
 import StrataRows
 
-/// How a model, or one configuration of it, is laid out in the tables of a SQL store.
+/// How a model, or one configuration of it, is stored in the tables of a SQL store.
 ///
-/// The names are those of Apple's framework, worked out from the model alone; where Apple's rule leaves a choice, the
-/// tables that a file really has decide. Made once when a store is opened; immutable.
+/// The names are those of Apple's framework, derived from the model alone. If Apple's rule leaves a choice, the present
+/// tables of a file decide. It is made once when a store is opened, and is immutable.
 package final class SQLMapping: Sendable {
     package let schema: Schema
-    /// What the statements are written in.
+    /// The dialect of the statements.
     package let dialect: Dialect
-    /// By the number in this store, from 1 at index 0.
+    /// The mappings by the number in this store, from 1 at index 0.
     package let entities: [EntityMapping]
-    /// By hierarchy, in the order of the entities' numbers.
+    /// The tables of the hierarchies, in the order of the entities' numbers.
     package let tables: [SQLTable]
     package let joinTables: [SQLJoinTable]
     private let byModelNumber: [EntityMapping?]
@@ -23,10 +23,10 @@ package final class SQLMapping: Sendable {
     /// - Parameters:
     ///   - schema: The model.
     ///   - configuration: The configuration whose entities the store holds, or `nil` for all.
-    ///   - catalog: What a file has, to choose from where a name is not certain.
-    ///   - prefersFormerNames: Whether names of a former rule are tried first, where there is one.
-    ///   - dialect: What the statements are written in.
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model whose tables would have one name.
+    ///   - catalog: The tables and columns of a file, which decide if a name is not certain.
+    ///   - prefersFormerNames: Whether names of a former rule are tried first, if there is one.
+    ///   - dialect: The dialect of the statements.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if two tables of the model would have the same name.
     package init(
         _ schema: Schema,
         configuration: String? = nil,
@@ -70,7 +70,7 @@ package final class SQLMapping: Sendable {
     /// The table of an entity's hierarchy.
     package func table(of mapping: EntityMapping) -> SQLTable? { tableOfRoot[mapping.rootNumber].map { tables[$0] } }
 
-    /// What the mapping needs and a file lacks: `ZTABLE` or `ZTABLE.ZCOLUMN`.
+    /// The tables and columns that the mapping needs and a file lacks: `ZTABLE` or `ZTABLE.ZCOLUMN`.
     package func missing(in catalog: SQLCatalog) -> [String] {
         var missing: [String] = []
         func require(_ columns: [SQLName], of table: SQLName) {
@@ -86,7 +86,7 @@ package final class SQLMapping: Sendable {
     }
 }
 
-/// The tables and columns that a file has.
+/// The tables and columns of a file.
 ///
 /// Names are compared without regard to case, as SQLite does.
 package struct SQLCatalog: Sendable {

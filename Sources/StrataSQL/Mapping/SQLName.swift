@@ -2,7 +2,7 @@ import StrataRows
 
 /// The name of a table, column, index or trigger.
 ///
-/// In a text it stands as SQL needs it: in quotes unless it is plain.
+/// Its text has quotes unless the name is plain.
 ///
 /// Names come from a model, never from data.
 package struct SQLName: Sendable, Hashable, CustomStringConvertible {
@@ -13,7 +13,7 @@ package struct SQLName: Sendable, Hashable, CustomStringConvertible {
 
     /// - Parameters:
     ///   - raw: The name.
-    ///   - isQuoted: Whether it stands in quotes even if it is plain, since it may be a reserved word.
+    ///   - isQuoted: Whether it has quotes even if it is plain, because it may be a reserved word.
     package init(_ raw: String, isQuoted: Bool = false) {
         self.raw = raw
         description = Self.isPlain(raw) && !isQuoted ? raw : "\"" + raw.replacing("\"", with: "\"\"") + "\""
@@ -22,9 +22,9 @@ package struct SQLName: Sendable, Hashable, CustomStringConvertible {
     package static func == (left: SQLName, right: SQLName) -> Bool { left.raw == right.raw }
     package func hash(into hasher: inout Hasher) { hasher.combine(raw) }
 
-    /// Letters, digits and underscores.
+    /// Whether a name consists of letters, digits and underscores.
     ///
-    /// The names of Apple's files start with a Z, so none is a reserved word.
+    /// The names of Apple's files begin with a Z, so none is a reserved word.
     private static func isPlain(_ name: String) -> Bool {
         guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
         return name.utf8.allSatisfy { byte in
@@ -42,11 +42,13 @@ extension SQLName {
     package static let version = SQLName("Z_OPT")
 }
 
-/// Hands out names that are unique in one table: a name that is taken gets `1` appended, then `2`, and so on.
+/// Gives out names that are unique in one table: if a name is taken, `1` is appended, then `2`, and so on.
 package struct UniqueNames {
     // SQLite compares names without regard to case.
     private var taken: Set<String> = []
-    /// The number that was appended last, by name: the ones below are taken.
+    /// The number that was appended last, by name.
+    ///
+    /// All lower numbers are taken.
     private var last: [String: Int] = [:]
 
     private let naming: @Sendable (String) -> SQLName
@@ -56,7 +58,9 @@ package struct UniqueNames {
         self.naming = naming
     }
 
-    /// The suffix with which `name` is not taken yet; the name is taken then.
+    /// The suffix with which `name` is not taken yet.
+    ///
+    /// The name is then taken.
     package mutating func suffix(for name: String) -> String {
         let name = name.uppercased()
         if taken.insert(name).inserted { return "" }

@@ -5,9 +5,9 @@ package struct SQLTable: Sendable {
     package let name: SQLName
     /// The mappings of the hierarchy, the root first.
     package let entities: [EntityMapping]
-    /// The columns behind `Z_PK`, `Z_ENT` and `Z_OPT`, in the order of creation.
+    /// The columns after `Z_PK`, `Z_ENT` and `Z_OPT`, in the order of creation.
     package let columns: [SQLColumn]
-    /// Keys of owners in relationships that have no inverse.
+    /// The columns with the keys of owners in relationships that have no inverse.
     package let inverselessKeys: [SQLName]
     package let constraints: [SQLConstraint]
 
@@ -26,7 +26,7 @@ package struct SQLTable: Sendable {
     }
 }
 
-/// A column as it is declared.
+/// A column in its declared form.
 package struct SQLColumn: Sendable {
     package let name: SQLName
     package let type: String
@@ -67,11 +67,13 @@ package struct SQLJoinTable: Sendable {
     package let ownerNumber: Int
     /// The entity at the other end of that relationship.
     package let memberNumber: Int
-    /// The two key columns, then those of positions.
+    /// The two key columns.
+    ///
+    /// The columns of positions follow.
     package let first: SQLName
     package let second: SQLName
     package let orders: [SQLName]
-    /// The tables that the two columns point into.
+    /// The tables that the two columns refer to.
     package let firstTable: SQLName
     package let secondTable: SQLName
     package let isSymmetric: Bool

@@ -1,31 +1,31 @@
 import StrataPredicates
 import StrataRows
 
-/// What a column holds after a migration: an expression over the row that was there before.
+/// The content of a column after a migration: an expression over the former row.
 package struct MigratedValue: Hashable, Sendable {
-    /// A value of the new model that stands in the expression.
+    /// A value of the new model in the expression.
     package struct Constant: Hashable, Sendable {
         package let binding: SQLBinding
-        /// The attribute that the value is one of.
+        /// The attribute type of the value.
         package let type: AttributeType
     }
 
-    /// What the expression consists of.
+    /// A part of the expression.
     private enum Part: Hashable {
         case sql(String)
-        /// A column of the row that was there before, whose type may be another one.
+        /// A column of the former row, whose type may be another one.
         case column(SQLName)
         case constant(Constant)
     }
 
     private let parts: [Part]
-    /// The column that it is made of, if that is one and serves no other purpose.
+    /// The column that the value is made of, if it is a single one that has no other use.
     package let base: SQLName?
-    /// Whether it is that column, unchanged.
+    /// Whether the value is that column, unchanged.
     package let isPlain: Bool
-    /// Whether it looks at other rows.
+    /// Whether the expression reads other rows.
     package let readsOthers: Bool
-    /// Whether it is NULL where its base is.
+    /// Whether the value is NULL if its base is.
     let isStrict: Bool
 
     private init(
@@ -46,7 +46,7 @@ package struct MigratedValue: Hashable, Sendable {
 
     package var isNull: Bool { self == .null }
 
-    /// What its parameters stand for, in their order.
+    /// The constants of its parameters, in their order.
     package var constants: [Constant] {
         parts.compactMap { part in
             guard case .constant(let constant) = part else { return nil }
@@ -57,13 +57,15 @@ package struct MigratedValue: Hashable, Sendable {
     /// The value, if it is the same for all rows and not NULL.
     package var constant: Constant? { parts.count == 1 ? constants.first : nil }
 
-    /// The expression; in a subquery the row is called `t`, and a parameter is a question mark.
+    /// The expression.
+    ///
+    /// In a subquery the row is called `t`, and a parameter is a question mark.
     package var text: String { text { _ in "?" } }
 
-    /// What the parameters are bound to.
+    /// The values of the parameters.
     package var bindings: [SQLBinding] { constants.map(\.binding) }
 
-    /// The expression, with parameters as `parameter` writes them, and columns whose values it takes as `column` does.
+    /// The expression, with the texts of parameters from `parameter`, and those of columns from `column`.
     package func text(
         column: (SQLName) -> String = { $0.description },
         _ parameter: (Constant) -> String
@@ -77,7 +79,7 @@ package struct MigratedValue: Hashable, Sendable {
         }.joined()
     }
 
-    /// A column as it is.
+    /// The value of a column, unchanged.
     static func column(_ name: SQLName) -> MigratedValue {
         MigratedValue([.column(name)], base: name, isPlain: true, isStrict: true)
     }
@@ -88,7 +90,7 @@ package struct MigratedValue: Hashable, Sendable {
         return MigratedValue([.constant(Constant(binding: value, type: type))])
     }
 
-    /// A column, or a value where it is NULL.
+    /// The value of a column, or another value if the column is NULL.
     static func column(_ name: SQLName, orElse value: SQLBinding, _ type: AttributeType) -> MigratedValue {
         if case .null = value { return column(name) }
         return MigratedValue(
@@ -100,19 +102,19 @@ package struct MigratedValue: Hashable, Sendable {
         )
     }
 
-    /// A value for the rows that have one in some column of several.
+    /// A value for the rows in which at least one of several columns is not NULL.
     static func constant(_ value: SQLBinding, ifAny known: [SQLName], _ type: AttributeType) -> MigratedValue {
         if case .null = value { return .null }
         let constant = Part.constant(Constant(binding: value, type: type))
         return MigratedValue([.sql("CASE WHEN \(hasAny(known)) THEN "), constant, .sql(" END")])
     }
 
-    /// A column, or a value where it is NULL; and another value in the rows that have none in any column of several.
+    /// The value of a column, or a value if it is NULL; and another value in rows in which several columns are NULL.
     ///
     /// - Parameters:
     ///   - name: The column.
     ///   - value: The value in place of NULL; `nil` for none.
-    ///   - known: The columns, of which the column is one.
+    ///   - known: The columns, one of which is the column itself.
     ///   - missing: The value for rows in which all of them are NULL.
     ///   - type: The type of the attribute.
     /// - Returns: The expression.
@@ -134,7 +136,7 @@ package struct MigratedValue: Hashable, Sendable {
         return MigratedValue(parts, base: name)
     }
 
-    /// Whether some column of several has a value.
+    /// The condition that at least one of several columns is not NULL.
     static func hasAny(_ names: [SQLName]) -> String {
         "(" + names.map { "\($0) IS NOT NULL" }.joined(separator: " OR ") + ")"
     }
@@ -144,10 +146,10 @@ package struct MigratedValue: Hashable, Sendable {
         MigratedValue([.sql(text)], base: base, isStrict: isStrict)
     }
 
-    /// An expression that looks at other rows.
+    /// An expression that reads other rows.
     static func query(_ text: String) -> MigratedValue { MigratedValue([.sql("(\(text))")], readsOthers: true) }
 
-    /// One value for the rows of some entities, whose numbers are in the column `entity`, another for those of others.
+    /// Makes one value for rows of each group of entities; the column `entity` has the number of the entity.
     static func cases(_ groups: [(value: MigratedValue, numbers: [Int])], entity: SQLName) -> MigratedValue {
         let bases = Set(groups.compactMap { $0.value.isNull ? nil : $0.value.base })
         let isOfOne = bases.count == 1 && groups.allSatisfy { $0.value.isNull || $0.value.base != nil }
@@ -164,9 +166,9 @@ package struct MigratedValue: Hashable, Sendable {
 }
 
 extension SQLBinding {
-    /// The value of a slot as a column holds it, but for references.
+    /// Makes the value of a slot in the form that a column holds, except for references.
     ///
-    /// Data is without the tag that columns of external data have. A decimal is a text where the database has a type for them.
+    /// Data has no tag, even for columns of external data. A decimal is a text if the database has a type for decimals.
     package init(valueOf slot: Slot, in row: Row, _ forms: SQLForms) {
         guard !row.isNull(slot.index) else {
             self = .null

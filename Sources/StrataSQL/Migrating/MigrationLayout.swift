@@ -1,21 +1,21 @@
 import StrataPredicates
 import StrataRows
 
-/// What a migration does to the tables of a file: worked out from the two mappings, without looking at rows.
+/// The changes of a migration to the tables of a file, derived from the two mappings without reading rows.
 package struct MigrationLayout: Sendable {
     package let tables: [TableMigration]
     package let joins: [JoinMigration]
-    /// What rows must fulfil.
+    /// The conditions that rows must fulfil.
     package let checks: [RowCheck]
-    /// The rows and values that would be dropped, where there are any: they have no place in the destination.
+    /// The checks for rows and values that would be dropped, because they have no place in the destination.
     package let losses: [RowCheck]
 
-    /// Works out a migration.
+    /// Derives the changes.
     ///
     /// - Parameters:
-    ///   - migration: What becomes what.
-    ///   - source: The tables that the file has.
-    ///   - destination: The tables that it shall have.
+    ///   - migration: The targets of entities and properties.
+    ///   - source: The present tables of the file.
+    ///   - destination: The tables that the file will have.
     package init(_ migration: SchemaMigration, from source: SQLMapping, to destination: SQLMapping) {
         var mapper = MigrationMapper(migration, from: source, to: destination)
         tables = destination.tables.map { mapper.migrate($0) }
@@ -26,16 +26,16 @@ package struct MigrationLayout: Sendable {
     }
 }
 
-/// Works out a ``MigrationLayout``.
+/// Derives a ``MigrationLayout``.
 struct MigrationMapper {
     let source: SQLMapping
     let destination: SQLMapping
-    /// How the database calls the columns of both.
+    /// The names that the database gives to the columns of both mappings.
     var naming: SQLNaming { destination.dialect.naming }
     /// The pairs of entities that both mappings hold.
     let pairs: [MappedPair]
     private(set) var checks: [RowCheck] = []
-    /// The source's tables that give rows to more than one of the destination's.
+    /// The tables of the source whose rows go to more than one table of the destination.
     private let sharedSources: Set<SQLName>
 
     /// A pair of entities with their mappings.
@@ -128,7 +128,7 @@ struct MigrationMapper {
         )
     }
 
-    /// One value for the rows of all entities that have a column.
+    /// Combines the values of all entities that have a column.
     private func combine(
         _ declaring: EntityMapping,
         _ rows: [MappedPair],
@@ -145,7 +145,7 @@ struct MigrationMapper {
         }
         guard let first = groups.first else { return .null }
         if groups.count == 1 { return first.value }
-        // The column is NULL already in rows of entities that do not have it.
+        // The column is already NULL in rows of entities that do not have it.
         let others = groups.filter { !$0.value.isNull }
         if others.count == 1, let base = others[0].value.base, others[0].value.isStrict {
             let without = groups.filter(\.value.isNull).flatMap(\.numbers)
@@ -166,17 +166,19 @@ struct MigrationMapper {
         let fallback = slot.isDerived ? .null : defaultValue(row.to.layout.defaults, slot, isTagged: isTagged)
         guard let (name, old) = formerColumn(row, slot) else { return .constant(fallback, slot.type) }
         if let elements = row.from.layout.optionalElements[old.index] {
-            // The composite attribute that it is an element of had to have no value, and has to have one now.
+            // The composite attribute around the element could be without a value, and must have one now.
             let known = elements.compactMap { row.from.columns[$0].name }
             return .column(name, orElse: slot.isOptional ? nil : fallback, ifAny: known, missing: fallback, slot.type)
         }
         return old.isOptional && !slot.isOptional ? .column(name, orElse: fallback, slot.type) : .column(name)
     }
 
-    /// An element of an optional composite attribute, whose default value counts only where the whole has a value.
+    /// An element of an optional composite attribute.
+    ///
+    /// Its default value counts only if the whole has a value.
     private func element(_ row: MappedPair, _ slot: Slot, _ known: [SQLName], isTagged: Bool) -> MigratedValue {
         guard !known.isEmpty else {
-            // All of it is new.
+            // The whole attribute is new.
             return .constant(defaultValue(row.to.layout.defaults, slot, isTagged: isTagged), slot.type)
         }
         let fallback = defaultValue(row.to.layout.elementDefaults, slot, isTagged: isTagged)
@@ -185,7 +187,7 @@ struct MigrationMapper {
         return .column(name, orElse: fallback, ifAny: known, missing: .null, slot.type)
     }
 
-    /// The column that holds what an attribute was, and what it was.
+    /// The column with the former attribute, and the former slot.
     func formerColumn(_ row: MappedPair, _ slot: Slot) -> (SQLName, Slot)? {
         guard let old = row.pair.source(of: slot), old.kind != .reference,
             let name = row.from.columns[old.index].name
@@ -193,12 +195,12 @@ struct MigrationMapper {
         return (name, old)
     }
 
-    /// The columns that hold what some attributes were.
+    /// The columns with former attributes.
     func formerColumns(_ row: MappedPair, _ slots: Range<Int>) -> [SQLName] {
         slots.compactMap { formerColumn(row, row.to.layout.slots[$0])?.0 }
     }
 
-    /// The folded text of an attribute, if it can be taken over; else NULL, and it has to be computed.
+    /// The folded text of an attribute, if it can be taken over; otherwise NULL, and it has to be computed.
     private func folded(_ row: MappedPair, _ slot: Slot, _ folding: StringFolding) -> MigratedValue {
         guard attribute(row, slot, isTagged: false).isPlain, let old = row.pair.source(of: slot),
             let known = row.from.columns[old.index].folded.first(where: { $0.folding == folding })
@@ -213,7 +215,7 @@ struct MigrationMapper {
         return .blob(Data([1]) + data)
     }
 
-    /// Whether the column that a slot's values come from has tags; `nil` if they come from none.
+    /// Whether the column that a slot's values come from has tags; `nil` if they come from no column.
     private func wasTagged(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool? {
         for row in rows where entity.subtree.contains(row.to.number) {
             if let old = row.pair.source(of: slot), old.kind != .reference {
@@ -225,12 +227,12 @@ struct MigrationMapper {
 
     // MARK: - Derived attributes
 
-    /// Whether a derived value cannot be taken over: it is derived in another way, or of something that is not taken over as it is.
+    /// Whether a derived value cannot be taken over, because its derivation or the value of its source changes.
     private func needsComputing(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool {
         rows.contains { entity.subtree.contains($0.to.number) && !keepsDerived(slot, $0) }
     }
 
-    /// How many derived values may be derived of one another for all of them to be taken over.
+    /// The longest chain of derived values that may be taken over.
     private static let longestChain = 8
 
     private func keepsDerived(_ slot: Slot, _ row: MappedPair, _ length: Int = 0) -> Bool {
@@ -247,7 +249,7 @@ struct MigrationMapper {
         }
     }
 
-    /// Whether the values of an attribute stay what they are, under their name.
+    /// Whether the values of an attribute stay the same, under their name.
     private func keeps(_ attribute: String, _ row: MappedPair, _ length: Int) -> Bool {
         guard let slot = row.to.layout.slot(named: attribute), let old = row.pair.source(of: slot),
             old.name == attribute, old.type == slot.type, old.isDerived == slot.isDerived
@@ -256,7 +258,9 @@ struct MigrationMapper {
             ? keepsDerived(slot, row, length + 1) : self.attribute(row, slot, isTagged: false).isPlain
     }
 
-    /// Whether a relationship leads to the same objects as before, and these keep the values of an attribute, if one matters.
+    /// Whether a relationship leads to the same objects as before.
+    ///
+    /// If an attribute matters, these objects must also keep its values.
     private func keeps(_ relationship: Relationship?, _ row: MappedPair, _ attribute: String?, _ length: Int) -> Bool {
         guard let relationship, let target = relationship.destination else { return false }
         let owners = pairs.filter { $0.to.layout.isKind(of: relationship.entity) }
@@ -264,7 +268,7 @@ struct MigrationMapper {
         let isSame =
             owners.allSatisfy { keepsName(of: relationship, $0) }
             && (relationship.inverse.map { inverse in members.allSatisfy { keepsName(of: inverse, $0) } } ?? true)
-        // Who is at the other end does not stay so if rows go.
+        // The members at the other end change if rows are dropped.
         guard isSame, links(relationship, ownedBy: owners).allSatisfy({ !$0.isFiltered }) else { return false }
         return attribute.map { name in members.allSatisfy { keeps(name, $0, length) } } ?? true
     }
@@ -318,7 +322,7 @@ struct MigrationMapper {
 }
 
 extension EntityMapping {
-    /// Whether rows of the entity have something in a column.
+    /// Whether rows of the entity use a column.
     fileprivate func has(_ name: SQLName) -> Bool {
         columns.contains { $0.name == name || $0.entity == name || $0.order == name }
     }

@@ -3,9 +3,10 @@ import StrataRows
 // Values of the source that have no place in the destination.
 
 extension MigrationMapper {
-    /// The things that a migration would drop: the rows of entities that go, and values of properties that go.
+    /// The data that a migration would drop: the rows of dropped entities, and the values of dropped properties.
     ///
-    /// Derived values are left out, as they can be computed again. So are relationships whose inverse goes on, which has the same members.
+    /// Derived values are left out, because they can be computed again. A relationship is left out if its inverse is
+    /// kept, which has the same members.
     ///
     /// - Complexity: O(properties of the source, with those that entities inherit).
     func losses() -> [RowCheck] {
@@ -15,11 +16,11 @@ extension MigrationMapper {
         }
     }
 
-    /// The entities that go on, and the names of their properties that do.
+    /// The entities that are kept, and the names of their properties that are kept.
     private struct KeptProperties {
-        /// By the number of the entity.
+        /// The names by the number of the entity.
         private var names: [Int: Set<String>] = [:]
-        /// By the number of an entity: the names that go on of some entity of its subtree.
+        /// By the number of an entity, the names that an entity of its subtree keeps.
         private var namesInSubtree: [Int: Set<String>] = [:]
 
         init(_ pairs: [MappedPair]) {
@@ -34,17 +35,17 @@ extension MigrationMapper {
             }
         }
 
-        /// The names of an entity's properties that go on; `nil` if the entity goes.
+        /// The names of the properties that an entity keeps; `nil` if the entity is dropped.
         subscript(_ number: Int) -> Set<String>? { names[number] }
 
-        /// Whether a relationship, or its inverse, goes on.
+        /// Whether a relationship, or its inverse, is kept.
         func contains(_ relationship: Relationship) -> Bool {
             [relationship, relationship.inverse].compactMap(\.self).contains { side in
                 namesInSubtree[side.entity.number]?.contains(side.name) ?? false
             }
         }
 
-        /// Whether an entity, or a sub-entity, goes on.
+        /// Whether an entity, or a sub-entity, is kept.
         func contains(_ entity: EntityLayout) -> Bool { namesInSubtree[entity.number] != nil }
     }
 
@@ -80,7 +81,7 @@ extension MigrationMapper {
     private func toManyLosses(_ entity: EntityMapping, _ kept: KeptProperties) -> [RowCheck] {
         entity.layout.ownToMany.compactMap { slot in
             let relationship = slot.relationship
-            // Members of an entity whose rows go are lost with these.
+            // Members of an entity whose rows are dropped are lost together with these rows.
             guard !kept.contains(relationship), kept.contains(relationship.entity),
                 relationship.destination.map(kept.contains) ?? false
             else { return nil }

@@ -1,18 +1,20 @@
 import StrataRows
 
-// How relationships move between foreign keys and tables of their own.
+// This moves relationships between foreign keys and join tables.
 
-/// What selects the pairs of one relationship as the file has it, before the migration: owner `o`, member `m`, the position `fo` of the
-/// member among the owner's, and the position `fi` of the owner among the member's.
+/// Selects the pairs of one relationship in the file before the migration.
+///
+/// The columns are the owner `o`, the member `m`, the position `fo` of the member among the owner's members, and the
+/// position `fi` of the owner among the member's.
 struct Link {
     let sql: String
-    /// The table of many-to-many pairs that has them, as seen from the owner.
+    /// The join table that has the pairs, seen from the owner; `nil` if they are not in one.
     let join: (table: SQLJoinTable, owner: SQLName, member: SQLName, order: SQLName?, inverseOrder: SQLName?)?
     /// Whether pairs are left out.
     let isFiltered: Bool
     /// The entity of the members, in the source.
     let members: EntityMapping
-    /// Whether an owner, or a member, is in one pair at most.
+    /// Whether an owner, or a member, is in at most one pair.
     let isSingle: (owner: Bool, member: Bool)
 
     static func union(_ links: [Link]) -> String? {
@@ -21,12 +23,12 @@ struct Link {
 }
 
 extension MigrationMapper {
-    /// The part of a to-one relationship that a column holds.
+    /// The part of a to-one relationship in a column.
     enum ReferencePart {
         case key, entity, order
     }
 
-    /// What a column of a to-one relationship gets.
+    /// The value for a column of a to-one relationship.
     func reference(_ row: MappedPair, _ slot: Slot, _ part: ReferencePart) -> MigratedValue {
         guard let relationship = slot.relationship, let target = destination.entity(modelNumber: slot.destinationNumber)
         else { return .null }
@@ -82,7 +84,7 @@ extension MigrationMapper {
         }
     }
 
-    /// What becomes of the objects that a relationship can lead to: the numbers of the entities, and `nil` for those whose rows go.
+    /// The new numbers of the entities that a relationship can lead to; `nil` for those whose rows are dropped.
     private func successors(of old: EntityMapping, in target: EntityMapping) -> [(from: Int, to: Int?)] {
         old.subtree.compactMap { number in
             guard let entity = source.entity(storeNumber: Int64(number)), !entity.layout.isAbstract else { return nil }
@@ -93,12 +95,12 @@ extension MigrationMapper {
 
     // MARK: - Pairs
 
-    /// Where the pairs of a relationship are; empty if it starts so.
+    /// The places of a relationship's pairs; empty if it has none at first.
     func links(_ relationship: Relationship, ownedBy owners: [MappedPair]? = nil) -> [Link] {
         let owners = owners ?? pairs.filter { $0.to.layout.isKind(of: relationship.entity) }
         let own = links(relationship, owners, isReversed: false)
         if !own.isEmpty { return own }
-        // A relationship that is new may have been there from the other side.
+        // A new relationship may be the inverse of one that existed.
         guard let inverse = relationship.inverse, inverse !== relationship else { return [] }
         return links(inverse, pairs.filter { $0.to.layout.isKind(of: inverse.entity) }, isReversed: true)
     }
@@ -149,11 +151,11 @@ extension MigrationMapper {
         } else {
             return nil
         }
-        // With a type, which some databases want to know.
+        // It has a type, because some databases require one.
         let absent = "CAST(NULL AS bigint)"
         var sql =
             "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? absent) AS fo, \(columns.inverseOrder ?? absent) AS fi FROM \(table) WHERE \(columns.owner) IS NOT NULL AND \(columns.member) IS NOT NULL"
-        // What leads from, or to, rows that go is left out.
+        // Pairs with rows that are dropped are left out.
         let kept = Set(owners.map(\.from.number))
         let ends = [(columns.owner, owner, kept), (columns.member, target, survivors(target))]
         var isFiltered = false
@@ -186,7 +188,7 @@ extension MigrationMapper {
 
     // MARK: - Keys of owners without an inverse
 
-    /// Fills the columns that to-many relationships without an inverse have in a table of members.
+    /// Fills the columns of to-many relationships without an inverse in a table of members.
     mutating func addInverseless(_ table: SQLTable, _ rows: [MappedPair], _ values: inout [SQLName: MigratedValue]) {
         for entity in destination.entities {
             for slot in entity.layout.ownToMany {
@@ -229,7 +231,7 @@ extension MigrationMapper {
         }
     }
 
-    /// The column that has the keys of the owners already, in the table that the rows come from.
+    /// The column that already has the keys of the owners, in the table that the rows come from.
     private func plainKey(_ relationship: Relationship, _ rows: [MappedPair]) -> ToManyMapping.KeyColumn? {
         for pair in pairs where pair.to.layout.isKind(of: relationship.entity) {
             guard let old = pair.pair.source(of: relationship), let slot = pair.from.layout.toMany(named: old.name),
@@ -241,9 +243,9 @@ extension MigrationMapper {
         return nil
     }
 
-    // MARK: - What rows must fulfil
+    // MARK: - Conditions that rows must fulfil
 
-    /// A to-one relationship that had several members may have none with more than one.
+    /// Checks that no row has more than one member, if a to-many relationship becomes a to-one.
     mutating func checkSingle(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) {
         guard let relationship = slot.relationship else { return }
         let owners = rows.filter { entity.subtree.contains($0.to.number) }
@@ -261,7 +263,7 @@ extension MigrationMapper {
         )
     }
 
-    /// What values and entities the rows must have.
+    /// Checks that rows have the required values and entities.
     mutating func checkRows() {
         for pair in pairs where !pair.from.layout.isAbstract {
             let rows = "SELECT COUNT(*) FROM \(pair.from.table) WHERE \(naming.entity) = \(pair.from.number)"
@@ -282,7 +284,7 @@ extension MigrationMapper {
                 let whole = entity.optionalElements[slot.index]
                 guard (whole == nil ? entity.defaults : entity.elementDefaults).isNull(slot.index) else { continue }
                 if let whole {
-                    // Without a value of the composite attribute its elements need none.
+                    // If the composite attribute has no value, its elements need none.
                     let known = formerColumns(pair, whole)
                     guard !known.isEmpty else { continue }
                     rows += " AND " + MigratedValue.hasAny(known)

@@ -1,23 +1,23 @@
 import StrataRows
 
-/// What becomes of a table.
+/// The changes of one table.
 package struct TableMigration: Sendable {
     package let destination: SQLTable
-    /// How the database calls its columns.
+    /// The names that the database gives to its columns.
     let naming: SQLNaming
-    /// The table that has the rows; `nil` for one that starts empty.
+    /// The table with the former rows; `nil` for a table that starts empty.
     package let source: SQLTable?
-    /// The numbers of the entities whose rows go on, as they were and as they will be.
+    /// The former and the new numbers of the entities whose rows are kept.
     package let numbers: [(from: Int, to: Int)]
-    /// Whether rows of the source are left behind: removed, or taken by another table.
+    /// Whether rows of the source are not taken over: they are removed, or go to another table.
     package let leavesRowsBehind: Bool
-    /// Whether the source gives rows to other tables too, so that none can be it.
+    /// Whether rows of the source go to other tables too, so that it cannot become this table.
     package let sharesSource: Bool
-    /// What the destination's columns hold, in the order of its columns, which are those behind the version.
+    /// The values of the destination's columns, in their order, starting after the version.
     package let values: [MigratedValue]
-    /// Columns whose data gets a tag in front, or loses it.
+    /// Columns whose data gets a tag, or loses it.
     package let tagChanges: [TagChange]
-    /// Columns of derived attributes that have to be computed anew.
+    /// Columns of derived attributes that have to be computed again.
     package let derived: [SQLName]
     /// Whether folded texts have to be computed.
     package let refolds: Bool
@@ -27,7 +27,7 @@ package struct TableMigration: Sendable {
         package let isTagged: Bool
     }
 
-    /// The entity's number as it will be.
+    /// The new number of the entity.
     package var entityValue: String {
         if numbers.allSatisfy({ $0.from == $0.to }) { return naming.entity.description }
         if numbers.count == 1 { return "\(numbers[0].to)" }
@@ -35,24 +35,24 @@ package struct TableMigration: Sendable {
         return "CASE \(naming.entity) \(arms) END"
     }
 
-    /// Whether rows get other numbers of entities.
+    /// Whether rows get other entity numbers.
     package var renumbers: Bool { entityValue != naming.entity.description }
 
-    /// The condition for rows that go on; empty if all do.
+    /// The condition for rows that are kept; empty if all are.
     package var condition: String { leavesRowsBehind ? " WHERE \(goesOn)" : "" }
 
-    /// That a row goes on.
+    /// The test that a row is kept.
     fileprivate var goesOn: String {
-        // A list without members is no SQL everywhere.
+        // Not every database accepts a list without members.
         if numbers.isEmpty { return "1 = 0" }
         return "\(naming.entity) IN (\(numbers.map { "\($0.from)" }.joined(separator: ", ")))"
     }
 
-    /// The statement that fills the table, under another name if it has one yet.
+    /// The statement that fills the table, which may still have another name.
     ///
     /// - Parameters:
     ///   - name: The table's name.
-    ///   - write: How a value is written that a column gets.
+    ///   - write: Returns the text of a value for a column.
     /// - Returns: The statement; `nil` for a table that starts empty.
     package func fill(_ name: SQLName, _ write: (MigratedValue, SQLColumn) -> String) -> String? {
         guard let source else { return nil }
@@ -65,17 +65,17 @@ package struct TableMigration: Sendable {
     }
 }
 
-/// How a table is changed where it is.
+/// The changes of a table in place.
 package struct TableAlteration: Sendable {
-    /// Rows that go, by a condition; `nil` if none do.
+    /// The condition for rows to delete; `nil` if there are none.
     package let deletion: String?
     package let added: [SQLColumn]
-    /// The columns that get new values, by the names that they had.
+    /// The columns that get new values, by their former names.
     package let changes: [(name: SQLName, value: MigratedValue)]
-    /// What the number of the entity becomes; `nil` if rows keep theirs.
+    /// The new number of the entity; `nil` if rows keep theirs.
     package let entity: String?
     package let renamed: [(from: SQLName, to: SQLName)]
-    /// Whether columns stay that nobody needs any more.
+    /// Whether columns stay that are no longer needed.
     package let hasLeftovers: Bool
 
     private let table: SQLName
@@ -89,8 +89,8 @@ package struct TableAlteration: Sendable {
     ///
     /// - Parameters:
     ///   - changes: The columns.
-    ///   - write: How a value is written.
-    /// - Returns: The statement; `nil` if nothing gets another value.
+    ///   - write: Returns the text of a value.
+    /// - Returns: The statement; `nil` if no column gets another value.
     package func update(
         _ changes: [(name: SQLName, value: MigratedValue)],
         _ write: (MigratedValue) -> String
@@ -100,13 +100,14 @@ package struct TableAlteration: Sendable {
         return assignments.isEmpty ? nil : "UPDATE \(table) SET \(assignments.joined(separator: ", "))"
     }
 
-    /// How `migration` can be carried out without copying the table; `nil` if a copy is needed: columns go, change their types or trade names,
-    /// or values come from other tables.
+    /// Finds the changes for `migration` without a copy of the table; `nil` if a copy is needed.
+    ///
+    /// That is so if columns are dropped, change their types or exchange names, or if values come from other tables.
     ///
     /// - Parameters:
-    ///   - migration: What has to become of the table.
-    ///   - columns: The columns that the file has, with their types.
-    ///   - keepsLeftovers: Whether columns may stay that go; they do not count then.
+    ///   - migration: The wanted changes of the table.
+    ///   - columns: The columns in the file, with their types.
+    ///   - keepsLeftovers: Whether dropped columns may stay; they do not require a copy then.
     package init?(_ migration: TableMigration, columns: [(name: String, type: String)], keepsLeftovers: Bool = false) {
         guard let source = migration.source, !migration.sharesSource else { return nil }
         let naming = migration.naming
@@ -131,7 +132,7 @@ package struct TableAlteration: Sendable {
             }
             if base.raw != column.name.raw {
                 let isTaken = existing.contains(column.name.raw.uppercased())
-                // The name of the column itself, in letters of another case, is free.
+                // The name is free if it is the column's own in another case.
                 if isTaken, base.raw.uppercased() != column.name.raw.uppercased() { return nil }
                 renamed.append((base, column.name))
             }
@@ -149,17 +150,17 @@ package struct TableAlteration: Sendable {
     }
 }
 
-/// What becomes of the table of a many-to-many relationship.
+/// The changes of the table of a many-to-many relationship.
 package struct JoinMigration: Sendable {
     package let destination: SQLJoinTable
-    /// The table that can be kept, with the columns that get other names; `nil` if there is none.
+    /// The table that can be kept, with the columns that are renamed; `nil` if there is none.
     package let kept: (source: SQLJoinTable, renamed: [(from: SQLName, to: SQLName)])?
-    /// What selects the pairs: owner, member, position of the member, position of the owner; `nil` if there are none.
+    /// The query for the pairs: owner, member, position of the member, position of the owner; `nil` if there are none.
     package let pairs: String?
-    /// The columns in the order in which ``pairs`` selects; `nil` for positions that are not kept.
+    /// The columns in the order of the query ``pairs``; `nil` for positions that are not kept.
     let columns: (owner: SQLName, member: SQLName, order: SQLName?, inverseOrder: SQLName?)
 
-    /// The statements that fill the table, under another name if it has one yet.
+    /// The statements that fill the table, which may still have another name.
     package func fill(_ name: SQLName) -> [String] {
         guard let pairs else { return [] }
         func statement(_ owner: String, _ member: String, _ order: String, _ inverseOrder: String) -> String {
@@ -183,18 +184,18 @@ package struct JoinMigration: Sendable {
     }
 }
 
-/// A question whose answer must be 0 for a migration to go on.
+/// A query whose result must be 0 for the migration to continue.
 package struct RowCheck: Sendable {
     package let sql: String
     package let entity: String
     package let property: String?
-    /// What is the matter, with `%d` for the count.
+    /// The problem, with `%d` for the count.
     package let reason: String
 
     /// The result of the check.
     ///
-    /// - Parameter count: The number that the statement has counted.
-    /// - Returns: `nil` if it has found nothing.
+    /// - Parameter count: The count that the statement has returned.
+    /// - Returns: `nil` for 0.
     package func finding(_ count: Int64) -> RowFinding? {
         guard count > 0 else { return nil }
         return RowFinding(entity: entity, property: property, reason: reason.replacing("%d", with: "\(count)"))

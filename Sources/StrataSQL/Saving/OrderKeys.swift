@@ -1,18 +1,18 @@
 /// Positions in ordered relationships: sparse numbers, so that a member can be put between two others.
 ///
-/// The first member of a relationship gets 2048, each one that is put behind the last 1024 more. When there is no number left
-/// between two neighbours, all members are numbered anew.
+/// The first member of a relationship gets 2048. Each further one that is put at the end gets 1024 more than the last.
+/// If there is no number left between two neighbours, all members are numbered anew.
 package enum OrderKeys {
     package static let first: Int64 = 2048
     package static let step: Int64 = 1024
 
-    /// The positions that have to be written so that `members` come in their order.
+    /// The positions that have to be written so that `members` are in their order.
     ///
-    /// Of the members that have a position the largest number that are in order already keep theirs.
+    /// As many members as possible keep their positions.
     ///
     /// - Parameters:
-    ///   - members: All members, in the order wanted.
-    ///   - position: A member's position now.
+    ///   - members: All members, in the wanted order.
+    ///   - position: A member's present position.
     /// - Returns: The members whose position changes, with the new one.
     /// - Complexity: O(n log n).
     package static func assign(_ members: [Int64], position: (Int64) -> Int64?) -> [(member: Int64, position: Int64)] {
@@ -39,7 +39,7 @@ package enum OrderKeys {
         return result
     }
 
-    /// As many numbers as wanted between two others, evenly spread; `nil` if there are not so many.
+    /// As many numbers as wanted between two others, evenly spread; `nil` if there are not enough.
     private static func numbers(_ count: Int, between before: Int64?, and after: Int64?) -> [Int64]? {
         let wanted = Int64(count)
         guard let after else {
@@ -50,7 +50,7 @@ package enum OrderKeys {
         let gap = after - low
         guard gap > wanted else { return nil }
         return (1...wanted).map { number in
-            // In halves that cannot overflow.
+            // The product is computed in parts that cannot overflow.
             low + gap / (wanted + 1) * number + gap % (wanted + 1) * number / (wanted + 1)
         }
     }
@@ -65,9 +65,9 @@ package enum OrderKeys {
         }
     }
 
-    /// Marks a longest strictly rising subsequence of the positions that are there.
+    /// Marks a longest strictly rising subsequence of the present positions.
     private static func longestRise(_ positions: [Int64?]) -> [Bool] {
-        // tails[n] is where a rise of n + 1 positions ends lowest.
+        // tails[n] is the index at which a rise of n + 1 positions has its lowest end.
         var tails: [Int] = []
         var previous = [Int](repeating: -1, count: positions.count)
         for (index, position) in positions.enumerated() {

@@ -1,22 +1,22 @@
 import StrataRows
 
-/// A relationship with a delete rule, as the tables of a store have it.
+/// A relationship with a delete rule, as it is stored in tables.
 package struct StoredLink {
     package let link: DeleteLink
     package let owner: EntityMapping
     package let destination: EntityMapping
     package let place: Place
-    /// The to-one relationship at the other end, if that is one.
+    /// The column of the relationship at the other end, if that is a to-one relationship.
     package let inverseColumn: SlotColumn?
 
-    /// Where the relationship is stored.
+    /// The place of the relationship.
     package enum Place {
         /// A column of the owner's row.
         case column(SlotColumn)
         case toMany(ToManyMapping)
     }
 
-    /// `nil` for a relationship that the store does not hold.
+    /// Returns `nil` for a relationship that the store does not hold.
     package init?(_ link: DeleteLink, _ mapping: SQLMapping) {
         guard let owner = mapping.entity(link.owner), let destination = mapping.entity(link.destination) else {
             return nil
@@ -37,7 +37,7 @@ package struct StoredLink {
         self.destination = destination
     }
 
-    /// Whether more has to be done than to delete the row.
+    /// Whether a deletion needs more work than deleting the row.
     ///
     /// A history also records the owners of the relationship.
     package func needsWork(isRecorded: Bool) -> Bool {
@@ -74,14 +74,16 @@ extension SQLMapping {
         }
     }
 
-    /// Whether relationships have to be looked after when rows of an entity are deleted; a history also records their owners.
+    /// Whether relationships need work if rows of an entity are deleted.
+    ///
+    /// A history also records their owners.
     package func needsWork(deleting entity: EntityMapping, isRecorded: Bool) -> Bool {
         entity.layout.deleteLinks.contains { StoredLink($0, self)?.needsWork(isRecorded: isRecorded) == true }
             || looseLinks.contains { $0.destinationRoot == entity.rootNumber }
     }
 }
 
-/// A to-one relationship that no delete rule can clear, since it has no inverse.
+/// A to-one relationship that no delete rule can clear, because it has no inverse.
 package struct LooseLink {
     package let relationship: Relationship
     package let owner: EntityMapping

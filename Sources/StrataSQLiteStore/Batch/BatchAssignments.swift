@@ -4,36 +4,36 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What comes after SET in a batch update.
+/// The text after SET in a batch update.
 struct BatchAssignments {
-    /// What SQLite says of a value that does not fit.
+    /// The message of SQLite for a value that does not fit.
     static let rangeMessage = "strata: out of range"
-    /// Fails.
+    /// Always fails.
     ///
-    /// Called only for a value that does not fit.
+    /// It is called only for a value that does not fit.
     static let refuseRange = ScalarFunction("strata_out_of_range", argumentCount: 0, isDeterministic: false) {
         $0.fail(rangeMessage)
     }
 
-    /// The message of SQLite for a value that is no number.
+    /// The message of SQLite for NaN.
     static let numberMessage = "strata: not a number"
-    /// Fails.
+    /// Always fails.
     ///
-    /// Called only for a value that is no number.
+    /// It is called only for NaN.
     static let refuseNoNumber = ScalarFunction("strata_not_a_number", argumentCount: 0, isDeterministic: false) {
         $0.fail(numberMessage)
     }
 
     /// Columns with values that are the same for all rows.
     private var constants: [(column: SQLName, value: SQLBinding)] = []
-    /// Columns with what is worked out, of `t0`.
+    /// Columns with the values that are computed from `t0`.
     private var computed: [(column: SQLName, text: String)] = []
     private let computedBindings: [SQLBinding]
-    /// Columns of positions, which a member loses with its owner.
+    /// Columns of positions, which a member loses when it leaves its owner.
     private var orders: [(column: SQLName, owner: SQLName, value: SQLBinding)] = []
-    /// What the worked-out values need, joined to `t0`.
+    /// The tables that the computed values need, joined to `t0`.
     private let joins: String
-    /// Whether the values depend on the row itself only, so that they can be computed while it changes.
+    /// Whether the values depend only on the row itself, so that they can be computed while it changes.
     private let isPlain: Bool
 
     init(_ update: BatchUpdate, _ entity: EntityMapping, _ mapping: SQLMapping) throws {
@@ -108,7 +108,7 @@ struct BatchAssignments {
 }
 
 extension QueryCompiler {
-    /// Writes the new value of a column; the statement fails where it is no number.
+    /// Writes the new value of a column; the statement fails for a row in which it is NaN.
     fileprivate mutating func write(_ value: BatchUpdate.Computed) throws {
         guard let lacksNumber = value.lacksNumber else { return try writeValue(value.expression, for: value.slot) }
         write("CASE WHEN ")
@@ -145,7 +145,7 @@ extension QueryCompiler {
 }
 
 extension ResolvedExpression {
-    /// Whether the value depends on nothing but the columns of the row itself.
+    /// Whether the value depends only on the columns of the row itself.
     fileprivate var needsOnlyItsRow: Bool {
         switch self {
         case .constant: true
@@ -157,7 +157,7 @@ extension ResolvedExpression {
 }
 
 extension SQLBinding {
-    /// The value of a slot as its column holds it.
+    /// The value of a slot in the form that its column holds.
     init(_ row: Row, _ slot: Slot, isTagged: Bool = false) {
         guard !row.isNull(slot.index) else {
             self = .null
@@ -167,7 +167,7 @@ extension SQLBinding {
         case .int, .reference: self = .integer(row.int(slot.word))
         case .double: self = .double(row.double(slot.word))
         case .string: self = .text(row.string(slot.word))
-        // Data of a batch stays in its rows: no two rows may have one file.
+        // Data of a batch stays in its rows, because no two rows may have the same file.
         case .data: self = .blob(isTagged ? ExternalData.tagged(row.data(slot.word)) : row.data(slot.word))
         case .uuid: self = .blob(withUnsafeBytes(of: row.uuid(slot.word).uuid) { Data($0) })
         case .decimal: self = StoredDecimal.stored(row.decimal(slot.word)).value

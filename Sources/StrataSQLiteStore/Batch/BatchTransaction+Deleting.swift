@@ -6,8 +6,8 @@ import StrataSQLite
 extension BatchTransaction {
     /// Deletes the rows of a batch.
     ///
-    /// One statement will do if no relationship needs attention; otherwise the rows to delete are gathered in
-    /// tables first.
+    /// One statement is enough if no relationship needs attention. Otherwise the rows to delete are first gathered in
+    /// tables.
     func delete(_ deletion: BatchDeletion, _ entity: EntityMapping) throws {
         let rows = try RowSelection(deletion.rows, entity, file.queries)
         if DoomedRows.areNeeded(for: entity, mapping, isRecorded: history != nil)
@@ -41,7 +41,7 @@ extension BatchTransaction {
         try doomed.clearTables(self)
     }
 
-    /// Lists the rows that are about to go.
+    /// Lists the rows that are about to be deleted.
     private func listDoomed(_ table: DoomedRows.Table, _ doomed: DoomedRows) throws {
         if listsRows {
             try list("SELECT k, e FROM \(doomed.name(table.root)) ORDER BY e, k", \.deleted)
@@ -64,7 +64,7 @@ extension BatchTransaction {
 
     // MARK: - Delete rules
 
-    /// Refuses a deletion that a deny rule forbids, or that would clear a relationship which must not be nil.
+    /// Refuses a deletion that a deny rule forbids, or that would clear a required relationship.
     private func refuse(_ link: StoredLink, _ doomed: DoomedRows) throws {
         let others = doomed.othersOnly("d.Z_PK", of: link)
         switch link.link.relationship.deleteRule {
@@ -81,7 +81,7 @@ extension BatchTransaction {
         }
     }
 
-    /// Refuses a deletion after which a relationship without an inverse would lead to a row that is gone.
+    /// Refuses a deletion that would leave a relationship without an inverse leading to a deleted row.
     private func refuse(_ link: LooseLink, _ doomed: DoomedRows) throws {
         let holders =
             "\(link.column) IN (\(doomed.keys(of: link.destinationRoot))) AND \(doomed.othersOnly("Z_PK", link.owner.rootNumber))"
@@ -89,14 +89,14 @@ extension BatchTransaction {
         throw DeleteLink.loose(link.relationship, key)
     }
 
-    /// Takes the rows out of their relationships.
+    /// Removes the rows from their relationships.
     private func release(_ link: StoredLink, _ doomed: DoomedRows) throws {
         let owners = doomed.keys(of: link)
         let inverse = link.link.inverse
         let root = link.destination.layout.rootNumber
         switch link.place {
         case .column(let column):
-            // The column of a deleted row goes with it. What remains to be changed is the order on the other side.
+            // The column is deleted with its row. Only the order on the other side remains to be changed.
             guard let inverse, inverse.isToMany, let name = column.name else { break }
             let others =
                 "Z_PK IN (SELECT \(name) FROM \(link.owner.table) WHERE Z_PK IN (\(owners))) AND \(doomed.othersOnly("Z_PK", of: link))"
@@ -136,7 +136,7 @@ extension BatchTransaction {
         )
     }
 
-    /// Takes the rows out of a join table.
+    /// Removes the rows from a join table.
     private func release(_ side: ToManyMapping.JoinSide, _ link: StoredLink, _ doomed: DoomedRows) throws {
         let owners = doomed.keys(of: link)
         let members =

@@ -4,14 +4,14 @@ import StrataSQL
 import StrataSQLite
 
 extension BatchTransaction {
-    /// Records what the batch has changed: one change for each row, all in one transaction.
+    /// Records the changes of the batch: one change for each row, all in one transaction.
     func recordHistory() throws {
         guard let history else { return }
         if !hasRecordedDeletions { try recordDeletions() }
         for rows in changes.inserted { try history.inserted(rows.keys, entity(rows)) }
         let touched = changes.followed + changes.related
         if touched.isEmpty, changes.inserted.isEmpty {
-            // Each row once, as one statement has changed them.
+            // Each row comes once, because one statement has changed them.
             for rows in changes.changed { try history.updated(rows.keys, entity(rows), mask(rows, history)) }
         } else {
             try recordUpdates(changes.changed + touched, history)
@@ -21,7 +21,7 @@ extension BatchTransaction {
 
     /// Records the rows that are listed as deleted.
     ///
-    /// If values of them are kept, they must still be there.
+    /// If the history keeps values of them, the rows must still exist.
     func recordDeletions() throws {
         guard let history else { return }
         for rows in changes.deleted { try history.willDelete(rows.keys, entity(rows)) }

@@ -6,7 +6,7 @@ import StrataSQL
 import StrataSQLite
 
 extension BatchTransaction {
-    /// Inserts the rows of a batch one by one, through one statement.
+    /// Inserts the rows of a batch one by one, with one statement.
     func insert(_ insertion: BatchInsertion, _ entity: EntityMapping) throws {
         let insert = BatchRowInsert(insertion, entity, self)
         try insert.run()
@@ -15,7 +15,7 @@ extension BatchTransaction {
 
 /// The insertion of a batch's rows.
 ///
-/// Used once, by the thread that executes the request.
+/// It is used once, by the thread that executes the request.
 private final class BatchRowInsert {
     private let insertion: BatchInsertion
     private let entity: EntityMapping
@@ -28,17 +28,17 @@ private final class BatchRowInsert {
     /// The key of the next row.
     private var nextKey: Int64 = 0
     private var firstKey: Int64 = 0
-    /// Rows that were there before and were changed instead.
+    /// Rows that existed before and were changed instead.
     private var changed: Set<Int64> = []
     private var clashes: [BatchClash] = []
-    /// Where each to-one relationship leads.
+    /// The known destinations of each to-one relationship.
     private var targets: [Targets]
     /// The place of the row in the order of insertion.
     private var position = 0
     /// The files that were written for the row, by slot.
     private var files: [Int: String] = [:]
 
-    /// Rows that one relationship leads to, and that are known to be there.
+    /// Destinations of one relationship that are known to exist.
     private struct Targets {
         let slot: Slot
         let query: SQL
@@ -98,7 +98,7 @@ private final class BatchRowInsert {
             } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
                 statement.reset()
                 try resolve(given, error)
-                // The files that the stored row has not taken over.
+                // These are the files that the stored row has not taken over.
                 for name in files.values { transaction.files.takeBack(name) }
             }
             position += 1
@@ -111,7 +111,7 @@ private final class BatchRowInsert {
 
     /// Binds the values of a row.
     ///
-    /// What is null stays unbound, which is NULL.
+    /// Null values stay unbound, which is NULL.
     private func bind(_ row: Row, _ statement: borrowing Statement) throws {
         let source = row.unsafe
         for column in shape.columns where !source.isNull(column.slot) {
@@ -172,7 +172,7 @@ private final class BatchRowInsert {
         let found = try constraints.compactMap { constraint in
             try holder(of: given.row, constraint).map { (constraint, $0.key, $0.entity) }
         }
-        // A unique index that somebody else has made, and that the model does not have.
+        // The unique index was made by another program, and is not in the model.
         guard let (constraint, key, number) = found.first else { throw error }
         let isOne = found.allSatisfy { $0.1 == key }
         guard upsert != .skip else { return }
@@ -198,7 +198,7 @@ private final class BatchRowInsert {
         return try statement.step() ? (statement.int64(0), statement.int64(1)) : nil
     }
 
-    /// Notes a clash, and ends the insertion when there are too many.
+    /// Notes a clash, and ends the insertion if there are too many.
     private func note(
         _ row: Row,
         _ constraint: SQLConstraint,
@@ -221,7 +221,7 @@ private final class BatchRowInsert {
         if clashes.count == BatchClashes.limit { throw BatchClashes(layout: layout, clashes: clashes) }
     }
 
-    /// Copies values of a row that cannot be inserted to the stored row, in the slots that both have.
+    /// Copies values of a row that cannot be inserted into the stored row, in the slots that both have.
     private func update(_ key: Int64, _ stored: EntityMapping, _ row: Row, _ slots: [Slot]) throws {
         var assignments: [String] = []
         var bindings: [SQLBinding] = []
@@ -256,7 +256,7 @@ private final class BatchRowInsert {
                 [.integer(key)]
             )
         }
-        // A row of this batch keeps its version, as nobody has seen it with other values.
+        // A row of this batch keeps its version, because no other context has seen it with other values.
         assignments.append(key < firstKey ? "Z_OPT = Z_OPT + 1" : "Z_OPT = Z_OPT")
         try transaction.run(
             "UPDATE \(stored.table) SET \(assignments.joined(separator: ", ")) WHERE Z_PK = ?",
@@ -264,7 +264,7 @@ private final class BatchRowInsert {
         )
         guard key < firstKey, changed.insert(key).inserted else { return }
         transaction.changes.count += 1
-        // Few, and their cached rows have to go in any case.
+        // There are few of them, and their cached rows have to be removed in any case.
         transaction.changes.changed.add(key, stored.layout, properties: slots.propertyNames)
     }
 }

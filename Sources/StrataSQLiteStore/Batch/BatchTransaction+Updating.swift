@@ -5,13 +5,13 @@ import StrataSQL
 import StrataSQLite
 
 extension BatchTransaction {
-    /// Changes the rows of an update with one statement, and then the other side of relationships that it sets.
+    /// Changes the rows of an update with one statement, and then the other sides of the relationships that it sets.
     func update(_ update: BatchUpdate, _ entity: EntityMapping) throws {
         var rows = try RowSelection(update.rows, entity, file.queries)
         let clearsOtherSide = update.constantSlots.contains {
             $0.relationship?.inverse.map { !$0.isToMany } ?? false
         }
-        // The other side changes first, and the predicate may look at it.
+        // The other side changes first, and the predicate may read it.
         if clearsOtherSide { rows = try fixed(rows, entity) }
         try noteObsoleteFiles(update, entity, rows)
         for slot in update.constantSlots where slot.kind == .reference {
@@ -33,7 +33,7 @@ extension BatchTransaction {
 
     /// Changes the rows.
     ///
-    /// One statement will do, unless a row gets a unique value that another one still has.
+    /// One statement is enough, unless a row gets a unique value that another row still has.
     private func change(
         _ assignments: BatchAssignments,
         _ rows: RowSelection,
@@ -45,7 +45,7 @@ extension BatchTransaction {
         do {
             try change(assignments.statement(rows, entity), update, entity)
         } catch let error as SQLiteError where error.extendedCode == .constraintUnique && !freed.isEmpty {
-            // All give up their values before the first one takes a new one.
+            // All rows give up their values before the first one gets a new one.
             let values = assignments.values(of: rows, entity)
             try run("DROP TABLE IF EXISTS temp.strata_new")
             try run("CREATE TABLE temp.strata_new AS \(values.sql)", values.bindings)
@@ -66,7 +66,7 @@ extension BatchTransaction {
         )
     }
 
-    /// The same rows by their keys in a temporary table, so that changes cannot alter the selection.
+    /// The same rows, selected by their keys in a temporary table, so that changes cannot alter the selection.
     private func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
         try run("CREATE TABLE IF NOT EXISTS temp.strata_meant (k INTEGER PRIMARY KEY)")
         try run("DELETE FROM temp.strata_meant")
@@ -140,7 +140,9 @@ extension BatchTransaction {
         try join([target.key], slot, entity)
     }
 
-    /// Adds new members to relationships, at the end of ordered ones, whose owners get a new version.
+    /// Adds new members to relationships, at the end of ordered ones.
+    ///
+    /// The owners of ordered ones get a new version.
     func join(_ targets: [Int64], _ slot: Slot, _ entity: EntityMapping) throws {
         let place = entity.columns[slot.index]
         guard let column = place.name, let inverse = slot.inverse, inverse.isToMany,
@@ -167,7 +169,7 @@ extension BatchTransaction {
         }
     }
 
-    /// Gives members of one owner that have no position yet positions behind the others.
+    /// Gives the members of an owner that have no position yet positions after the others.
     private func appendMembers(of owner: Int64, _ table: SQLName, _ column: SQLName, _ order: SQLName) throws {
         let start = try firstKey(
             "SELECT IFNULL(MAX(\(order)), ?) FROM \(table) WHERE \(column) = ?",

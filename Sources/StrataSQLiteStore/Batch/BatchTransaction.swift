@@ -5,7 +5,7 @@ import StrataSQLite
 
 /// One batch, inside a write transaction that its caller begins, and commits or rolls back.
 ///
-/// Used once, by the thread that executes the request.
+/// It is used once, by the thread that executes the request.
 final class BatchTransaction {
     let batch: Batch
     let file: OpenSQLiteFile
@@ -13,14 +13,14 @@ final class BatchTransaction {
     var mapping: SQLMapping { file.mapping }
     /// Whether the rows that are changed have to be listed.
     var listsRows: Bool { batch.listsRows || history != nil }
-    /// Where changes are recorded; `nil` if the store keeps no history.
+    /// The writer that records changes; `nil` if the store keeps no history.
     let history: HistoryWriter?
-    /// Whether the deleted rows are in the history already.
+    /// Whether the deleted rows are already in the history.
     var hasRecordedDeletions = false
 
-    /// What has changed so far.
+    /// The changes so far.
     var changes = BatchChanges()
-    /// What the batch does to external files.
+    /// The changes that the batch makes to external files.
     let files: FileChanges
 
     init(_ batch: Batch, _ file: OpenSQLiteFile, _ connection: Connection) {
@@ -38,7 +38,7 @@ final class BatchTransaction {
 
     /// Writes everything.
     ///
-    /// - Throws: What is refused; the transaction must be rolled back then.
+    /// - Throws: The error of a refused change; the transaction must be rolled back then.
     func run() throws {
         _ = file.database.reports.take()
         if let entity = mapping.entity(batch.layout) {
@@ -54,7 +54,7 @@ final class BatchTransaction {
 
     // MARK: - Statements
 
-    /// Runs a statement without results, and tells how many rows it has changed.
+    /// Runs a statement without results, and returns the number of rows that it has changed.
     @discardableResult
     func run(_ sql: String, _ bindings: [SQLBinding] = []) throws -> Int {
         let statement = try prepare(sql)
@@ -63,15 +63,15 @@ final class BatchTransaction {
         return connection.changeCount
     }
 
-    /// Runs a statement that changes rows, lists them if somebody wants to know, and tells how many they are.
+    /// Runs a statement that changes rows, lists them if the caller needs the list, and returns their number.
     ///
     /// - Parameters:
     ///   - sql: An UPDATE or DELETE without a RETURNING clause.
     ///   - bindings: Its values.
-    ///   - kind: Where the rows are listed.
+    ///   - kind: The list that the rows are added to.
     ///   - root: The number of the root entity of the table.
-    ///   - properties: The names of what changes.
-    /// - Returns: How many rows there were.
+    ///   - properties: The names of the changed properties.
+    /// - Returns: The number of rows.
     /// - Throws: Errors of SQLite.
     @discardableResult
     func change(
@@ -89,7 +89,7 @@ final class BatchTransaction {
         return try list(sql + " RETURNING Z_PK, Z_ENT", bindings, kind, properties)
     }
 
-    /// Lists the rows that a statement gives: key and entity.
+    /// Lists the rows that a statement returns, each with key and entity.
     @discardableResult
     func list(
         _ sql: String,
@@ -127,7 +127,7 @@ final class BatchTransaction {
 
     // MARK: - Triggers
 
-    /// Lists the rows whose derived attributes triggers have changed, but for those that are listed already.
+    /// Lists the rows whose derived attributes triggers have changed, except those that are already listed.
     private func noteTriggers() {
         let reports = file.database.reports.take()
         guard !reports.isEmpty else { return }
@@ -145,7 +145,7 @@ final class BatchTransaction {
 
     // MARK: - External files
 
-    /// Notes the files that rows refer to: one in each column of a statement's results.
+    /// Notes the files that rows refer to, one in each column of a statement's results.
     func noteObsoleteFiles(_ sql: String, _ bindings: [SQLBinding] = []) throws {
         let statement = try prepare(sql)
         try statement.bind(bindings)

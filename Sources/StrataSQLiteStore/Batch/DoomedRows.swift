@@ -5,9 +5,10 @@ import StrataSQLite
 
 /// The rows that a batch deletes, in a temporary table of the writer for each hierarchy.
 ///
-/// The columns are key, entity and the number of cascades that led to the row. So any number of rows needs no memory of ours.
+/// The columns are key, entity and the number of cascades that led to the row. So the process needs no memory for the
+/// rows, however many there are.
 struct DoomedRows {
-    /// The table of one hierarchy that rows may be deleted of.
+    /// The table for the rows of one hierarchy that may be deleted.
     struct Table {
         let layout: EntityLayout
         /// The number of the hierarchy's root in the store.
@@ -17,13 +18,13 @@ struct DoomedRows {
     }
 
     private(set) var tables: [Table] = []
-    /// The relationships of everything that may be deleted.
+    /// The relationships of all entities whose rows may be deleted.
     private(set) var links: [StoredLink] = []
-    /// The to-one relationships without an inverse that may lead to what is deleted.
+    /// The to-one relationships without an inverse that may lead to deleted rows.
     private(set) var looseLinks: [LooseLink] = []
     private let mapping: SQLMapping
 
-    /// Finds out from the model alone what the deletion of rows of an entity may lead to.
+    /// Uses the model alone to find out what the deletion of an entity's rows may lead to.
     init(_ entity: EntityMapping, _ mapping: SQLMapping) {
         self.mapping = mapping
         var waiting = [entity]
@@ -62,7 +63,7 @@ struct DoomedRows {
         "SELECT v.k FROM \(name(link.owner.rootNumber)) AS v" + (entityCondition(link).map { " WHERE \($0)" } ?? "")
     }
 
-    /// The condition that a doomed row `v` has a relationship, where others of its hierarchy have not.
+    /// The condition that a doomed row `v` has a relationship that others of its hierarchy lack.
     func entityCondition(_ link: StoredLink) -> String? {
         guard link.owner.number != link.owner.rootNumber else { return nil }
         return "v.e BETWEEN \(link.owner.subtree.lowerBound) AND \(link.owner.subtree.upperBound)"
@@ -79,7 +80,7 @@ struct DoomedRows {
 
     // MARK: - Filling
 
-    /// Makes the tables, empty.
+    /// Makes empty tables.
     func makeTables(_ transaction: BatchTransaction) throws {
         for table in tables {
             let name = name(table.root)
@@ -93,12 +94,14 @@ struct DoomedRows {
         }
     }
 
-    /// Empties the tables, which stay with the connection.
+    /// Empties the tables.
+    ///
+    /// They stay with the connection.
     func clearTables(_ transaction: BatchTransaction) throws {
         for table in tables { try transaction.run("DELETE FROM \(name(table.root))") }
     }
 
-    /// Adds the rows that the request selects, and returns how many there are.
+    /// Adds the rows that the request selects, and returns their number.
     func add(_ rows: RowSelection, _ entity: EntityMapping, _ transaction: BatchTransaction) throws -> Int {
         try transaction.run(
             "INSERT INTO \(name(entity.rootNumber)) (k, e, r) \(rows.select("t0.Z_PK, t0.Z_ENT, 0"))",
@@ -106,7 +109,7 @@ struct DoomedRows {
         )
     }
 
-    /// Adds what cascades lead to, round by round, until there is nothing new.
+    /// Adds the rows that cascades lead to, round by round, until no new ones are found.
     func addCascades(_ transaction: BatchTransaction) throws {
         let cascades = links.filter { $0.link.relationship.deleteRule == .cascade }
         guard !cascades.isEmpty else { return }

@@ -2,7 +2,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The rows that a batch means, as a part of statements: `t0` is their table.
+/// The rows that a batch is about, as a part of statements.
+///
+/// `t0` is their table.
 struct RowSelection {
     let table: SQLName
     /// ` LEFT JOIN …`, with a blank in front.
@@ -14,19 +16,19 @@ struct RowSelection {
     /// The values of condition and window.
     let bindings: [SQLBinding]
 
-    /// Whether the condition alone selects the rows, so that it can stand in an UPDATE or a DELETE itself.
+    /// Whether the condition alone selects the rows, so that it can be part of an UPDATE or a DELETE.
     var isPlain: Bool { joins.isEmpty && window.isEmpty }
 
     /// A query for columns of the rows.
     func select(_ columns: String) -> String { "SELECT \(columns) FROM \(table) AS t0\(joins)\(condition)\(window)" }
 
-    /// What comes after the table's name (with the alias `t0`) in an UPDATE or DELETE of the rows.
+    /// The text after the table's name (with the alias `t0`) in an UPDATE or DELETE of the rows.
     var restriction: String { isPlain ? condition : " WHERE t0.Z_PK IN (\(inner))" }
 
-    /// The keys, inside of a statement that uses `t0` for itself.
+    /// The query for the keys, inside of a statement that has another `t0`.
     private var inner: String { select("t0.Z_PK") }
 
-    /// One row.
+    /// Selects one row.
     init(key: Int64, _ entity: EntityMapping) {
         table = entity.table
         joins = ""
@@ -35,7 +37,7 @@ struct RowSelection {
         bindings = [.integer(key)]
     }
 
-    /// The rows whose keys another query gives.
+    /// Selects the rows whose keys another query returns.
     init(keysOf query: String, _ entity: EntityMapping) {
         table = entity.table
         joins = ""
@@ -46,10 +48,10 @@ struct RowSelection {
 
     /// Compiles the rows of a plan.
     ///
-    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if SQL cannot express the plan.
     init(_ plan: FetchPlan, _ entity: EntityMapping, _ queries: RowQueries) throws {
         let isWindowed = plan.isWindowed
-        // Without a window the order decides nothing.
+        // Without limit and offset, the order changes nothing.
         let plan = isWindowed ? plan : plan.unordered
         let query = try QueryCompiler.compile(plan, entity, queries.mapping)
         var conditions: [String] = plan.coversHierarchy ? [] : [queries.entityCondition(plan)]

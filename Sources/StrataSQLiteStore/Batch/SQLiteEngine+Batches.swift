@@ -11,13 +11,13 @@ extension SQLiteEngine {
 
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let file = try openFile()
-        // The user's code makes the rows. It must not keep others from writing.
+        // The user's code makes the rows. It must not keep other contexts from writing.
         let batch = try batch.withRowsMade(in: file.folder)
         let start = OperationTally.startTiming()
         defer { stopTiming(start, file) }
         guard let control = batch.control else {
             guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
-            // A batch that takes longer than the limit is stopped, also because everybody else waits for the writer.
+            // A batch that takes longer than the limit is stopped, because all other contexts wait for the writer.
             return try rows.evaluating {
                 try execute(batch, file, Cancellation(orWhen: EvaluationBudget.end), didCommit)
             }
@@ -49,7 +49,7 @@ extension SQLiteEngine {
                 try FaultPoint.batchBegan.reach()
                 try transaction.run()
                 try FaultPoint.batchWritten.reach()
-                // All that the batch changes is known here, and not committed yet.
+                // All changes of the batch are known here, and not committed yet.
                 let changes = transaction.changes
                 let number = transaction.history?.number
                 try transaction.files.willCommit(lease.connection)

@@ -2,11 +2,11 @@ import StrataRows
 import StrataSQL
 
 extension StoredLink {
-    /// What follows FROM in a query for the destinations (`d`) of doomed rows (`v`).
+    /// The text after FROM in a query for the destinations (`d`) of doomed rows (`v`).
     func members(_ doomed: DoomedRows, round: Bool = false) -> String {
         let owners = "\(doomed.name(owner.rootNumber)) AS v"
         let conditions = [round ? "v.r = ?" : nil, doomed.entityCondition(self)].compactMap { $0 }
-        // In the order in which it is written: what is doomed comes first.
+        // SQLite joins in the written order: the doomed rows come first.
         let narrowed =
             conditions.isEmpty
             ? owners : "(SELECT v.k AS k FROM \(owners) WHERE \(conditions.joined(separator: " AND "))) AS v"

@@ -5,20 +5,21 @@ import StrataSQL
 import StrataSQLite
 
 extension SQLiteEngine {
-    /// Copies a store that may be in use to where no file is, with its external files, as it is at one moment.
+    /// Copies a store that may be in use, with its external files, as it is at one moment.
     ///
-    /// Others read and write meanwhile. The copy is complete and synced before it gets its name: after a kill, or an error, there is none.
+    /// Others read and write meanwhile. The copy is complete and synced before it gets its name: if the process is
+    /// killed, or an error occurs, there is no copy.
     ///
     /// - Parameters:
     ///   - source: The store.
-    ///   - options: What it is opened with.
-    ///   - destination: Where the copy goes.
-    ///   - replaces: Whether a store that is there, and that nobody has open, is replaced.
-    ///   - isWanted: Asked with the metadata of the copy before it gets its name; without it there is none.
-    /// - Returns: Whether the copy is there.
-    /// - Throws: `fileWriteFileExists` (516) if there is something, `persistentStoreOperation` (134070) if both would share their
-    ///   folder of external files, `fileWriteOutOfSpace` (640) without room for it, before anything is written if that can be told; and
-    ///   errors of either file.
+    ///   - options: The options to open it with.
+    ///   - destination: The place of the copy.
+    ///   - replaces: Whether to replace a store that is there and that no program has open.
+    ///   - isWanted: Receives the metadata of the copy before it gets its name. If it returns false, there is no copy.
+    /// - Returns: Whether there is a copy.
+    /// - Throws: `fileWriteFileExists` (516) if there is a file already, `persistentStoreOperation` (134070) if both
+    ///   stores would share their folder of external files, `fileWriteOutOfSpace` (640) if there is no room for the
+    ///   copy (before anything is written, if that is known), and errors of either file.
     @discardableResult
     package static func backUp(
         _ source: URL,
@@ -58,16 +59,17 @@ extension SQLiteEngine {
         }
     }
 
-    /// Copies a store that may be in use into a file that nobody else knows, with its external files, as it is at one moment.
+    /// Copies a store that may be in use into a private file, with its external files, as it is at one moment.
     ///
-    /// - Throws: Errors of either file; what was written then is left to the caller.
+    /// - Throws: Errors of either file. The caller has to remove what was written.
     package static func copy(_ source: URL, _ options: SQLiteOptions, to working: URL) throws {
         try SQLiteBoundary.run(.copying, source) {
             let external = ExternalData(storePath: source.path)
             var attempts = 0
             while true {
                 attempts += 1
-                // Another process removes the files of old rows at once. If it does so each time, nobody may write for once.
+                // Another process removes the files of old rows at once. If that happens each time, a copy is made
+                // under the write lock.
                 let lock = attempts > mostUnlockedCopies ? try? WriteLock(source, options) : nil
                 let hold = RetiredFiles.of(external).hold()
                 let missing = try withExtendedLifetime((lock, hold)) {
@@ -81,7 +83,7 @@ extension SQLiteEngine {
 
     private static let mostUnlockedCopies = 8
 
-    /// Refuses a second store whose external files would lie in the folder of the first.
+    /// Refuses a second store whose external files would be in the folder of the first.
     static func requireOwnFolder(_ destination: URL, besides source: URL) throws {
         let folders = [destination, source].map { ExternalData.supportFolder(of: $0) }
         guard folders[0].lastPathComponent == folders[1].lastPathComponent,
@@ -99,7 +101,9 @@ extension SQLiteEngine {
     }
 }
 
-/// The write lock of a store, for as long as it lives.
+/// The write lock of a store.
+///
+/// It is held as long as the object lives.
 private final class WriteLock {
     private let database: SQLiteDatabase
     private var lease: WriteLease?
@@ -127,7 +131,7 @@ private struct StoreCopy {
         (self.source, self.options, self.external, self.working) = (source, options, external, working)
     }
 
-    /// - Returns: The external files that rows name and that are not there any more.
+    /// - Returns: The external files that rows name and that no longer exist.
     func make() throws -> Set<String> {
         let folder = working.deletingLastPathComponent().path
         let target = try SQLiteOptions(url: working, pragmas: ["journal_mode": "DELETE"])
@@ -142,7 +146,7 @@ private struct StoreCopy {
                 try copy.copyAll(from: reader)
             }
         }
-        // The header says that there is a log; it is there for one connection.
+        // The header says that there is a log; it exists for one connection.
         let names = try SQLiteEngine.withFile(working, target, access: .readWrite) { database in
             try database.pool.read { try externalNames($0) }
         }
@@ -150,7 +154,7 @@ private struct StoreCopy {
         return try copyFiles(names)
     }
 
-    /// The files that rows name, whatever the model.
+    /// The files that rows name, found without the model.
     private func externalNames(_ connection: Connection) throws -> Set<String> {
         guard let folder = external.folder, FileManager.default.fileExists(atPath: folder.path) else { return [] }
         var names: Set<String> = []
@@ -163,7 +167,7 @@ private struct StoreCopy {
         var places: [(table: SQLName, column: SQLName)] = []
         while try columns.step() { places.append((SQLName(columns[0].string), SQLName(columns[1].string))) }
         for place in places {
-            // The length is known without the value being read.
+            // SQLite knows the length without reading the value.
             let statement = try connection.statement(
                 SQL("SELECT \(place.column) FROM \(place.table) WHERE length(\(place.column)) BETWEEN 37 AND 38")
             )

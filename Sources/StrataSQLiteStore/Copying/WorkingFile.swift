@@ -4,20 +4,21 @@ import Foundation
 package enum WorkingFile {
     private static let marker = ".migration-"
 
-    /// A hidden file that nobody else has.
+    /// The place of a new hidden file that no other process uses.
     package static func url(beside url: URL) -> URL {
         let process = ProcessInfo.processInfo.processIdentifier
-        // The folder of external data is named after the file without its extension, so it takes one more.
+        // The folder of external data is named after the file without its extension, so the name has one more
+        // extension.
         let name = ".\(url.lastPathComponent)\(marker)\(process)-\(UUID().uuidString.prefix(8)).sqlite"
         return url.deletingLastPathComponent().appendingPathComponent(name)
     }
 
-    /// Removes the files beside a place whose processes are gone.
+    /// Removes the files beside a place whose processes have ended.
     package static func removeLeftovers(beside url: URL) {
         let folder = url.deletingLastPathComponent()
         let prefix = ".\(url.lastPathComponent)\(marker)"
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        // The main file, its log, and the folder of external data, whose name begins with one more dot.
+        // These are the main file, its log, and the folder of external data, whose name begins with one more dot.
         for name in names {
             guard let start = [prefix, "." + prefix].first(where: name.hasPrefix),
                 let process = Int32(name.dropFirst(start.count).prefix { $0.isNumber }),

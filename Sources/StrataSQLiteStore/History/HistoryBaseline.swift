@@ -6,23 +6,24 @@ import StrataSQLite
 ///
 /// Rows with higher keys must have been inserted since.
 ///
-/// Kept in the metadata, of files whose history was begun here; Apple's framework keeps no such thing.
+/// They are in the metadata of files whose history was begun here. Apple's framework does not keep them.
 struct HistoryBaseline {
     /// The last key of each hierarchy, by the name of its root entity.
     let lastKeys: [String: Int]
 
-    /// The keys in the metadata of a file; `nil` if somebody else has begun its history.
+    /// Reads the keys from the metadata of a file; `nil` if another framework has begun its history.
     init?(_ metadata: StoreMetadata) {
         guard let keys = metadata.values[StoreMetadata.historyBaselineKey] as? [String: Any] else { return nil }
         lastKeys = keys.compactMapValues { $0 as? Int }
     }
 
-    /// The keys that are given so far.
+    /// Reads the highest keys that were given so far.
     init(_ mapping: SQLMapping, _ connection: Connection) throws {
         var keys: [String: Int] = [:]
         for table in mapping.tables {
             guard let root = table.entities.first else { continue }
-            // A counter that lags behind its table, in a file that was tampered with, catches up.
+            // If another program has changed the file, a counter may be lower than the keys of its table. This corrects
+            // that.
             let statement = try connection.statement(
                 SQL(
                     """
@@ -36,7 +37,7 @@ struct HistoryBaseline {
         lastKeys = keys
     }
 
-    /// Keys by the number of the root entity in the model.
+    /// Takes keys by the number of the root entity in the model.
     init(_ mapping: SQLMapping, lastKeys keys: [Int: Int64]) {
         var last: [String: Int] = [:]
         for table in mapping.tables {
@@ -46,14 +47,14 @@ struct HistoryBaseline {
         lastKeys = last
     }
 
-    /// Keeps the keys in the metadata, in the write transaction that begins the history.
+    /// Writes the keys into the metadata, in the write transaction that begins the history.
     func write(_ connection: Connection) throws {
         guard var metadata = try StoreMetadata(connection, SQLCatalog(connection), nil) else { return }
         metadata.values[StoreMetadata.historyBaselineKey] = lastKeys
         try metadata.write(connection)
     }
 
-    /// The last key of a table's hierarchy when the history began; `nil` if that was not kept.
+    /// The last key of a table's hierarchy when the history began; `nil` if it is not known.
     func lastKey(of table: SQLTable) -> Int? { lastKeys[Self.name(table)] }
 
     private static func name(_ table: SQLTable) -> String { table.entities.first?.layout.name ?? "" }

@@ -1,17 +1,17 @@
 import StrataSQLite
 
-/// Where the history of a file begins, also if its first transactions were picked out.
+/// The beginning of a file's history, even if its first transactions were picked out.
 ///
-/// A purge takes all that is old, so the oldest transaction that is left says how far it went. If older ones were
-/// picked out, a table of ours keeps the number from which on nothing was purged, beside that of the oldest transaction
-/// which was left. The note counts only as long as that one is the oldest: once it is purged, by Apple's framework for
-/// instance, which takes no notice of the table, the rows alone say it again.
+/// A purge removes all old transactions, so the oldest one that is left shows how far it went. If older ones were
+/// picked out, a table of ours keeps the number from which on nothing was purged, and the number of the oldest
+/// transaction that was left. This note counts only as long as that transaction is the oldest. It may be purged, for
+/// instance by Apple's framework, which does not know the table. Then the rows alone show the beginning again.
 struct HistoryBeginning {
     let connection: Connection
 
     private static let table = "ASTRATAHISTORY"
 
-    /// The number of the oldest transaction that is there; that of the next one if there is none.
+    /// The number of the oldest remaining transaction; that of the next one if there is none.
     func oldest() throws -> Int64 {
         try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION")
             ?? HistoryCounters.last(.transaction, connection) + 1
@@ -28,7 +28,7 @@ struct HistoryBeginning {
         return try statement.step() ? min(statement[0].int64, oldest) : oldest
     }
 
-    /// Keeps the number that was the answer before transactions were picked out, in the write transaction that does so.
+    /// Keeps the present answer before transactions are picked out, in the write transaction that does so.
     func keep(_ number: Int64) throws {
         let oldest = try oldest()
         guard number < oldest else { return }

@@ -3,9 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// How far named consumers have read, in a table of ours beside those of the history.
+/// The progress of named consumers, in a table of ours beside those of the history.
 ///
-/// It comes with the first consumer; Apple's framework takes no notice of it.
+/// The first consumer creates the table. Apple's framework ignores it.
 struct HistoryConsumers {
     let connection: Connection
 
@@ -30,7 +30,7 @@ struct HistoryConsumers {
         return consumers
     }
 
-    /// Whether a consumer is known: it has reported how far it has read, and was not forgotten since.
+    /// Whether a consumer is known: it has reported its progress, and was not forgotten since.
     func isKnown(_ name: String) throws -> Bool {
         guard try isPresent() else { return false }
         let statement = try connection.statement(SQL("SELECT 1 FROM \(Self.table) WHERE ZNAME = ?"))
@@ -40,7 +40,7 @@ struct HistoryConsumers {
 
     /// Notes how far a consumer has read.
     ///
-    /// The number never decreases, as several readers may share the name and one is slower.
+    /// The number never decreases, because several readers may share the name, and one may be slower.
     func set(_ name: String, to number: Int64) throws {
         try connection.execute(
             """
@@ -70,9 +70,9 @@ struct HistoryConsumers {
         try statement.run()
     }
 
-    /// Removes what all consumers have read, and before that the consumers who have not been seen since a time.
+    /// Forgets the consumers last seen before a time, and then removes the transactions that all others have read.
     ///
-    /// - Returns: How many transactions were removed; none if nobody reads.
+    /// - Returns: The number of removed transactions; 0 if there are no consumers.
     func purge(liveSince time: Double) throws -> Int {
         guard try isPresent() else { return 0 }
         do {

@@ -11,14 +11,15 @@ struct HistoryPurge {
     ///
     /// The counters stay, so that no number is given again.
     ///
-    /// - Returns: How many transactions were removed.
+    /// - Returns: The number of removed transactions.
     func purge(before bound: HistoryBound) throws -> Int {
         let (column, value): (String, SQLBinding) =
             switch bound {
             case .number(let number): ("Z_PK", .integer(number))
             case .time(let seconds): ("ZTIMESTAMP", .double(seconds))
             }
-        // All transactions after the first one that stays remain as well. So a clock that was set back leaves no gap in the numbers.
+        // All transactions after the first one that stays remain as well. So a clock that was set back leaves no gap in
+        // the numbers.
         let first = try connection.statement(SQL("SELECT MIN(Z_PK) FROM ATRANSACTION WHERE NOT \(column) < ?"))
         try first.bind(value, at: 1)
         let end = try first.step() ? first[0].optionalInt64 ?? .max : .max
@@ -31,10 +32,10 @@ struct HistoryPurge {
 
     /// Removes single transactions, their changes, and texts that are no longer in use.
     ///
-    /// The counters stay, and so does the place where the history begins.
+    /// The counters stay, and so does the beginning of the history.
     ///
     /// - Parameter numbers: The numbers, each higher than the one before.
-    /// - Returns: How many transactions were removed.
+    /// - Returns: The number of removed transactions.
     /// - Throws: Errors of SQLite.
     func pickOut(_ numbers: [Int64]) throws -> Int {
         let beginning = HistoryBeginning(connection: connection)
@@ -56,7 +57,7 @@ struct HistoryPurge {
         return count
     }
 
-    /// Removes the texts that no transaction has any more.
+    /// Removes the texts that no transaction uses any more.
     private func removeTexts() throws {
         try connection.run(
             """

@@ -10,7 +10,7 @@ struct HistoryQueries {
     let history: HistoryMapping
     let connection: Connection
 
-    /// The number of the last transaction, purged ones included; 0 before the first.
+    /// The number of the last transaction, even if it was purged; 0 before the first.
     func lastNumber() throws -> Int64 { try HistoryCounters.last(.transaction, connection) }
 
     // MARK: - Transactions
@@ -22,7 +22,7 @@ struct HistoryQueries {
         return records
     }
 
-    /// How many transactions a query is about, its limit aside.
+    /// The number of transactions that a query matches, without its limit.
     func count(_ query: HistoryQuery) throws -> Int {
         let condition = Self.condition(of: query)
         let statement = try connection.statement(SQL("SELECT COUNT(*) FROM ATRANSACTION AS t\(condition.text)"))
@@ -30,12 +30,12 @@ struct HistoryQueries {
         return try statement.step() ? Int(statement[0].int64) : 0
     }
 
-    /// Refuses a number that is too old: a transaction after it was purged.
+    /// Refuses a number that is too old, because a transaction after it was purged, or too high.
     ///
-    /// That its own one was purged, or that later ones were picked out, makes no difference.
+    /// It makes no difference if its own transaction was purged, or if later ones were picked out.
     ///
-    /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
-    /// numbers that were read.
+    /// A number is too high if it has not been given yet. The store is an older copy then, in which other transactions
+    /// will get the numbers that were read.
     func requireCovered(_ number: Int64) throws {
         guard try requireReached(number) > number else { return }
         let beginning = HistoryBeginning(connection: connection)
@@ -43,7 +43,7 @@ struct HistoryQueries {
         throw HistoryErrors.expired(number, oldest: try beginning.oldest(), file.metadata.uuid, file.url)
     }
 
-    /// Refuses a number that is yet to come.
+    /// Refuses a number that has not been given yet.
     ///
     /// - Returns: The last number.
     @discardableResult
@@ -53,7 +53,7 @@ struct HistoryQueries {
         return last
     }
 
-    /// The condition for the transactions that a query is about, and the values in it.
+    /// The condition for the transactions that a query matches, and its values.
     private static func condition(of query: HistoryQuery) -> (text: String, values: [SQLBinding]) {
         var conditions: [String] = []
         var values: [SQLBinding] = []
@@ -80,7 +80,7 @@ struct HistoryQueries {
             limit = " LIMIT ?"
             values.append(.integer(Int64(query.limit)))
         }
-        // The first version of the format had the texts in the transaction itself.
+        // In the first version of the format, the texts were in the transaction itself.
         let statement = try connection.statement(
             SQL(
                 """
@@ -154,7 +154,7 @@ struct HistoryQueries {
         )
     }
 
-    /// The values that are kept of a deleted object; `nil` if its entity keeps none.
+    /// The kept values of a deleted object; `nil` if its entity keeps none.
     private func tombstone(_ statement: borrowing Statement, _ entity: HistoryEntity) throws -> [String: Any]? {
         guard !entity.kept.isEmpty else { return nil }
         var values: [String: Any] = [:]
@@ -166,7 +166,7 @@ struct HistoryQueries {
         return values
     }
 
-    /// A kept value as key-value coding shows it; of a transformable attribute the archive.
+    /// A kept value as key-value coding returns it; for a transformable attribute, the archive.
     private func keptValue(_ value: Value, _ slot: Slot, _ entity: HistoryEntity) throws -> Any? {
         let row = Row(layout: entity.mapping.layout, key: 0)
         switch slot.kind {
@@ -186,13 +186,13 @@ struct HistoryQueries {
 
 /// The errors of histories.
 enum HistoryErrors {
-    /// Transactions after the one that a token names were purged.
+    /// The error of a token that names a transaction after which others were purged.
     static func expired(_ number: Int64, oldest: Int64, _ store: String, _ url: URL?) -> CocoaError {
         let reason = "transactions after \(number) were purged, and the oldest one that is left is \(oldest)"
         return expired(reason, store, url, [NSPersistentHistoryOldestTransactionNumberKey: oldest])
     }
 
-    /// A token names a transaction that the store has not seen yet.
+    /// The error of a token that names a transaction that the store does not have yet.
     static func ahead(_ number: Int64, last: Int64, _ store: String, _ url: URL?) -> CocoaError {
         let reason =
             "it is of transaction \(number), but the store is only at \(last), as if it had been set back to an older copy"

@@ -5,7 +5,7 @@ import StrataSQLite
 
 /// The tables of the history, in Apple's layout.
 enum HistorySchema {
-    /// The numbers that stand for the tables in `Z_PRIMARYKEY` and in `Z_ENT`.
+    /// The numbers of the history's tables in `Z_PRIMARYKEY` and in `Z_ENT`.
     enum Counter: Int, CaseIterable {
         case change = 16001
         case transaction = 16002
@@ -27,7 +27,7 @@ enum HistorySchema {
 
     static func isPresent(in catalog: SQLCatalog) -> Bool { Counter.allCases.allSatisfy { catalog.hasTable($0.table) } }
 
-    /// How many columns for values of deleted objects a file has.
+    /// The number of columns that a file has for values of deleted objects.
     static func tombstoneCount(in catalog: SQLCatalog) -> Int {
         guard catalog.hasTable(Counter.change.table) else { return 0 }
         var count = 0
@@ -35,17 +35,17 @@ enum HistorySchema {
         return count
     }
 
-    /// Makes what a file lacks, in the write transaction that is open.
+    /// Creates the missing tables and columns, in the write transaction that is open.
     ///
-    /// As in Apple's files the counters come with the first transaction.
+    /// The first transaction creates the counters, as in Apple's files.
     ///
-    /// - Returns: Whether the history begins here: the file had no tables for it.
+    /// - Returns: Whether the history begins here, because the file had no tables for it.
     static func prepare(tombstoneCount wanted: Int, _ connection: Connection) throws -> Bool {
         let catalog = try SQLCatalog(connection)
         let isNew = !isPresent(in: catalog)
         if isNew { for statement in statements { try connection.execute(statement) } }
         for index in tombstoneCount(in: catalog)..<max(wanted, tombstoneCount(in: catalog)) {
-            // Without a type, so that each value stays as it was in the table of its object.
+            // The column has no type, so that each value stays as it was in the table of its object.
             try connection.execute("ALTER TABLE ACHANGE ADD COLUMN \(tombstoneColumn(index)) BLOB")
         }
         return isNew
@@ -84,11 +84,11 @@ enum HistorySchema {
     ]
 }
 
-/// What an open file knows of its history.
+/// The history's facts in an open file.
 final class HistoryMapping: Sendable {
-    /// Whether changes are recorded; otherwise what was recorded once can be read.
+    /// Whether changes are recorded; otherwise earlier records can be read.
     let isRecording: Bool
-    /// By the entity's number in the store, from 1 at index 0.
+    /// The entities by their number in the store, from 1 at index 0.
     private let entities: [HistoryEntity]
     private let tombstoneCount: Int
 
@@ -105,26 +105,26 @@ final class HistoryMapping: Sendable {
         (0..<tombstoneCount).map { ", " + HistorySchema.tombstoneColumn($0) }.joined()
     }
 
-    /// How many columns a model asks for: as many as the entity with the most attributes to keep has.
+    /// The number of columns that a model needs: that of the entity with the most attributes to keep.
     static func tombstoneCount(for mapping: SQLMapping) -> Int {
         mapping.entities.map { HistoryEntity.kept($0).count }.max() ?? 0
     }
 }
 
-/// What the history keeps of objects of one entity.
+/// The facts that the history keeps for one entity.
 final class HistoryEntity: Sendable {
     let mapping: EntityMapping
     let places: HistoryPlaces
     /// The attributes that a deletion keeps, in the order of their columns.
     let kept: [Slot]
-    /// A change without values of a deleted object: number, kind, entity, key, transaction, properties.
+    /// Inserts a change without values of a deleted object: number, kind, entity, key, transaction, properties.
     static let insert: SQL = """
         INSERT INTO ACHANGE (Z_PK, Z_ENT, ZCHANGETYPE, ZENTITY, ZENTITYPK, ZTRANSACTIONID, ZCOLUMNS)
         VALUES (?, 16001, ?, ?, ?, ?, ?)
         """
-    /// The same with the values.
+    /// Inserts a change with the values.
     let insertTombstone: SQL
-    /// The values of a row that is about to go.
+    /// Selects the values of a row that is about to be deleted.
     let selectTombstone: SQL
 
     init(_ mapping: EntityMapping, tombstoneCount: Int) {
@@ -143,7 +143,7 @@ final class HistoryEntity: Sendable {
         selectTombstone = SQL("SELECT \(names) FROM \(mapping.table) WHERE Z_PK = ?")
     }
 
-    /// The stored attributes that the model wants kept, by name.
+    /// The stored attributes that the model wants to keep, by name.
     static func kept(_ mapping: EntityMapping) -> [Slot] {
         let composites = mapping.layout.composites.filter(\.keepsValueInHistory)
         let leaves = Set(composites.flatMap(\.leaves))

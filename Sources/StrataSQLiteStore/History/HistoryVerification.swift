@@ -3,14 +3,14 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Checks the history of a file by itself and against the rows: replayed, the changes must lead to the rows that exist.
+/// Checks the history of a file by itself and against the rows.
 ///
-/// Rows from before the history's beginning are not checked, nor is anything that depends on transactions that were
-/// purged or picked out.
+/// If the changes are replayed, they must lead to the existing rows. Rows from before the history's beginning are not
+/// checked, and neither is anything that depends on transactions that were purged or picked out.
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
-    /// `nil` if it is not known which rows are older than the history.
+    /// The keys at the history's beginning; `nil` if it is not known which rows are older than the history.
     private let baseline: HistoryBaseline?
 
     init(_ mapping: SQLMapping, _ baseline: HistoryBaseline?, _ connection: Connection) {
@@ -26,7 +26,7 @@ struct HistoryVerification {
         for table in mapping.tables {
             try checkOrder(table, holes, &report)
             try checkOutcome(table, holes, &report)
-            // Otherwise it does not reach back to its beginning, or something is missing in between.
+            // Otherwise the history does not reach back to its beginning, or transactions in between are missing.
             guard holes.missing == 0 else { continue }
             try checkOrigin(table, &report)
             if let last = baseline?.lastKey(of: table) { try checkVersions(table, after: last, &report) }
@@ -83,9 +83,9 @@ struct HistoryVerification {
         return "SELECT * FROM ACHANGE WHERE ZENTITY IN (\(numbers))"
     }
 
-    /// Nothing is inserted twice, or changed or deleted after its deletion.
+    /// Checks that nothing is inserted twice, or changed or deleted after its deletion.
     ///
-    /// If there is a hole between two changes, then it is not known what happened in between.
+    /// If there is a hole between two changes, it is not known what happened in between.
     private func checkOrder(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
         report.add(
             "history of \(table.name.raw)",
@@ -100,9 +100,9 @@ struct HistoryVerification {
         )
     }
 
-    /// What was last inserted or changed is there, and what was last deleted is not.
+    /// Checks that rows that were last inserted or changed exist, and that rows that were last deleted do not.
     ///
-    /// Behind a hole that is not known of changes before it.
+    /// If a hole follows a change, that cannot be known.
     private func checkOutcome(_ table: SQLTable, _ holes: HistoryHoles, _ report: inout VerificationReport) throws {
         let changes = holes.stretches(changes(of: table))
         let last = """
@@ -131,7 +131,7 @@ struct HistoryVerification {
         )
     }
 
-    /// All rows come from an insertion, unless they existed when the history began.
+    /// Checks that all rows come from an insertion, unless they existed when the history began.
     ///
     /// If the keys of that moment were not kept, rows with keys below all inserted ones count as older.
     private func checkOrigin(_ table: SQLTable, _ report: inout VerificationReport) throws {
@@ -148,9 +148,11 @@ struct HistoryVerification {
         )
     }
 
-    /// Rows that were inserted since the history began and have another version than new ones were changed by it.
+    /// Checks that the history has a change of each row whose version is not that of a new row.
     ///
-    /// One that was deleted in between comes back with a higher version.
+    /// Only rows that were inserted since the history began are checked.
+    ///
+    /// A row that was deleted in between comes back with a higher version.
     private func checkVersions(_ table: SQLTable, after last: Int, _ report: inout VerificationReport) throws {
         let changes = changes(of: table)
         report.add(
@@ -167,12 +169,13 @@ struct HistoryVerification {
     }
 }
 
-/// The transactions that a history lacks: those that were purged, which are its first, or that were picked out
-/// anywhere.
+/// The transactions that a history lacks.
+///
+/// The first ones may have been purged, and others may have been picked out anywhere.
 private struct HistoryHoles {
-    /// How many numbers have no transaction.
+    /// The number of numbers without a transaction.
     let missing: Int64
-    /// Whether numbers are missing behind the oldest transaction that is there.
+    /// Whether numbers after the oldest remaining transaction are missing.
     private let areThere: Bool
 
     init(_ connection: Connection) throws {
@@ -183,9 +186,10 @@ private struct HistoryHoles {
         areThere = last - oldest + 1 != count
     }
 
-    /// The changes that a query gives, each with its stretch.
+    /// The changes that a query returns, each with its stretch.
     ///
-    /// That is how many numbers are missing before its transaction: between two changes of one stretch none is.
+    /// The stretch is the count of missing numbers before the change's transaction. No number is missing between two
+    /// changes of one stretch.
     func stretches(_ changes: String) -> String {
         guard areThere else { return "SELECT *, 0 AS stretch FROM (\(changes))" }
         return """
@@ -194,6 +198,6 @@ private struct HistoryHoles {
             """
     }
 
-    /// The stretch behind which nothing is missing.
+    /// The stretch after which no number is missing.
     var lastStretch: Int64 { areThere ? missing : 0 }
 }

@@ -3,21 +3,21 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Records what one write transaction changes, as part of that transaction.
+/// Records the changes of one write transaction, as part of that transaction.
 ///
-/// Changes come one by one or in runs. At the end ``finish()`` records who made them.
+/// Changes come one by one or in runs. At the end ``finish()`` records their author.
 ///
-/// A write transaction without changes leaves no trace. If it is rolled back, so are the records with their numbers, which
-/// nobody else can have seen.
+/// A write transaction without changes leaves no trace. If it is rolled back, so are the records with their numbers,
+/// which no other connection can have seen.
 ///
-/// Used once, by the thread that writes, before it commits.
+/// It is used once, by the thread that writes, before it commits.
 final class HistoryWriter {
     private let file: OpenSQLiteFile
     private let history: HistoryMapping
     private let connection: Connection
     private let author: String?
     private let contextName: String?
-    /// The number of the transaction; `nil` as long as nothing was recorded.
+    /// The number of the transaction; `nil` until a change is recorded.
     private(set) var number: Int64?
     private var lastChange: Int64 = 0
 
@@ -61,14 +61,14 @@ final class HistoryWriter {
         try updated(keys, entity, places(entity).mask(names: names))
     }
 
-    /// As ``updated(_:_:properties:)``, with the properties as bits.
+    /// Records changes as ``updated(_:_:properties:)``, with the properties as bits.
     func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, _ changed: HistoryMask) throws {
         try record(.update, keys, entity, changed)
     }
 
     /// Records that rows of one concrete entity are deleted.
     ///
-    /// The rows must still be there, as values of them may be kept.
+    /// The rows must still exist, because the history may keep values of them.
     ///
     /// - Parameters:
     ///   - keys: Their primary keys.
@@ -93,14 +93,14 @@ final class HistoryWriter {
         }
     }
 
-    /// Whether values are kept of deleted objects of an entity or of one that inherits from it.
+    /// Whether the history keeps values of deleted objects of an entity or its sub-entities.
     func keepsValues(of entity: EntityMapping) -> Bool {
         entity.subtree.contains { number in
             file.mapping.entity(storeNumber: Int64(number)).map { !history.entity($0).kept.isEmpty } ?? false
         }
     }
 
-    /// Which bits stand for the properties of an entity.
+    /// The bits of an entity's properties.
     func places(_ entity: EntityMapping) -> HistoryPlaces { history.entity(entity).places }
 
     private func record(
@@ -138,7 +138,9 @@ final class HistoryWriter {
         try insert.bind(number, at: 5)
     }
 
-    /// A value as it is stored; of one that is in a file the content, as the file goes with its row.
+    /// A value in the form in which it is stored.
+    ///
+    /// For a value in a file it is the content, because the file is deleted with its row.
     private func keptValue(_ value: Value, _ column: SlotColumn) throws -> SQLBinding {
         switch value.kind {
         case .null: return .null
@@ -154,10 +156,12 @@ final class HistoryWriter {
     // MARK: - The transaction
 
     private static let bundleID = Bundle.main.bundleIdentifier
-    /// As in Apple's files the name of the process, which is the same the next time it runs.
+    /// The name of the process, as in Apple's files.
+    ///
+    /// It is the same the next time the program runs.
     private static let processID = ProcessInfo.processInfo.processName
 
-    /// Records a migration to another version of the model: a transaction without changes, by Apple's author text.
+    /// Records a migration to another version of the model: a transaction without changes, with Apple's author text.
     func migrated(fromModelWithDigest digest: String) throws {
         _ = try begin()
         try writeTransaction(
@@ -165,7 +169,9 @@ final class HistoryWriter {
         )
     }
 
-    /// Records who made the changes; nothing may be recorded afterwards.
+    /// Records the author of the changes.
+    ///
+    /// Nothing may be recorded afterwards.
     ///
     /// - Returns: The number of the transaction; `nil` if nothing was changed.
     /// - Throws: Errors of SQLite.
@@ -218,13 +224,16 @@ final class HistoryWriter {
     }
 }
 
-/// The counters of the history's tables, in `Z_PRIMARYKEY`: a number is never given twice, purged or not.
+/// The counters of the history's tables, in `Z_PRIMARYKEY`.
+///
+/// A number is never given twice, even after a purge.
 enum HistoryCounters {
     typealias Counter = HistorySchema.Counter
 
     /// The highest number so far.
     static func last(_ counter: Counter, _ connection: Connection) throws -> Int64 {
-        // A counter that lags behind its table, in a file that was tampered with, catches up.
+        // If another program has changed the file, a counter may be lower than the numbers of its table. This corrects
+        // that.
         let statement = try connection.statement(
             SQL(
                 """
@@ -236,15 +245,16 @@ enum HistoryCounters {
         return try statement.step() ? statement[0].int64 : 0
     }
 
-    /// The next number.
+    /// Takes the next number.
     static func take(_ counter: Counter, _ connection: Connection) throws -> Int64 {
         let next = try last(counter, connection) + 1
         try advance(counter, to: next, connection)
         return next
     }
 
-    /// Writes the transaction of the last number, without changes, if there is such a number and no transaction: the store has taken the place of
-    /// another one, whose history ended before it.
+    /// Writes a transaction without changes for the last number, if there is such a number and no transaction.
+    ///
+    /// The store has then taken the place of another one, whose history ended before that number.
     static func noteMigration(_ connection: Connection) throws {
         guard try connection.firstInt64("SELECT MAX(Z_PK) FROM ATRANSACTION") == nil else { return }
         let number = try last(.transaction, connection)
@@ -258,7 +268,7 @@ enum HistoryCounters {
         try statement.run()
     }
 
-    /// Lets the next number be one higher than `number`.
+    /// Makes the next number one higher than `number`.
     static func advance(_ counter: Counter, to number: Int64, _ connection: Connection) throws {
         let statement = try connection.statement(
             """

@@ -29,17 +29,18 @@ extension SQLiteEngine: HistoryStore {
         let file = try openFile()
         try SQLiteBoundary.run(.saving, file.url) {
             try file.pool.write { connection in
-                // The number in between stays without a transaction, so that the other history's last place is not just
-                // before this one.
+                // The number in between stays without a transaction, so that the last place of the other history is not
+                // directly before this one.
                 try HistoryCounters.advance(.transaction, to: number + 2, connection)
-                // Without the option there is the number only: tables would make the file read-only for those who do not record.
+                // Without the option, only the number is written: with tables, the file would be read-only for programs
+                // that do not record.
                 guard try HistorySchema.isPresent(in: SQLCatalog(connection)) else { return }
                 try HistoryCounters.noteMigration(connection)
             }
         }
     }
 
-    /// Looks at the file, so that a restoration counts before the history is read that it has brought.
+    /// Checks the file first, so that a restoration counts before the restored history is read.
     package var historySetBacks: UInt64 {
         guard let file = try? openFile() else { return 0 }
         _ = try? lastHistoryNumber()
@@ -69,7 +70,7 @@ extension SQLiteEngine: HistoryStore {
         try writeHistory { connection in
             let consumers = HistoryConsumers(connection: connection)
             let queries = HistoryQueries(file: file, history: history, connection: connection)
-            // A consumer that is known may be late. That changes nothing.
+            // A known consumer may be late. That changes nothing.
             if try consumers.isKnown(name) {
                 try queries.requireReached(number)
             } else {
@@ -100,7 +101,7 @@ extension SQLiteEngine: HistoryStore {
         }
     }
 
-    /// Changes the history's tables in a transaction of its own.
+    /// Changes the history's tables in a separate transaction.
     ///
     /// - Throws: `persistentStoreSave` (134030) for a store that may not be written.
     func writeHistory<R>(_ body: (Connection) throws -> R) throws -> R {

@@ -4,8 +4,8 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-// A write that is not recorded is missing in the history, and its readers could not know that. So a store that was opened
-// without the option does not write to a file that has a history.
+// If a write is not recorded, it is missing in the history, and readers of the history cannot know that. So a store
+// that was opened without the option does not write to a file that has a history.
 
 extension SQLiteEngine {
     /// Refuses to save from now on if the file has a history that this store does not continue.
@@ -19,10 +19,11 @@ extension SQLiteEngine {
         )
     }
 
-    /// Refuses a write, and all that come after it, to a file whose history somebody else has begun since it was opened here
-    /// without one.
+    /// Refuses this write and all later ones if another program has begun a history since the file was opened.
     ///
-    /// Called with the write lock, under which a history is begun.
+    /// The file had no history when it was opened here.
+    ///
+    /// It is called with the write lock, under which a history is begun.
     func requireNoOtherHistory(of file: OpenSQLiteFile, _ connection: Connection) throws {
         guard file.history == nil, try file.hasNewHistory(connection) else { return }
         let reason =
@@ -49,7 +50,7 @@ extension SQLiteEngine {
 extension OpenSQLiteFile {
     /// Whether the file, which had no history when it was opened, has one now.
     ///
-    /// Mostly this compares one number in memory, which SQLite increments when a table is made.
+    /// Usually this compares only one number in memory, which SQLite increments when a table is made.
     func hasNewHistory(_ connection: Connection) throws -> Bool {
         let version = try connection.firstInt64("PRAGMA schema_version") ?? 0
         guard version != schemaWithoutHistory.load(ordering: .relaxed) else { return false }

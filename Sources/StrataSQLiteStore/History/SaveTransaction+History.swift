@@ -9,8 +9,10 @@ struct HistoryRowName: Hashable {
     let key: Int64
 }
 
-/// Rows that a save changes besides those it was told to: owners of changed to-many relationships, rows that triggers have
-/// touched, rows set free of deleted ones.
+/// Rows that a save changes besides those of its change set.
+///
+/// They are owners of changed to-many relationships, rows that triggers have changed, and rows released from deleted
+/// ones.
 struct TouchedRows {
     private(set) var isEmpty = true
     private var masks: [HistoryRowName: (entity: EntityMapping, mask: HistoryMask)] = [:]
@@ -20,7 +22,7 @@ struct TouchedRows {
         masks[HistoryRowName(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
     }
 
-    /// Removes and returns what is known of a row, because it is recorded now or was already.
+    /// Removes and returns the entry of a row, because the row is recorded now or was recorded before.
     mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
         masks.removeValue(forKey: HistoryRowName(root: entity.rootNumber, key: key))?.mask
     }
@@ -42,7 +44,9 @@ struct TouchedRows {
 }
 
 extension SaveTransaction {
-    /// Records inserted and changed rows, when everything is written; deletions were recorded as they were made.
+    /// Records inserted and changed rows after everything is written.
+    ///
+    /// Deletions were recorded as they were made.
     func recordHistory() throws {
         guard let history else { return }
         try collectTouched(history)
@@ -56,11 +60,12 @@ extension SaveTransaction {
         for owner in changes.touched {
             guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity)
             else { continue }
-            // Members that go from a row which somebody else has deleted are no conflict, and no change of it either.
+            // If another context has deleted the owner, the removal of its members is no conflict, and no change of the
+            // owner.
             guard try owner.owner.key < 0 || isStored(key, entity) else { continue }
             touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
         }
-        // The row may be of a sub-entity, which the rows that are read again tell.
+        // The row may be of a sub-entity. The rows that are read again show which.
         var relationships: [HistoryRowName: [String]] = [:]
         for row in released {
             relationships[HistoryRowName(root: row.entity.rootNumber, key: row.key), default: []].append(

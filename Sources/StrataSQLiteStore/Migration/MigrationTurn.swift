@@ -2,17 +2,21 @@ import Foundation
 import StrataKeys
 import StrataSQLite
 
-/// The turn to migrate a store, which covers all steps of a migration: everybody else who wants to migrate the store waits.
+/// The turn to migrate a store.
 ///
-/// It does not keep anybody from reading or writing; SQLite's locks see to that, transaction by transaction.
+/// It covers all steps of a migration: other migrations of the store wait for it.
+///
+/// It does not keep other programs from reading or writing. SQLite's locks do that, transaction by transaction.
 package struct MigrationTurn {
     private let lock: LockFile
 
-    /// Waits for the turn; it lasts until the result is let go, or the process dies.
+    /// Waits for the turn.
+    ///
+    /// The turn lasts until the result is released, or the process dies.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - timeout: How long to wait at most, in seconds.
+    ///   - timeout: The longest wait, in seconds.
     /// - Throws: `persistentStoreTimeout` (134090) at the deadline, `fileWriteNoPermission` (513) if the folder may not be written.
     package init(of url: URL, timeout: Double) throws {
         let name = ".\(url.lastPathComponent).migration-lock"

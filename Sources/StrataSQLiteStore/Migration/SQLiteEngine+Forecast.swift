@@ -4,28 +4,28 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What a migration of a file would do to its rows.
+/// The effects that a migration of a file would have on its rows.
 package struct SQLiteMigrationForecast: Sendable {
-    /// Rows by the name of their entity in the source.
+    /// The numbers of rows by the name of their entity in the source.
     package let rows: [String: Int]
-    /// What would keep the migration from being done.
+    /// The problems that would prevent the migration.
     package let problems: [RowFinding]
     /// The rows and values that would be dropped.
     package let losses: [RowFinding]
-    /// The entities of the source whose rows would be written again, since their table is copied.
+    /// The entities of the source whose rows would be written again, because their table is copied.
     package let copied: Set<String>
 }
 
 extension SQLiteEngine {
-    /// Finds out what a migration would do, without doing any of it: in one read transaction.
+    /// Finds out the effects of a migration without making it, in one read transaction.
     ///
     /// - Parameters:
     ///   - url: The file.
-    ///   - options: What it is opened with.
-    ///   - migration: What becomes what.
-    /// - Returns: What would be done.
-    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if the file has another version than the one to start from, and errors of
-    ///   the file.
+    ///   - options: The options to open it with.
+    ///   - migration: The targets of entities and properties.
+    /// - Returns: The effects of the migration.
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if the file does not have the source version, and
+    ///   errors of the file.
     package static func forecast(
         _ url: URL,
         _ options: SQLiteOptions,
@@ -94,7 +94,7 @@ extension SQLiteMigrationForecast {
         return try SQLiteSchema.indexes(destination).compactMap { index in
             guard index.table == table.destination.name, let constraint = index.constraint else { return nil }
             let parts = constraint.columns.compactMap { values[$0] }
-            // What is new and empty is never alike.
+            // New and empty values are never equal.
             guard parts.count == constraint.columns.count, parts.allSatisfy({ !$0.isNull }) else { return nil }
             let names = parts.indices.map { "v\($0)" }
             let select = zip(parts, names).map { "\($0.text) AS \($1)" }.joined(separator: ", ")

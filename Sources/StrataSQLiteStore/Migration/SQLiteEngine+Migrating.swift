@@ -5,19 +5,22 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// What a SQLite file is migrated with.
+
+/// The parameters of a migration of a SQLite file.
 package struct SQLiteMigrationRequest {
     package let url: URL
     package let options: SQLiteOptions
-    /// What becomes what.
+    /// The targets of entities and properties.
     package let migration: SchemaMigration
     /// The labels of the new version of the model.
     package let versionIdentifiers: [String]
     /// The copy of the new model for the file; `nil` for none.
     package let modelCache: Data?
-    /// Whether rows and values may be dropped that have no place in the new version.
+    /// Whether the migration may drop rows and values that have no place in the new version.
     package let mayDropValues: Bool
-    /// Told how much of the work is done, from 0 to 1, by the thread that migrates; what it throws ends the migration.
+    /// Receives the completed part of the work, from 0 to 1, on the thread that migrates.
+    ///
+    /// Its error ends the migration.
     package var advance: (Double) throws -> Void = { _ in }
 
     package init(
@@ -37,13 +40,13 @@ package struct SQLiteMigrationRequest {
     }
 }
 
-/// What a migration has done.
+/// The results of a migration.
 package struct SQLiteMigrationReport: Sendable {
-    /// The tables that were copied, those that were changed where they are, and those that were left alone.
+    /// The tables that were copied, those that were changed in place, and those that were left alone.
     package fileprivate(set) var copiedTables: [String] = []
     package fileprivate(set) var changedTables: [String] = []
     package fileprivate(set) var untouchedTables: [String] = []
-    /// Rows that were written, in copied tables.
+    /// The number of rows that were written, in copied tables.
     package fileprivate(set) var copiedRows = 0
 
     mutating func noteCopy(_ table: SQLName, rows: Int) {
@@ -57,15 +60,16 @@ package struct SQLiteMigrationReport: Sendable {
 }
 
 extension SQLiteEngine {
-    /// Brings a file to another version of its model, where it is and in one transaction.
+    /// Migrates a file to another version of its model, in place and in one transaction.
     ///
-    /// Whoever reads the file meanwhile sees the old rows. A kill, a failed write or a row that does not fit leaves the file as it was.
+    /// Programs that read the file meanwhile see the old rows. If the process is killed, a write fails or a row does
+    /// not fit, the file stays as it was.
     ///
-    /// - Parameter request: The file, and what becomes what.
-    /// - Returns: What was done; `nil` if the file has another version than the one to start from, since somebody else was first.
-    /// - Throws: `migration` (134110) with the reason; for rows that do not fit with an error for each entity or property under
-    ///   `NSDetailedErrorsKey`, for rows that break a constraint with 134111 as the underlying error. `persistentStoreTimeout` (134090)
-    ///   if others keep the file locked.
+    /// - Parameter request: The file, and the targets of its entities and properties.
+    /// - Returns: The results; `nil` if the file does not have the source version, because another program was first.
+    /// - Throws: `migration` (134110) with the reason. For rows that do not fit, there is an error for each entity or
+    ///   property under `NSDetailedErrorsKey`. For rows that break a constraint, the underlying error is 134111.
+    ///   `persistentStoreTimeout` (134090) if others keep the file locked.
     package static func migrate(_ request: SQLiteMigrationRequest) throws -> SQLiteMigrationReport? {
         let url = request.url
         return try SQLiteBoundary.run(.migrating, url) {
@@ -101,7 +105,7 @@ extension SQLiteEngine {
 }
 
 extension SQLiteEngine {
-    /// Whether tests have switched off that migrations look for others, to see what comes of it.
+    /// Whether tests have switched off the check for other programs, to see the consequences.
     package static var ignoresOthers: Bool {
         FaultGuard.migrationCheck.isOff
     }

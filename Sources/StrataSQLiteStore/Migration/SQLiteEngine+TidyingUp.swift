@@ -4,18 +4,20 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-// What a deferred migration has left behind: columns that the model does not know. They are found in the file itself, so that nothing is
-// lost if somebody is killed; the metadata only has a sign.
+// A deferred migration leaves columns that the model does not know. They are found in the file itself, so that nothing
+// is lost if a process is killed. The metadata only has a sign that there are some.
 
 extension SQLiteEngine {
-    /// Whether the metadata says that something is left to be tidied up.
+    /// Whether the metadata says that there are columns to remove.
     package var hasDeferredWork: Bool {
         (metadata.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] as? Bool) ?? false
     }
 
-    /// Tidies up one table, in a transaction of its own; others may read and write between two of them.
+    /// Tidies up one table in a separate transaction.
     ///
-    /// - Returns: Whether more is left.
+    /// Others may read and write between two of them.
+    ///
+    /// - Returns: Whether there are more tables to tidy up.
     /// - Throws: `persistentStoreTimeout` (134090) if others keep the store locked, and errors of the disk.
     package func tidyUp() throws -> Bool {
         let file = try openFile()
@@ -33,7 +35,7 @@ extension SQLiteEngine {
         }
     }
 
-    /// Copies a table without the columns that nobody needs.
+    /// Copies a table without the columns that the model does not need.
     private func rebuild(_ table: SQLTable, _ mapping: SQLMapping, _ connection: Connection) throws {
         let old = SQLName("Z_MIGRATION_\(table.name.raw)")
         for name in DerivedTriggers(mapping).names { try connection.execute("DROP TRIGGER IF EXISTS \(SQLName(name))") }

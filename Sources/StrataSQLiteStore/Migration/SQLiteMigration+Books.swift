@@ -4,12 +4,12 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-// What a file says of itself: counters, metadata, the copy of the model, and the history.
+// The file's data about itself: counters, metadata, the copy of the model, and the history.
 
 extension SQLiteMigration {
     // MARK: - Counters
 
-    /// The last key of each hierarchy, by the table that it has now.
+    /// The last key of each hierarchy, by the present name of its table.
     func lastKeys() throws -> [SQLName: Int64] {
         var keys: [SQLName: Int64] = [:]
         for table in source.tables {
@@ -27,9 +27,9 @@ extension SQLiteMigration {
         return keys
     }
 
-    /// Counts on where the keys were: a key is never given twice.
+    /// Continues the counters at the former keys: a key is never given twice.
     func writeKeys(_ keys: [SQLName: Int64]) throws {
-        // Higher numbers are of the history, and of Apple's own entities.
+        // Higher numbers belong to the history, and to Apple's own entities.
         try connection.run("DELETE FROM Z_PRIMARYKEY WHERE Z_ENT < 16000")
         try OpenSQLiteFile.fillPrimaryKeys(destination, connection)
         let statement = try connection.statement("UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ?")
@@ -56,7 +56,8 @@ extension SQLiteMigration {
         metadata.setModel(request.migration.destinationHashes, request.versionIdentifiers)
         metadata.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = hasLeftovers ? true : nil
         try metadata.write(connection)
-        // Made anew, so that the version of the schema changes whatever else does: by that others notice.
+        // The table is made anew, so that the version of the schema always changes: that is how others notice the
+        // migration.
         try connection.execute("DROP TABLE IF EXISTS Z_MODELCACHE")
         try connection.execute(SQLiteSchema.modelCache)
         if let model = request.modelCache { try SQLiteEngine.writeModelCache(model, connection) }
@@ -64,7 +65,7 @@ extension SQLiteMigration {
 
     // MARK: - History
 
-    /// Lets the history speak of the new entities, and notes the migration in it.
+    /// Changes the history to the new entities, and notes the migration in it.
     func migrateHistory() throws {
         guard file.history != nil else { return }
         _ = try HistorySchema.prepare(tombstoneCount: HistoryMapping.tombstoneCount(for: destination), connection)
@@ -89,7 +90,7 @@ extension SQLiteMigration {
         try HistoryWriter(file, connection, author: nil, contextName: nil)?.migrated(fromModelWithDigest: digest)
     }
 
-    /// The bits of changed properties lie at other places.
+    /// Moves the bits of changed properties to their new places.
     private func moveMasks(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
         let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
         let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
@@ -109,7 +110,7 @@ extension SQLiteMigration {
         )
     }
 
-    /// The values that are kept of deleted objects lie in other columns.
+    /// Moves the kept values of deleted objects to their new columns.
     private func moveTombstones(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
         let count = HistorySchema.tombstoneCount(in: try SQLCatalog(connection))
         let old = HistoryEntity.kept(from).prefix(count).map(\.name)

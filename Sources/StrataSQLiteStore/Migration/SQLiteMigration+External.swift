@@ -3,10 +3,10 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-// Data that may lie in files of its own.
+// Data that may be in separate files.
 
 extension SQLiteMigration {
-    /// Whether values go that may name files.
+    /// Whether values are dropped that may name files.
     var losesFiles: Bool {
         source.tables.contains { table in
             let tagged = Set(table.entities.flatMap { $0.columns.filter(\.isTagged).compactMap(\.name) })
@@ -24,7 +24,7 @@ extension SQLiteMigration {
         for table in mapping.tables {
             let columns = Set(table.entities.flatMap { $0.columns.filter(\.isTagged).compactMap(\.name) })
             for column in columns.sorted(by: { $0.raw < $1.raw }) {
-                // The length is known without the value being read.
+                // SQLite knows the length without reading the value.
                 let statement = try connection.statement(
                     SQL("SELECT \(column) FROM \(table.name) WHERE length(\(column)) BETWEEN 37 AND 38")
                 )
@@ -36,14 +36,14 @@ extension SQLiteMigration {
         return names
     }
 
-    /// Has the files removed after the commit that no row names any more.
+    /// Marks the files that no row names after the migration, so that the commit removes them.
     func forgetFiles(_ before: Set<String>) throws {
         for name in before.subtracting(try externalFiles(destination)).sorted() {
             ExternalData.tagged(file: name).withUnsafeBytes { files.noteObsolete($0) }
         }
     }
 
-    /// Puts tags in front of a column's values, and large ones into files; or reads the files back in and takes the tags away.
+    /// Adds tags to a column's values, and writes large ones to files; or reads the files back in and removes the tags.
     func changeTags(_ table: TableMigration, _ change: TableMigration.TagChange) throws {
         let (name, column) = (table.destination.name, change.column)
         let select = try connection.statement(
@@ -68,7 +68,9 @@ extension SQLiteMigration {
         }
     }
 
-    /// The data of a tagged value; none if its file is missing, as it is for those who read it.
+    /// The data of a tagged value.
+    ///
+    /// If its file is missing it is NULL, as for readers.
     private func untagged(_ value: Value) throws -> SQLBinding {
         switch ExternalData.content(value.bytes) {
         case .inline(let data): return .blob(data)

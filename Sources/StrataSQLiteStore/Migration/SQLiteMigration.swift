@@ -7,10 +7,11 @@ import StrataSQLite
 
 /// One migration, inside a write transaction that its caller begins, and commits or rolls back.
 ///
-/// New tables are made and filled beside the old ones first, so that all that is read is as it was. Then tables are changed that can be
-/// kept, old ones go, and names become final. Indexes, computed values and triggers come next, and the books last.
+/// New tables are made and filled beside the old ones first, so that reads find the old state. Then the tables that can
+/// be kept are changed, old ones are dropped, and names become final. Indexes, computed values and triggers come next,
+/// and the counters, metadata and history last.
 ///
-/// Used once, by the thread that migrates.
+/// It is used once, by the thread that migrates.
 final class SQLiteMigration {
     let request: SQLiteMigrationRequest
     let connection: Connection
@@ -19,25 +20,25 @@ final class SQLiteMigration {
     let source: SQLMapping
     let destination: SQLMapping
     let layout: MigrationLayout
-    /// The file as it will be.
+    /// The file as it will be after the migration.
     let file: OpenSQLiteFile
-    /// What the migration does to external files.
+    /// The changes that the migration makes to external files.
     let files: FileChanges
     private(set) var report = SQLiteMigrationReport()
 
-    /// Tables of the file that stay, by the name that they have.
+    /// The tables of the file that stay, by their present names.
     private var kept: Set<String> = []
-    /// Tables that have to be renamed at the end.
+    /// The tables that are renamed at the end.
     private var renamed: [(from: SQLName, to: SQLName)] = []
     private var temporaryCount = 0
-    /// Whether something is left to be tidied up.
+    /// Whether columns are left for tidying up.
     private(set) var hasLeftovers = false
 
     var url: URL { request.url }
 
-    /// Works out what has to be done.
+    /// Determines the steps of the migration.
     ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the file is not laid out as its model says.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the file does not have the tables of its model.
     init(
         _ request: SQLiteMigrationRequest,
         _ database: SQLiteDatabase,
@@ -70,7 +71,7 @@ final class SQLiteMigration {
         }
         layout = MigrationLayout(migration, from: source, to: destination)
         var options = request.options
-        // What is recorded is recorded consistently, whatever the store is opened with next.
+        // An existing history stays consistent, with whichever options the store is opened next.
         options.tracksHistory = true
         let opening = SQLiteStoreRequest(
             url: request.url,
@@ -137,9 +138,9 @@ final class SQLiteMigration {
         if !losses.isEmpty { throw MigrationErrors.losses(url, losses) }
     }
 
-    /// Refuses to begin where the tables that are copied cannot fit: into the log first, and then into the file.
+    /// Refuses to begin if there is no room for the tables that are copied, first in the log and then in the file.
     ///
-    /// How large a table is is judged by its last key, as counting rows or pages would take as long as copying them.
+    /// The size of a table is estimated from its last key: counting rows or pages would take as long as copying them.
     private func requireSpace(_ lastKeys: [SQLName: Int64]) throws {
         let copied = try layout.tables.compactMap { table in try alteration(table) == nil ? table.source?.name : nil }
         guard !copied.isEmpty,
@@ -155,7 +156,7 @@ final class SQLiteMigration {
     // MARK: - Tables
 
     private func dropTriggers() throws {
-        // Those of derived attributes: they would change rows, and keep columns from being renamed.
+        // These are the triggers of derived attributes. They would change rows, and keep columns from being renamed.
         let names = try connection.strings(
             "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'Z\\_DA\\_%' ESCAPE '\\'"
         )
@@ -171,7 +172,7 @@ final class SQLiteMigration {
         )
     }
 
-    /// The name under which a new table is made: its own, unless a table of the file has that.
+    /// The name under which a new table is made: its final name, unless a table of the file has that.
     private func provisionalName(_ name: SQLName) -> SQLName {
         guard catalog.hasTable(name.raw) else { return name }
         let temporary = temporaryName()
@@ -246,7 +247,9 @@ final class SQLiteMigration {
         )
     }
 
-    /// Drops unique indexes whose values are about to change: made anew at the end, they tell who is alike.
+    /// Drops unique indexes whose values are about to change.
+    ///
+    /// They are made anew at the end, and then find equal rows.
     private func dropConstraints(_ table: SQLName, over columns: [SQLName]) throws {
         let updated = Set(columns.map { $0.raw.uppercased() })
         let statement = try connection.statement(
@@ -274,7 +277,7 @@ final class SQLiteMigration {
         for (from, to) in columns { try connection.execute("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)") }
     }
 
-    /// Gives a table that is kept the name that it will have, by way of one that is free.
+    /// Gives a kept table its final name, with a free name in between.
     private func move(_ table: SQLName, to name: SQLName) throws {
         guard table != name else { return }
         let temporary = temporaryName()
@@ -315,14 +318,17 @@ final class SQLiteMigration {
             if missing[name] == Self.plain(sql) {
                 missing[name] = nil
             } else if name.hasPrefix("Z") {
-                // An index of a former version, or under the name of another one; what somebody else has made stays.
+                // This drops an index of a former version, or one under another one's name. An index of another program
+                // stays.
                 try connection.execute("DROP INDEX \(SQLName(name))")
             }
         }
         for index in wanted where missing[index.name] != nil { try make(index) }
     }
 
-    /// The text of an index as it can be compared: SQLite puts names in quotes when it renames what they name.
+    /// The text of an index in a form that can be compared.
+    ///
+    /// SQLite puts names in quotes when it renames tables or columns.
     private static func plain(_ sql: String) -> String {
         String(sql.filter { !$0.isWhitespace && $0 != "\"" }).uppercased()
     }
@@ -340,7 +346,7 @@ final class SQLiteMigration {
     /// How many groups of objects an error lists.
     private static let mostGroups = 100
 
-    /// The objects that a constraint does not allow beside each other, by the values that they share.
+    /// The objects that a constraint does not allow beside each other, by their common values.
     private func duplicates(_ constraint: SQLConstraint, _ table: SQLName) throws -> [[URL]] {
         let columns = constraint.columns.map(\.description)
         let statement = try connection.statement(
@@ -364,7 +370,9 @@ final class SQLiteMigration {
         return groups
     }
 
-    /// How many attributes are derived of one another in a row, at most `limit`: 1 for one that is derived of what is none.
+    /// The length of the longest chain of derived attributes that ends in this one, at most `limit`.
+    ///
+    /// It is 1 for an attribute that is derived of one that is not derived.
     private func derivations(_ slot: Slot, _ layout: EntityLayout, limit: Int) -> Int {
         guard slot.isDerived, limit > 0 else { return 0 }
         let source: (layout: EntityLayout?, name: String)? =
@@ -385,7 +393,7 @@ final class SQLiteMigration {
         let wanted = layout.tables.flatMap { table in
             triggers.computations.filter { $0.table == table.destination.name && table.derived.contains($0.column) }
         }
-        // What is derived of a derived value follows it, in whatever order they come.
+        // If a value is derived of a derived value, it must follow that one, in whichever order they come.
         let longest = destination.entities.flatMap { entity in
             entity.layout.slots.map { derivations($0, entity.layout, limit: wanted.count) }
         }.max()

@@ -1,20 +1,22 @@
 import StrataRows
 import StrataSQL
 
-/// The triggers that keep derived attributes up to date, named and worded as Apple's framework does for counts.
+/// The triggers that keep derived attributes up to date, named and worded as those of Apple's framework for counts.
 ///
-/// Each reports the rows that it has changed through two functions, which every program that writes to such a table must
-/// have registered; see ``DerivedTriggers/updateCallback``.
+/// Each reports the rows that it has changed through two functions. Every program that writes to such a table must have
+/// registered these; see ``DerivedTriggers/updateCallback``.
 package struct DerivedTriggers {
-    /// Called by a trigger that has changed the derived value of another row: table, entity, key, attribute, value.
+    /// Called by a trigger that has changed the derived value of another row.
+    ///
+    /// The arguments are table, entity, key, attribute and value.
     package static let updateCallback = "NSCoreDataDATriggerUpdatedAffectedObjectValue"
     /// Called by a trigger that has filled in a row which was just inserted.
     package static let insertCallback = "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue"
 
     package private(set) var statements: [String] = []
-    /// In the order of the statements.
+    /// The names of the triggers, in the order of the statements.
     package private(set) var names: [String] = []
-    /// The statements that compute a column for all rows that are there.
+    /// The statements that compute a column for all existing rows.
     package private(set) var computations: [(table: SQLName, column: SQLName, sql: String)] = []
     private let mapping: SQLMapping
 
@@ -223,7 +225,7 @@ package struct DerivedTriggers {
         )
     }
 
-    /// The condition that a row is of the entity, where others share its table.
+    /// The condition that a row is of the entity, if others share its table.
     private func ownRows(_ target: Target) -> String? {
         guard target.entity.number != target.entity.rootNumber else { return nil }
         return "NEW.Z_ENT IN (\(target.entity.subtree.map(String.init).joined(separator: ", ")))"
@@ -232,7 +234,7 @@ package struct DerivedTriggers {
     // MARK: - Text
 
     private mutating func addSourceInsert(_ target: Target, _ assignment: String) {
-        // The same words as in the trigger: each row is the new one.
+        // The words are the same as in the trigger: each row is the new one.
         let condition = ownRows(target).map { " WHERE \($0)" } ?? ""
         computations.append(
             (target.table, target.column, "UPDATE \(target.table) AS NEW SET \(assignment)\(condition)")

@@ -4,10 +4,10 @@ import StrataSQL
 
 /// The statements that create a store for a model, in the order and spelling of Apple's framework.
 package struct SQLiteSchema {
-    /// Each without a semicolon at its end.
+    /// The statements, without semicolons at their ends.
     package let statements: [String]
 
-    /// The schema for what a store holds.
+    /// Makes the schema for the contents of a store.
     package init(_ mapping: SQLMapping) {
         statements =
             Self.tables(mapping) + Self.indexes(mapping).map(\.sql) + DerivedTriggers(mapping).statements
@@ -54,14 +54,14 @@ package struct SQLiteSchema {
         package let name: String
         package let table: SQLName
         package let sql: String
-        /// The constraint that it keeps; `nil` for one that only speeds up fetches.
+        /// The constraint that the index enforces; `nil` for one that only speeds up fetches.
         package let constraint: SQLConstraint?
     }
 
     /// All indexes, in the order of creation.
     package static func indexes(_ mapping: SQLMapping) -> [Index] {
         let joins = mapping.joinTablesByOwner
-        // What saves rely on keeps its name.
+        // The indexes that saves need keep their names.
         var names = UniqueNames(taken: mapping.tables.flatMap { $0.constraints.map(\.index.raw) })
         var known: Set<String> = []
         return mapping.tables.flatMap { table in
@@ -78,7 +78,7 @@ package struct SQLiteSchema {
                 indexes.append(("\(join.name.raw)_\(join.second.raw)_INDEX", join.name, on))
             }
             for entity in table.entities { indexes += fetchIndexes(entity) }
-            // One and the same index may be asked for twice; others that come to one name get a number.
+            // The same index may be asked for twice. If different indexes have one name, they get numbers.
             let plain = indexes.filter { known.insert("\($0.name) \($0.on)").inserted }
                 .map { index in
                     let name = names.name(index.name)
@@ -109,7 +109,7 @@ package struct SQLiteSchema {
         ("\(table.name.raw)_\(column.raw)_INDEX", table.name, "\(table.name) (\(column))")
     }
 
-    /// The indexes that the model asks for.
+    /// The indexes that the model declares.
     private static func fetchIndexes(_ mapping: EntityMapping) -> [(name: String, table: SQLName, on: String)] {
         mapping.layout.indexes.compactMap { index in
             let columns = index.columns.compactMap { column in
@@ -117,7 +117,8 @@ package struct SQLiteSchema {
                     "\($0) COLLATE BINARY \(column.isAscending ? "ASC" : "DESC")"
                 }
             }
-            // An expression, or a relationship that no column holds: the index is left out, which costs speed only.
+            // There is an expression, or a relationship without a column. The index is left out, which costs only
+            // speed.
             guard !columns.isEmpty, columns.count == index.columns.count else { return nil }
             return (
                 "Z_\(mapping.layout.name)_\(index.name)", mapping.table,

@@ -1,15 +1,15 @@
 import Foundation
 
-/// Packages to import together, in one save.
+/// Packages that are imported together, in one save.
 struct Batch: Sendable {
     let records: [PackageRecord]
     /// The date of the index that they came from.
     let indexedAt: Date
 }
 
-/// Hands out the packages of several indexes, batch by batch, to whoever asks next.
+/// Gives out the packages of several indexes, batch by batch, to the workers that ask for them.
 ///
-/// It reads only when it is asked, so that no more than one batch a worker is in memory.
+/// It reads only on demand, so that no more than one batch for each worker is in memory.
 actor BatchQueue {
     private let size: Int
     private var files: ArraySlice<IndexFile>
@@ -20,7 +20,7 @@ actor BatchQueue {
         self.size = size
     }
 
-    /// The next batch; `nil` when every index is read.
+    /// The next batch; `nil` if every index has been read.
     func next() throws -> Batch? {
         while true {
             if current == nil {

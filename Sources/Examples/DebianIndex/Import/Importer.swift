@@ -1,11 +1,11 @@
 import CoreData
 
-/// Brings packages into the store, on several contexts at once.
+/// Imports packages into the store, on several contexts at once.
 ///
-/// Each batch is one save, which the store does wholly or not at all. A batch asks the store first which of its packages
-/// are there already, so that importing again, or going on after a crash, adds only what is missing. Two contexts may
-/// still meet over one package, which two indexes both list: the constraint on the entity lets one of them win, and the
-/// other starts its batch over and finds the package there.
+/// Each batch is one save, which the store carries out completely or not at all. A batch first asks the store which of
+/// its packages exist already. So if an import is repeated, or goes on after a crash, it adds only the missing
+/// packages. Two contexts may still have the same package, if two indexes list it. Then the constraint on the entity
+/// lets one of them win. The other starts its batch over and finds the package in the store.
 struct Importer: Sendable {
     struct Outcome: Sendable, Equatable {
         var imported = 0
@@ -18,7 +18,7 @@ struct Importer: Sendable {
 
     static let packagesPerSave = 500
 
-    /// Imports everything in `files` on `contexts` contexts, and tells `progress` how many packages are done.
+    /// Imports everything in `files` on `contexts` contexts, and reports the number of finished packages to `progress`.
     func run(
         _ files: [IndexFile],
         contexts: Int,
@@ -52,9 +52,9 @@ struct Importer: Sendable {
         return sum
     }
 
-    /// Saves the packages of `batch` that the store lacks, and returns how many those were.
+    /// Saves the packages of `batch` that the store lacks, and returns their number.
     private func insert(_ batch: Batch, into context: NSManagedObjectContext) throws -> Int {
-        // A batch leaves nothing behind, saved or not: the context is as good as new for the next.
+        // A batch leaves nothing behind, saved or not: the next one finds the context as if it were new.
         defer { context.reset() }
 
         var present = try presentKeys(batch.records, in: context)
@@ -95,7 +95,7 @@ struct Importer: Sendable {
         package.sha256 = record.sha256
         package.status = record.status
 
-        // `object(with:)` asks the store nothing: it returns a fault, and a fault is enough to point at.
+        // `object(with:)` does not ask the store: it returns a fault, and a fault is enough for a relationship.
         func object<Object>(_ id: NSManagedObjectID?) -> Object? {
             id.flatMap { context.object(with: $0) as? Object }
         }

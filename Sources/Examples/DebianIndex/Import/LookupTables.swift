@@ -1,9 +1,9 @@
 import CoreData
 
-/// Where to find the objects that packages point at: IDs by what makes each of them unique.
+/// The objects to which packages are related: their IDs, by the values that make each of them unique.
 ///
-/// Those tables are small, so one context completes them before the packages come. After that the importing contexts
-/// only ever point at them, and cannot make the same section twice.
+/// These tables are small, so one context completes them before the packages come. After that, the importing contexts
+/// only refer to them, and cannot make the same section twice.
 struct LookupTables: Sendable {
     let sections: [String: NSManagedObjectID]
     let maintainers: [String: NSManagedObjectID]
@@ -11,7 +11,7 @@ struct LookupTables: Sendable {
 
     private static let rowsPerSave = 2000
 
-    /// Adds to the store what `survey` found and the store lacks, and returns the IDs of everything.
+    /// Adds the objects of `survey` that the store lacks, and returns the IDs of all.
     static func complete(
         for survey: Survey,
         in context: NSManagedObjectContext,
@@ -51,7 +51,7 @@ struct LookupTables: Sendable {
             defer { context.reset() }
             context.reset()
             let known = try ids(of: type, by: key, in: context)
-            // In order, so that two runs over one index give the same keys to the same rows.
+            // The order is fixed, so that two runs over one index give the same keys to the same rows.
             let missing = keys.filter { known[$0] == nil }.sorted()
             guard !missing.isEmpty else { return known }
 

@@ -1,14 +1,16 @@
-/// What a first pass over the indexes finds: how much there is to import, and everything that packages will point at.
+/// The result of a first pass over the indexes.
+///
+/// It has the number of packages, and all objects that packages will be related to.
 struct Survey: Sendable {
     private(set) var packages = 0
     private(set) var notInstalled = 0
     private(set) var malformed = 0
-    /// The first few malformed stanzas, with the file they are in.
+    /// The first few malformed stanzas, with the files that contain them.
     private(set) var complaints: [String] = []
     private(set) var sections: Set<String> = []
     /// The names of maintainers by their addresses.
     private(set) var maintainers: [String: String] = [:]
-    /// Every name that some package depends on or recommends.
+    /// Every name that a package depends on or recommends.
     private(set) var names: Set<String> = []
 
     static let mostComplaints = 5

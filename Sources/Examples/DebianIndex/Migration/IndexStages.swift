@@ -1,17 +1,18 @@
 import CoreData
 
-/// How a store of any version of the model becomes one of the present version.
+/// The stages by which a store of any version of the model is migrated to the present version.
 enum IndexStages {
-    /// How many packages are in memory at a time.
+    /// The most packages in memory at a time.
     private static let batch = 2000
 
-    /// The stages.
+    /// Makes the manager of the stages.
     ///
-    /// Version 2 calls the summary of a package its synopsis, and knows the domains of maintainers. Version 3 splits the version of a package.
+    /// In version 2, the summary of a package is called its synopsis, and the domains of maintainers are known. In
+    /// version 3, the version of a package is split.
     ///
-    /// - Parameter progress: Told, from 0 to 1, how far the code of the stages is.
+    /// - Parameter progress: Receives the progress of the stages' code, from 0 to 1.
     /// - Returns: A manager for one store.
-    /// - Throws: If a version of the model is missing.
+    /// - Throws: An error if a version of the model is missing.
     static func manager(_ progress: @escaping @Sendable (Double) -> Void) throws -> NSStagedMigrationManager {
         let references = try versions()
         let renaming = NSLightweightMigrationStage(references: Array(references.prefix(2)))
@@ -25,7 +26,7 @@ enum IndexStages {
         return NSStagedMigrationManager([renaming, splitting])
     }
 
-    /// The versions of the model, the first one first.
+    /// The versions of the model, oldest first.
     static func versions() throws -> [NSManagedObjectModelReference] {
         let folder = try PackageStore.versions
         return try ["DebianIndex", "DebianIndex 2", "DebianIndex 3"].map { name in
@@ -35,7 +36,7 @@ enum IndexStages {
         }
     }
 
-    /// Fills what is new, batch by batch.
+    /// Fills in new values, batch by batch.
     private static func fill(_ context: NSManagedObjectContext, _ progress: (Double) -> Void) throws {
         try context.performAndWait {
             for maintainer in try context.fetch(NSFetchRequest<Maintainer>(entityName: "Maintainer")) {
@@ -59,7 +60,7 @@ enum IndexStages {
 }
 
 extension NSManagedObjectContext {
-    /// The IDs of what a request finds.
+    /// The IDs of the objects that a request finds.
     fileprivate func fetchIDs(_ request: NSFetchRequest<Package>) throws -> [NSManagedObjectID] {
         let ids = NSFetchRequest<NSManagedObjectID>(entityName: request.entityName ?? "")
         ids.resultType = .managedObjectIDResultType
@@ -68,7 +69,7 @@ extension NSManagedObjectContext {
 }
 
 extension Package {
-    /// What a version is made of, as Debian's policy has it: `[epoch:]upstream[-revision]`.
+    /// The parts of a version, according to Debian's policy: `[epoch:]upstream[-revision]`.
     static func parts(ofVersion version: String) -> (upstream: String, revision: String?) {
         let rest = version.split(separator: ":", maxSplits: 1).last.map(String.init) ?? version
         guard let hyphen = rest.lastIndex(of: "-") else { return (rest, nil) }
@@ -77,7 +78,7 @@ extension Package {
 }
 
 extension Maintainer {
-    /// What stands behind the `@` of an address.
+    /// The text after the `@` of an address.
     static func domain(ofAddress address: String) -> String? {
         address.split(separator: "@", omittingEmptySubsequences: false).count == 2
             ? address.split(separator: "@").last.map(String.init) : nil

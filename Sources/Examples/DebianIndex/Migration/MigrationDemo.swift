@@ -1,6 +1,6 @@
 import CoreData
 
-/// Shows what becomes of an old store: another process opens it, is killed half-way, and is started again.
+/// Shows the migration of an old store: another process opens it, is killed half-way, and is started again.
 struct MigrationDemo {
     private let store: URL
     private let packages: Int
@@ -25,9 +25,9 @@ struct MigrationDemo {
         try show()
     }
 
-    /// What the process does that is started and killed: opens the store, and tells how far it is.
+    /// The work of the process that is started and killed: it opens the store, and prints the progress.
     static func migrate(_ store: URL) throws {
-        // At once, as whoever reads it may end this process.
+        // The output is written at once, because the process that reads it may end this one.
         let container = try PackageStore.open(at: store) {
             FileHandle.standardOutput.write(Data("progress \($0)\n".utf8))
         }
@@ -73,7 +73,7 @@ struct MigrationDemo {
         try coordinator.remove(added)
     }
 
-    /// The first digits by which versions of a store are told apart.
+    /// The first digits of the hash of the entity `Package`, which distinguish the versions of a store.
     private func digits(of store: URL) throws -> String {
         let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: store)
         let hashes = metadata[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:]

@@ -1,10 +1,10 @@
 import CoreData
 
-/// Opens the store that holds the index.
+/// Opens the store of the index.
 enum PackageStore {
     /// The model that the program ships as a resource, as Xcode's editor wrote it.
     ///
-    /// One for the process: a model stays in memory once a coordinator has used it.
+    /// There is one for the process: a model stays in memory once a coordinator has used it.
     private static let model = Result { try NSManagedObjectModel(reading: try versions) }
 
     /// The folder with all versions of the model.
@@ -20,15 +20,17 @@ enum PackageStore {
         }
     }
 
-    /// A container with the store at `url`, which is created when it is not there.
+    /// Makes a container with the store at `url`.
+    ///
+    /// If there is no store, it is created.
     ///
     /// A store of an older version of the model is migrated in the stages of ``IndexStages``.
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - progress: Told, from 0 to 1, how far the code of the stages is, if it has to run.
+    ///   - progress: Receives the progress of the stages' code, from 0 to 1, if it has to run.
     /// - Returns: The container, with the store open.
-    /// - Throws: What opening or migrating the store throws.
+    /// - Throws: Errors of opening or migrating the store.
     static func open(
         at url: URL,
         progress: @escaping @Sendable (Double) -> Void = { _ in }
@@ -40,7 +42,7 @@ enum PackageStore {
             forKey: NSPersistentStoreStagedMigrationManagerOptionKey
         )
         container.persistentStoreDescriptions = [description]
-        // The description does not ask for asynchronous loading, so the handler has run when the call returns.
+        // The description does not ask for asynchronous loading, so the handler has run before the call returns.
         var failure: (any Error)?
         container.loadPersistentStores { _, error in failure = error }
         if let failure { throw failure }

@@ -1,4 +1,4 @@
 import DebianIndex
 
-// A file of its own, since tests can import a library only.
+// This is a separate file, because tests can only import a library.
 await DebianIndexCommand.main()

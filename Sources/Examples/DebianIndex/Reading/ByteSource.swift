@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where the bytes of an index come from.
+/// A source of the bytes of an index.
 protocol ByteSource: Sendable {
     /// Reads up to `count` bytes; returns none at the end.
     func read(upToCount count: Int) throws -> Data
@@ -42,7 +42,7 @@ final class FileSource: ByteSource {
 /// A compressed file, decompressed by another program.
 final class DecompressedSource: ByteSource, @unchecked Sendable {
     // @unchecked Sendable: one reader owns a source, and readers are confined to the task that made them.
-    /// Knows every format that apt itself may have chosen.
+    /// The program that can read every format that apt itself may have chosen.
     static let aptHelper = "/usr/lib/apt/apt-helper"
     private static let gzip = "/bin/gzip"
 
@@ -52,7 +52,7 @@ final class DecompressedSource: ByteSource, @unchecked Sendable {
     private let output = Pipe()
 
     init(path: String) throws {
-        // Of a gzip file that breaks off apt's helper gives what is there, and says that all is well.
+        // If a gzip file is cut off, apt's helper returns the part that exists, and reports success.
         let isGzip = path.hasSuffix(".gz")
         program = isGzip ? Self.gzip : Self.aptHelper
         guard FileManager.default.isExecutableFile(atPath: program) else {
@@ -67,7 +67,7 @@ final class DecompressedSource: ByteSource, @unchecked Sendable {
     }
 
     deinit {
-        // Stops the helper when the reader is dropped before the end: its next write fails.
+        // If the reader is dropped before the end, this stops the helper: its next write fails.
         try? output.fileHandleForReading.close()
     }
 

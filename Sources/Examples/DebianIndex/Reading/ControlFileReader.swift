@@ -2,15 +2,17 @@ import Foundation
 
 /// Reads Debian's control format, the format of `/var/lib/dpkg/status` and of apt's package lists, stanza by stanza.
 ///
-/// A stanza is a run of `Name: value` lines; a line that starts with a blank continues the field above it, and an empty
-/// line ends the stanza. The reader works on bytes, and keeps no more than a chunk and the current stanza in memory.
-/// What it cannot make sense of costs that one stanza, never the file: see ``Item/malformed(_:)``.
+/// A stanza consists of `Name: value` lines. A line that starts with a blank continues the field above it, and an empty
+/// line ends the stanza. The reader works on bytes, and keeps no more than a chunk and the current stanza in memory. If
+/// a stanza cannot be understood, only that stanza is lost, never the file: see ``Item/malformed(_:)``.
 ///
 /// A reader belongs to one task at a time.
 final class ControlFileReader {
     enum Item: Equatable {
         case package(PackageRecord)
-        /// A package that dpkg remembers by name only: it is not there, so its stanza has no version.
+        /// A package that dpkg remembers by name only.
+        ///
+        /// It is not installed, so its stanza has no version.
         case notInstalled(name: String)
         case malformed(MalformedStanza)
     }
@@ -19,15 +21,15 @@ final class ControlFileReader {
     private let chunk: Int
     private let longestStanza: Int
     private var buffer: [UInt8] = []
-    /// The bytes before this offset have been handed out.
+    /// The offset up to which bytes have been given out.
     private var position = 0
     private var line = 1
     private var reachedEnd = false
 
-    /// A reader of `source`, which it reads in pieces of `chunk` bytes.
+    /// Makes a reader of `source`, which it reads in pieces of `chunk` bytes.
     ///
-    /// A stanza longer than `longestStanza` bytes is a file in another format: it is cut there and reported as
-    /// malformed.
+    /// If a stanza is longer than `longestStanza` bytes, the file has another format: the stanza is cut there and
+    /// reported as malformed.
     init(_ source: any ByteSource, chunk: Int = 256 << 10, longestStanza: Int = 8 << 20) {
         self.source = source
         self.chunk = chunk
@@ -98,9 +100,9 @@ final class ControlFileReader {
         buffer[range].allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
     }
 
-    /// Drops what has been handed out and appends the next chunk.
+    /// Drops the bytes that were given out and appends the next chunk.
     ///
-    /// Returns `false` at the end of the source.
+    /// It returns `false` at the end of the source.
     private func fill() throws -> Bool {
         guard !reachedEnd else { return false }
         buffer.removeFirst(position)
@@ -112,7 +114,7 @@ final class ControlFileReader {
     }
 }
 
-/// A stanza that says nothing usable, and why.
+/// A stanza without usable content, and the reason.
 struct MalformedStanza: Error, Equatable, CustomStringConvertible {
     enum Reason: Equatable {
         case neitherFieldNorContinuation
@@ -122,7 +124,7 @@ struct MalformedStanza: Error, Equatable, CustomStringConvertible {
         case tooLong
     }
 
-    /// The line of the file, counted from 1: of the offending line, or of the stanza's first where it is the whole.
+    /// The line of the file, counted from 1: the one with the error, or the stanza's first if all of it is wrong.
     let line: Int
     let reason: Reason
 

@@ -1,14 +1,12 @@
 /// The names in a dependency field such as `libc6 (>= 2.34), default-mta | mail-transport-agent, python3:any`.
 ///
-/// Commas part the requirements and bars the alternatives of one. Version constraints in parentheses, architecture
-/// lists in brackets, build profiles in angle brackets and `:architecture` suffixes say how a name must be satisfied;
-/// the name is all that is kept.
+/// Commas separate the requirements, and bars the alternatives of one. Version constraints in parentheses, architecture
+/// lists in brackets, build profiles in angle brackets and `:architecture` suffixes restrict how a name may be
+/// satisfied. Only the name is kept.
 enum DependencyList {
     /// Adds the names in `field` to `names`, in the order in which they appear.
     ///
-    /// Names may repeat.
-    ///
-    /// Pieces that hold no valid package name are left out.
+    /// Names may be repeated. Pieces that contain no valid package name are left out.
     static func appendNames(in field: UnsafeRawBufferPointer, to names: inout [String]) {
         var position = 0
         while position < field.count {
@@ -20,7 +18,7 @@ enum DependencyList {
         }
     }
 
-    /// The names in `field`, in the order in which they appear and each only once.
+    /// The names in `field`, in the order in which they appear, each only once.
     static func names(in field: String) -> [String] {
         var names: [String] = []
         var field = field
@@ -29,6 +27,8 @@ enum DependencyList {
         return names
     }
 
+    /// The end of an alternative.
+    ///
     /// Commas and bars inside parentheses belong to the constraint, not to the list.
     private static func endOfAlternative(in field: UnsafeRawBufferPointer, from start: Int) -> Int {
         var depth = 0
@@ -72,7 +72,7 @@ enum DependencyList {
 }
 
 extension [String] {
-    /// Keeps the first of equal elements.
+    /// Keeps only the first of equal elements.
     mutating func removeRepeats() {
         guard count > 1 else { return }
         var seen = Set<String>(minimumCapacity: count)

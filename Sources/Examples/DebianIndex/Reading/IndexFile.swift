@@ -3,10 +3,10 @@ import Foundation
 /// A package index on disk.
 struct IndexFile: Sendable, Equatable {
     let path: String
-    /// When the file was last written, which is as close as an index comes to a date of its own.
+    /// The time when the file was last written, which is the best available date of an index.
     let modified: Date
 
-    /// The index at `path`.
+    /// Finds the index at `path`.
     ///
     /// - Throws: ``IndexError/cannotRead(path:reason:)``.
     init(path: String) throws {
@@ -23,9 +23,9 @@ struct IndexFile: Sendable, Equatable {
         modified = attributes[.modificationDate] as? Date ?? Date()
     }
 
-    /// The indexes of this machine: apt's package lists when there are any, and else what dpkg has installed.
+    /// The indexes of this machine: apt's package lists if there are any, otherwise dpkg's list of installed packages.
     ///
-    /// - Throws: ``IndexError/noIndex`` when there is neither, as on a system that is no Debian.
+    /// - Throws: ``IndexError/noIndex`` if there is neither, as on a system that is not Debian.
     static func onThisMachine(
         lists: String = "/var/lib/apt/lists",
         status: String = "/var/lib/dpkg/status"
@@ -54,9 +54,9 @@ struct IndexFile: Sendable, Equatable {
     }
 }
 
-/// What can be wrong with an index as a whole.
+/// The errors of an index as a whole.
 ///
-/// A single malformed stanza is no error: it is counted and reported.
+/// A single malformed stanza is not an error: it is counted and reported.
 enum IndexError: Error, Equatable, CustomStringConvertible {
     case noIndex
     case cannotRead(path: String, reason: String)

@@ -1,7 +1,8 @@
 import Foundation
 
-/// One package as an index describes it: a plain value, made by ``ControlFileReader`` and turned into objects by
-/// ``Importer``.
+/// One package as an index describes it.
+///
+/// It is a plain value. ``ControlFileReader`` makes it, and ``Importer`` turns it into objects.
 struct PackageRecord: Sendable, Equatable {
     var name: String
     var version: String
@@ -12,18 +13,18 @@ struct PackageRecord: Sendable, Equatable {
     /// The first line of the description.
     var summary = ""
     var homepage: String?
-    /// Bytes on disk once installed.
+    /// The bytes on disk after installation.
     ///
     /// The index counts in KiB.
     var installedSize: Int64 = 0
-    /// Bytes of the archive file; 0 in a `status` file, which does not know it.
+    /// The bytes of the archive file; 0 in a `status` file, which does not contain it.
     var downloadSize: Int64 = 0
     var fileName: String?
     var sha256: String?
     var status: String?
-    /// The names in `Pre-Depends` and `Depends`, each once, alternatives included.
+    /// The names in `Pre-Depends` and `Depends`, each once, including alternatives.
     var dependencies: [String] = []
-    /// The names in `Recommends`, each once, alternatives included.
+    /// The names in `Recommends`, each once, including alternatives.
     var recommendations: [String] = []
 
     var key: PackageKey {
@@ -31,14 +32,14 @@ struct PackageRecord: Sendable, Equatable {
     }
 }
 
-/// What makes a package unique in the store.
+/// The values that make a package unique in the store.
 struct PackageKey: Hashable, Sendable {
     var name: String
     var version: String
     var architecture: String
 }
 
-/// A maintainer as control files write one: `Jane Doe <jane@example.org>`.
+/// A maintainer in the form of control files: `Jane Doe <jane@example.org>`.
 struct MaintainerAddress: Hashable, Sendable {
     var name: String
     var email: String
@@ -50,8 +51,8 @@ struct MaintainerAddress: Hashable, Sendable {
 
     /// Splits the text of a `Maintainer` field.
     ///
-    /// Text without an address in angle brackets serves as both parts, so that the address stays usable as a key.
-    /// Returns `nil` for blank text.
+    /// If the text has no address in angle brackets, it is used as both parts, so that the address stays usable as a
+    /// key. The result is `nil` for blank text.
     init?(_ text: String) {
         let text = text.trimmingASCIIWhitespace()
         guard !text.isEmpty else { return nil }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Takes one stanza apart, in one pass over its bytes.
+/// Parses one stanza, in one pass over its bytes.
 ///
 /// Only the fields that ``PackageRecord`` keeps become strings: they are a third of an index.
 struct StanzaParser {
@@ -23,7 +23,7 @@ struct StanzaParser {
         case recommends = "Recommends"
     }
 
-    /// The known fields by the length of their names, so that most of the others are told by their length alone.
+    /// The known fields by the length of their names, so that the length alone excludes most of the others.
     private static let fieldsByLength: [[(name: [UInt8], field: Field)]] = {
         let longest = Field.allCases.map(\.rawValue.utf8.count).max() ?? 0
         var table = [[(name: [UInt8], field: Field)]](repeating: [], count: longest + 1)
@@ -38,7 +38,7 @@ struct StanzaParser {
     private var record = PackageRecord(name: "", version: "", architecture: "")
     private var seen: Set<Field> = []
 
-    /// The package, or the absence of one, that the bytes of a stanza describe.
+    /// Returns the package that the bytes of a stanza describe, or the fact that it is not installed.
     static func parse(
         _ bytes: UnsafeRawBufferPointer,
         firstLine: Int
@@ -57,7 +57,7 @@ struct StanzaParser {
     private mutating func parse() throws(MalformedStanza) -> ControlFileReader.Item {
         var line = firstLine
         var start = 0
-        // The field whose lines are being gathered: `field` is nil for one that nobody asked for.
+        // The field whose lines are being collected. `field` is nil if the field is not needed.
         var open: (field: Field?, value: Range<Int>, line: Int)?
 
         while start < bytes.count {
@@ -88,12 +88,12 @@ struct StanzaParser {
         return UnsafeRawPointer(found) - base
     }
 
-    /// The colon after a field's name; `nil` when the line does not start with a name.
+    /// The position of the colon after a field's name; `nil` if the line does not start with a name.
     private func endOfName(in line: Range<Int>) -> Int? {
         for position in line {
             switch bytes[position] {
             case UInt8(ascii: ":"): return position > line.lowerBound ? position : nil
-            // Printable, and neither a blank nor a colon.
+            // The byte is printable, and neither a blank nor a colon.
             case 0x21...0x7E: continue
             default: return nil
             }
@@ -156,9 +156,9 @@ struct StanzaParser {
         return .package(record)
     }
 
-    /// The bytes as text, without the blanks around them.
+    /// The bytes as text, without surrounding blanks.
     ///
-    /// Bytes that are no UTF-8 become replacement characters.
+    /// Bytes that are not UTF-8 become replacement characters.
     private func text(_ range: Range<Int>) -> String {
         var start = range.lowerBound
         var end = min(range.upperBound, bytes.count)

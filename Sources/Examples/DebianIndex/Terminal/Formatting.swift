@@ -1,7 +1,7 @@
 import Foundation
 
 extension Int {
-    /// The number with its digits in groups of three, in the same way whatever the locale: `63,440`.
+    /// The number with its digits in groups of three, the same in every locale: `63,440`.
     var grouped: String {
         var digits = String(magnitude)
         var groups: [Substring] = []

@@ -1,7 +1,7 @@
 import Foundation
 import StrataLocks
 
-/// Shows how far work has come: one line drawn over and over on a terminal, and a plain line at each tenth elsewhere.
+/// Shows the progress of work: one line that is redrawn on a terminal, and a plain line at each tenth elsewhere.
 ///
 /// Any task may call any method.
 final class ProgressBar: Sendable {
@@ -17,9 +17,9 @@ final class ProgressBar: Sendable {
     private let write: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// A bar for `total` pieces of work.
+    /// Makes a bar for `total` pieces of work.
     ///
-    /// By default it writes to standard error, so that standard output holds the answers only.
+    /// By default it writes to standard error, so that standard output contains only the answers.
     init(
         _ label: String,
         total: Int,
@@ -32,7 +32,7 @@ final class ProgressBar: Sendable {
         self.write = write
     }
 
-    /// Adds `count` finished pieces, and draws when it is time to.
+    /// Adds `count` finished pieces, and redraws from time to time.
     func advance(by count: Int) {
         state.withLock { state in
             state.done += count
@@ -51,7 +51,7 @@ final class ProgressBar: Sendable {
         }
     }
 
-    /// Leaves the bar as it is and ends its line.
+    /// Leaves the bar unchanged and ends its line.
     func finish() {
         guard isTerminal else { return }
         state.withLock { write("\r" + frame(done: $0.done) + "\n") }

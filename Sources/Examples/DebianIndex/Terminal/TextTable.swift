@@ -1,4 +1,4 @@
-/// Rows of text under a header, in columns as wide as they need to be.
+/// Rows of text under a header, in columns of the necessary width.
 struct TextTable {
     enum Alignment {
         case left
@@ -13,7 +13,7 @@ struct TextTable {
         static func right(_ title: String) -> Column { Column(title: title, alignment: .right) }
     }
 
-    /// No cell is wider than this: longer text is cut and ends in an ellipsis.
+    /// The widest cell: longer text is cut and ends in an ellipsis.
     static let widestCell = 60
 
     private let columns: [Column]
@@ -27,7 +27,7 @@ struct TextTable {
 
     /// Adds a row.
     ///
-    /// Cells that are missing stay empty, and those beyond the last column are left out.
+    /// Missing cells stay empty, and those beyond the last column are left out.
     mutating func append(_ cells: String...) {
         rows.append(columns.indices.map { $0 < cells.count ? Self.shortened(cells[$0]) : "" })
     }

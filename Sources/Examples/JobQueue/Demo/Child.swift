@@ -1,10 +1,14 @@
 import Foundation
 
-/// Another process of this program, which ends when its input does: when it is asked to, or when this process dies.
+/// Another process of this program.
+///
+/// It ends when its input ends: when it is asked to, or when this process dies.
 final class Child {
     private let process = Process()
     private let input = Pipe()
-    /// How long a process may take to stop, in seconds: a disk that is slow holds it up.
+    /// The longest time for a process to stop, in seconds.
+    ///
+    /// A slow disk can delay it.
     static let patience = 10.0
 
     /// Starts a process, by default of this program.
@@ -16,7 +20,7 @@ final class Child {
     }
 
     private static func program() throws -> URL {
-        // On Linux the link leads to the program, however it was called.
+        // On Linux the link leads to the program, whatever name it was started with.
         if let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") {
             return URL(fileURLWithPath: path)
         }
@@ -31,9 +35,9 @@ final class Child {
     /// A thread that runs when the signal comes may go on for an instant, in which it could save.
     ///
     /// - Parameters:
-    ///   - patience: How long it may take, in seconds.
-    ///   - threads: Tells how the threads of a process stand.
-    /// - Throws: If it goes on for longer.
+    ///   - patience: The longest wait, in seconds.
+    ///   - threads: Returns the states of a process's threads.
+    /// - Throws: An error if the process runs for longer.
     func pause(
         within patience: Double = Child.patience,
         _ threads: (Int32) -> [ThreadState]? = ThreadState.all(of:)
@@ -51,7 +55,7 @@ final class Child {
 
     /// Waits for the end.
     ///
-    /// - Returns: The exit code; for a signal its number and 128.
+    /// - Returns: The exit code; for a signal, its number plus 128.
     func ended(within seconds: Double) async throws -> Int32 {
         let deadline = Date(timeIntervalSinceNow: seconds)
         while process.isRunning {
@@ -64,9 +68,9 @@ final class Child {
         return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
     }
 
-    /// Asks for the end, and waits for it.
+    /// Asks the process to end, and waits for the end.
     ///
-    /// - Returns: As ``ended(within:)``.
+    /// - Returns: The result of ``ended(within:)``.
     func endedWhenAsked(within seconds: Double) async throws -> Int32 {
         try input.fileHandleForWriting.close()
         return try await ended(within: seconds)

@@ -1,9 +1,9 @@
 import CoreData
 
-/// Runs the whole system for some seconds, kills a worker, and checks what is left.
+/// Runs the whole system for some seconds, kills a worker, and checks the result.
 struct Demo {
     let options: Options
-    /// How long the other workers may take for what is left in the queue at the end, in seconds.
+    /// The longest time for the other workers to finish the remaining jobs at the end, in seconds.
     static let patience = 60.0
 
     init(_ options: Options) {
@@ -34,7 +34,7 @@ struct Demo {
         let victim = workers.removeLast()
         let orphans = try await kill(victim, "worker-\(options.workers)", container)
         if workers.isEmpty {
-            // Somebody has to do the rest.
+            // Another worker has to do the remaining jobs.
             workers.append(try start("work", "--name", "worker-\(options.workers + 1)"))
         }
 
@@ -70,7 +70,7 @@ struct Demo {
         )
     }
 
-    /// Removes what an earlier run has left.
+    /// Removes the files of an earlier run.
     private func removeTraces() throws {
         let files = FileManager.default
         for name in try files.contentsOfDirectory(atPath: options.folder)
@@ -83,12 +83,13 @@ struct Demo {
 
     /// Kills a worker at a moment when it has claimed jobs.
     ///
-    /// - Returns: Those jobs' numbers.
+    /// - Returns: The numbers of these jobs.
     private func kill(_ victim: Child, _ name: String, _ container: NSPersistentContainer) async throws -> [Int64] {
         let context = container.newBackgroundContext()
         let deadline = Date(timeIntervalSinceNow: 10)
         while true {
-            // Stopped, it cannot end its jobs between the look and the shot. Reading waits for nobody.
+            // While it is stopped, it cannot end its jobs between the check and the kill. Reading waits for no other
+            // process.
             try await victim.pause()
             let orphans = try await context.perform { try Self.claimed(by: name, context).map(\.number) }
             if !orphans.isEmpty || Date() > deadline {
@@ -136,6 +137,6 @@ struct Demo {
             if open == 0 { return }
             try await Task.sleep(for: .milliseconds(50))
         }
-        // The audit tells which jobs are left.
+        // The audit shows which jobs are left.
     }
 }

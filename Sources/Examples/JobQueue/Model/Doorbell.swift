@@ -1,10 +1,10 @@
 import CoreData
 import StrataLocks
 
-/// Wakes who waits for something to happen in the store, whichever process does it.
+/// Wakes tasks that wait for a change of the store by any process.
 ///
-/// Counts the remote changes that the coordinator posts. Who has found nothing to do waits for a count beyond the one before
-/// the look, so nothing falls between look and wait.
+/// It counts the remote changes that the coordinator posts. A task that has found nothing to do waits for a count above
+/// the one before its check. So no change between check and wait is missed.
 package final class Doorbell: @unchecked Sendable {
     // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser; the rest is locked.
 
@@ -29,7 +29,7 @@ package final class Doorbell: @unchecked Sendable {
         if let token { NotificationCenter.default.removeObserver(token) }
     }
 
-    /// How often it has rung.
+    /// The number of changes so far.
     package var count: Int { state.withLock { $0.count } }
 
     private func ring() {
@@ -41,7 +41,7 @@ package final class Doorbell: @unchecked Sendable {
         for waiter in waiters.values { waiter.resume() }
     }
 
-    /// Waits until it has rung more than `count` times, but no longer than `seconds`.
+    /// Waits until there are more than `count` changes, but no longer than `seconds`.
     package func wait(beyond count: Int, atMost seconds: Double) async {
         await withCheckedContinuation { continuation in
             let number: Int? = state.withLock { state in

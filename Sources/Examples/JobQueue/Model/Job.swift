@@ -2,24 +2,24 @@ import CoreData
 
 /// A piece of work.
 ///
-/// A job is waiting, claimed or done. Who claims one has a lease: until ``availableAt`` nobody else touches the job. A worker that
-/// dies simply lets its leases run out.
+/// A job is waiting, claimed or done. A worker that claims one has a lease: until ``availableAt`` no other worker takes
+/// the job. If a worker dies, its leases run out.
 @ManagedObject(.index("byAvailability", on: "state", "availableAt"))
 package final class Job: NSManagedObject {
-    /// Given by the producer, from 1 on.
+    /// The number that the producer gives, from 1 on.
     @Managed(.unique, .default(0)) package var number: Int64
     @Managed package var payload: String
     @Managed(.default(State.waiting)) package var state: State
-    /// When somebody may claim the job: of a claimed one when the lease runs out.
+    /// The time from which the job may be claimed; for a claimed one, the time when the lease runs out.
     @Managed package var availableAt: Date
     @Managed package var claimant: String?
-    /// How often the job was claimed.
+    /// The number of claims of the job.
     @Managed(.default(0)) package var attempts: Int32
     @Managed package var enqueuedAt: Date
-    /// What the workers that have done the job have left: one receipt, if the queue is sound.
+    /// The receipts of the workers that have done the job: one, if the queue is sound.
     @Managed(.inverse(\Receipt.job), .deleteRule(.cascade)) package var receipts: Set<Receipt>
 
-    /// How far a job has come.
+    /// The progress of a job.
     package enum State: Int16, Sendable {
         case waiting
         case claimed
@@ -37,7 +37,7 @@ package final class Receipt: NSManagedObject {
 }
 
 extension Job {
-    /// What a job comes to: a checksum of its payload, made with some effort.
+    /// The result of a job: a checksum of its payload, made with some effort.
     package static func result(of payload: String) -> Int64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for _ in 0..<200 {
@@ -46,6 +46,6 @@ extension Job {
         return Int64(truncatingIfNeeded: hash)
     }
 
-    /// The payload that the producer gives the job of a number.
+    /// The payload that the producer gives to the job with a number.
     package static func payload(_ number: Int64) -> String { "document-\(number).pdf" }
 }

@@ -1,13 +1,13 @@
 import Foundation
 import StrataLocks
 
-/// What one process was told to be saved, kept outside of the store: a text file with a line for each fact.
+/// The facts that one process knows to be saved, kept outside of the store: a text file with a line for each fact.
 ///
-/// A line is written after the save has returned, so a store that lacks what a logbook tells has lost it.
+/// A line is written after the save has returned. So if a store lacks a fact in a logbook, it has lost it.
 package final class Logbook: Sendable {
     private let file: Locked<Int32>
 
-    /// Opens the logbook of that name, and goes on after its last line.
+    /// Opens the logbook of that name, and appends to it.
     package init(_ name: String, in folder: URL) throws {
         let path = Self.path(name, in: folder)
         let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
@@ -27,7 +27,7 @@ package final class Logbook: Sendable {
         }
     }
 
-    /// The numbers in a logbook, without a line that its process had no time to end.
+    /// The numbers in a logbook, without a line that its process could not finish.
     package static func numbers(_ name: String, in folder: URL) throws -> [Int64] {
         let text = try String(contentsOfFile: path(name, in: folder), encoding: .utf8)
         guard let end = text.lastIndex(of: "\n") else { return [] }
@@ -45,7 +45,7 @@ package final class Logbook: Sendable {
     }
 }
 
-/// What went wrong, in a sentence for the user.
+/// An error, as a sentence for the user.
 package struct QueueError: Error, CustomStringConvertible {
     package let description: String
 

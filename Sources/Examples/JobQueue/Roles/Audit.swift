@@ -1,20 +1,22 @@
 import CoreData
 
-/// Compares the store with what the processes were told to be saved.
+/// Compares the store with the facts that the processes know to be saved.
 package struct Audit: Sendable, Equatable {
-    /// Jobs in the store.
+    /// The number of jobs in the store.
     package var jobs = 0
-    /// Jobs that were claimed more than once: after the death of a worker, or when one was too slow.
+    /// The number of jobs that were claimed more than once, because a worker died or was too slow.
     package var claimedAgain = 0
-    /// What is wrong, a sentence each.
+    /// The problems, a sentence each.
     package var faults: [String] = []
 
     package var isSound: Bool { faults.isEmpty }
 
     package init() {}
 
-    /// Checks that each job is in the store once and done once, with the right result, and that the store has all that
-    /// logbooks tell.
+    /// Checks the store.
+    ///
+    /// Each job must be in it once and done once, with the right result. The store must contain all facts of the
+    /// logbooks.
     package init(_ container: NSPersistentContainer, logbooks: URL) async throws {
         let context = container.newBackgroundContext()
         let entries = try await context.perform { try Self.entries(context) }
@@ -50,7 +52,7 @@ package struct Audit: Sendable, Equatable {
         var copies = 0
         var isDone = true
         var attempts: Int32 = 0
-        /// The workers that have left one.
+        /// The workers that have left a receipt.
         var receipts: [String] = []
         var hasWrongResult = false
     }

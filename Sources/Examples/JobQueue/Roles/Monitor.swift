@@ -1,16 +1,16 @@
 import CoreData
 
-/// Shows how the queue stands, as it changes: a table drawn over and over on a terminal, and a line each second elsewhere.
+/// Shows the state of the queue as it changes: a table that is redrawn on a terminal, and a line each second elsewhere.
 package final class Monitor: Sendable {
     private let container: NSPersistentContainer
     private let isTerminal: Bool
     private let patience: Double
     private let write: @Sendable (String) -> Void
 
-    /// A monitor that writes to the standard output, unless another place is given.
+    /// Makes a monitor that writes to the standard output, unless another place is given.
     ///
-    /// With `patience`, the seconds after which it looks although it has heard of no change: the rate falls, and it may be
-    /// time to stop.
+    /// `patience` is the number of seconds after which it reads the queue even without a notification of a change: the
+    /// rate falls, and it may be time to stop.
     package init(
         container: NSPersistentContainer,
         isTerminal: Bool = isatty(STDOUT_FILENO) == 1,
@@ -23,7 +23,7 @@ package final class Monitor: Sendable {
         self.write = write
     }
 
-    /// Follows the queue until `isOver` says so, and shows its last state.
+    /// Follows the queue until `isOver` returns true, and then shows its last state.
     package func run(until isOver: @escaping @Sendable () -> Bool) async throws {
         let context = container.newBackgroundContext()
         let doorbell = Doorbell(container.persistentStoreCoordinator)
@@ -31,7 +31,7 @@ package final class Monitor: Sendable {
         var last: (status: QueueStatus, time: Date)?
         var height = 0
         while true {
-            // Before the look, so that what comes after it rings once more.
+            // The count is read before the queue, so that a later change wakes the monitor once more.
             let (ends, count) = (isOver(), doorbell.count)
             let status = try await context.perform { try QueueStatus(context) }
             let now = Date()
@@ -39,13 +39,13 @@ package final class Monitor: Sendable {
             height = show(status, rate ?? 0, over: height)
             if ends { return }
             last = (status, now)
-            // No more often than can be read, and then when there is something new.
+            // It shows the queue no more often than it can be read, and only if there is something new.
             try await Task.sleep(for: .seconds(interval))
             await doorbell.wait(beyond: count, atMost: patience)
         }
     }
 
-    /// Draws over the `height` lines of the last time; gives the number of lines.
+    /// Draws over the `height` lines of the last time, and returns the number of lines.
     private func show(_ status: QueueStatus, _ rate: Double, over height: Int) -> Int {
         let lines = isTerminal ? Self.table(status, rate) : [Self.line(status, rate)]
         let back = isTerminal && height > 0 ? "\u{1B}[\(height)A" : ""

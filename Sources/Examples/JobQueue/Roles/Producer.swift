@@ -1,14 +1,14 @@
 import CoreData
 
-/// Puts jobs into the queue, a number of them with each save, as long as not too many wait already.
+/// Puts jobs into the queue, several with each save, unless too many are already waiting.
 package struct Producer: Sendable {
     package static let name = "producer"
 
     package let container: NSPersistentContainer
     package let logbook: Logbook
-    /// Jobs in a save.
+    /// The number of jobs in a save.
     package var batch = 50
-    /// Waiting jobs beyond which the producer pauses.
+    /// The number of waiting jobs above which the producer pauses.
     package var backlog = 500
 
     package init(container: NSPersistentContainer, logbook: Logbook) {
@@ -16,7 +16,7 @@ package struct Producer: Sendable {
         self.logbook = logbook
     }
 
-    /// Produces until `isOver` says so.
+    /// Produces until `isOver` returns true.
     ///
     /// - Returns: The number of jobs.
     @discardableResult
@@ -39,7 +39,7 @@ package struct Producer: Sendable {
         return last - first
     }
 
-    /// Saves jobs of these numbers, and notes them.
+    /// Saves jobs with these numbers, and notes them.
     package func enqueue(_ numbers: ClosedRange<Int64>, in context: NSManagedObjectContext) async throws {
         try await context.perform {
             let now = Date()
@@ -51,7 +51,7 @@ package struct Producer: Sendable {
                 job.availableAt = now
             }
             try context.save()
-            // What the producer has made is no business of its any more.
+            // The producer does not need the jobs that it has made any more.
             context.reset()
         }
         logbook.note(numbers)
@@ -66,7 +66,7 @@ package struct Producer: Sendable {
 }
 
 extension Job {
-    /// The jobs that nobody has claimed.
+    /// The jobs that no worker has claimed.
     static func waiting() -> NSFetchRequest<Job> {
         let request = NSFetchRequest<Job>(entityName: "Job")
         request.predicate = NSPredicate(format: "state == %d", State.waiting.rawValue)

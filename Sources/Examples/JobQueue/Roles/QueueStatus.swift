@@ -1,18 +1,18 @@
 import CoreData
 
-/// How the queue stands at one moment.
+/// The state of the queue at one moment.
 package struct QueueStatus: Sendable, Equatable {
     package var waiting = 0
     package var claimed = 0
     package var done = 0
-    /// Receipts, by the process that has left them.
+    /// The number of receipts, by the process that has left them.
     package var doneByWorker: [String: Int] = [:]
 
     package init() {}
 
     /// Counts in the store.
     ///
-    /// On the context's queue.
+    /// It must be called on the context's queue.
     package init(_ context: NSManagedObjectContext) throws {
         for row in try Self.groups("Job", by: "state", context) {
             guard let raw = row["state"] as? NSNumber, let state = Job.State(rawValue: raw.int16Value) else { continue }

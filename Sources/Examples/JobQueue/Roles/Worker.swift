@@ -3,27 +3,28 @@ import StrataLocks
 
 /// Claims jobs and does them, in several contexts at once.
 ///
-/// That no job is done twice rests on two things. Each step looks first whether the job still is as it should be: free, or
-/// claimed by this worker. And what happens between the look and the save shows in the version of the row: of two workers that
-/// claim one job the later save meets a newer version, and the merge policy drops that claim; a worker that ends a job whose
-/// lease has run out meanwhile meets the version of the next claim, and its save fails as a whole and leaves no receipt.
+/// Two things ensure that no job is done twice. Each step first checks that the job still has the expected state: free,
+/// or claimed by this worker. And a change between the check and the save shows in the version of the row. If two
+/// workers claim one job, the later save meets a newer version, and the merge policy drops that claim. If a worker ends
+/// a job whose lease has run out meanwhile, it meets the version of the next claim. Then its save fails as a whole and
+/// leaves no receipt.
 package final class Worker: Sendable {
     package let container: NSPersistentContainer
     package let name: String
     package let logbook: Logbook
-    /// Jobs that one context claims with a save.
+    /// The number of jobs that one context claims with a save.
     package let batch: Int
-    /// How long a claim holds, in seconds: longer than a batch takes by far.
+    /// The duration of a claim, in seconds: much longer than a batch takes.
     package let lease: Double
 
     private let counts = Locked(Counts())
 
-    /// What a worker has done so far.
+    /// The counts of a worker's jobs so far.
     package struct Counts: Sendable, Equatable {
         package var done = 0
-        /// Jobs that another worker claimed a moment earlier.
+        /// The number of jobs that another worker claimed a moment earlier.
         package var missed = 0
-        /// Jobs whose lease had run out when they were done.
+        /// The number of jobs whose lease had run out when they were done.
         package var expired = 0
     }
 
@@ -43,7 +44,9 @@ package final class Worker: Sendable {
 
     package var countsSoFar: Counts { counts.withLock { $0 } }
 
-    /// Works in `contexts` contexts until `isOver` says so; each then ends what it has claimed.
+    /// Works in `contexts` contexts until `isOver` returns true.
+    ///
+    /// Each then finishes the jobs that it has claimed.
     package func run(contexts: Int, until isOver: @escaping @Sendable () -> Bool) async throws {
         let doorbell = Doorbell(container.persistentStoreCoordinator)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -54,7 +57,7 @@ package final class Worker: Sendable {
                     while !isOver() {
                         let count = doorbell.count
                         guard try await self.workOnce(in: context) == 0 else { continue }
-                        // No bell rings when a lease runs out.
+                        // There is no notification when a lease runs out.
                         await doorbell.wait(beyond: count, atMost: 0.25)
                     }
                 }
@@ -70,7 +73,7 @@ package final class Worker: Sendable {
     package func workOnce(in context: NSManagedObjectContext) async throws -> Int {
         let claimed = try await context.perform { try self.claim(in: context) }
         for claim in claimed {
-            // Outside of the context's queue and of any transaction.
+            // This runs outside of the context's queue and of any transaction.
             let result = Job.result(of: claim.payload)
             if let number = try await context.perform({ try self.finish(claim, result, in: context) }) {
                 logbook.note([number])
@@ -82,22 +85,24 @@ package final class Worker: Sendable {
 
     // MARK: - Claiming
 
-    /// A job that is this worker's until its lease runs out.
+    /// A job that belongs to this worker until its lease runs out.
     package struct Claim: Sendable {
         package let id: NSManagedObjectID
         package let payload: String
-        /// Which claim of the job it is: a later one has another number, also if it is of the same worker.
+        /// The number of the claim of the job.
+        ///
+        /// A later claim has another number, even if the same worker makes it.
         package let attempt: Int32
     }
 
-    /// Makes some of the jobs that are free this worker's.
+    /// Claims some of the free jobs for this worker.
     package func claim(in context: NSManagedObjectContext) throws -> [Claim] {
         try take(Array(free(in: context).shuffled().prefix(batch)), in: context)
     }
 
-    /// Jobs that nobody has a lease on.
+    /// The jobs without a lease.
     ///
-    /// More than a batch: if all workers reached for the very first ones, most would reach in vain.
+    /// They are more than a batch: if all workers tried to claim the very first ones, most would fail.
     func free(in context: NSManagedObjectContext) throws -> [Job] {
         let request = NSFetchRequest<Job>(entityName: "Job")
         request.predicate = NSPredicate(
@@ -105,18 +110,21 @@ package final class Worker: Sendable {
             Job.State.done.rawValue,
             Date() as NSDate
         )
-        // By what the index has, which leaves the jobs that are done aside.
+        // The order is that of the index, which leaves out the jobs that are done.
         request.sortDescriptors = [NSSortDescriptor(key: "availableAt", ascending: true)]
         request.fetchLimit = batch * 8
-        // A claim is made upon what the fetch has seen, and not on what a fault shows when it fires.
+        // A claim is based on the values that the fetch has read, and not on those that a fault reads later.
         request.returnsObjectsAsFaults = false
         return try context.fetch(request)
     }
 
-    /// Claims jobs; those that somebody else has claimed since they were fetched are not among the answer.
+    /// Claims jobs.
+    ///
+    /// Those that another worker has claimed since they were fetched are not in the result.
     func take(_ jobs: [Job], in context: NSManagedObjectContext) throws -> [Claim] {
         let now = Date()
-        // A fetch finds what the store holds, but shows the newest rows: with another context's claim that came in between.
+        // A fetch finds the stored state, but its objects show the newest rows, including a claim of another context in
+        // between.
         let free = jobs.filter { $0.state != .done && $0.availableAt <= now }
         counts.withLock { $0.missed += jobs.count - free.count }
         guard !free.isEmpty else { return [] }
@@ -128,7 +136,7 @@ package final class Worker: Sendable {
             job.attempts += 1
             job.availableAt = end
         }
-        // Where somebody else was faster the job becomes what it is in the store.
+        // If another worker was faster, the job gets its stored state.
         context.mergePolicy = NSMergePolicy.rollback
         try context.save()
         let mine = free.filter { !$0.isDeleted && $0.state == .claimed && $0.claimant == claimant }
@@ -138,11 +146,13 @@ package final class Worker: Sendable {
 
     // MARK: - Ending
 
-    /// Marks a job as done and leaves a receipt, in one save; or neither, if the job is not this worker's any more.
+    /// Marks a job as done and leaves a receipt, in one save.
+    ///
+    /// It does neither if the job no longer belongs to this worker.
     ///
     /// - Returns: The job's number, if it is done.
     package func finish(_ claim: Claim, _ result: Int64, in context: NSManagedObjectContext) throws -> Int64? {
-        // The object may be another one than that of the claim, and show a later claim.
+        // The object may be another one than that of the claim, and may show a later claim.
         guard let job = try context.existingObject(with: claim.id) as? Job, job.state == .claimed,
             job.attempts == claim.attempt
         else {
@@ -155,7 +165,7 @@ package final class Worker: Sendable {
         receipt.finishedAt = Date()
         receipt.result = result
         receipt.job = job
-        // Another worker's claim must win: nothing here may be saved on top of it.
+        // Another worker's claim must win: no change here may be saved on top of it.
         context.mergePolicy = NSMergePolicy.error
         do {
             try context.save()

@@ -1,17 +1,17 @@
 import CoreData
 
-/// Looks whether what the store holds adds up.
+/// Checks that the contents of the store are consistent.
 package struct Audit: Sendable {
-    /// What is wrong, a sentence each.
+    /// The problems, a sentence each.
     package private(set) var faults: [String] = []
     package private(set) var orders = 0
 
-    /// Checks a store that nobody writes to.
+    /// Checks a store to which no process writes.
     ///
     /// - Parameters:
-    ///   - container: With the store.
-    ///   - confirmed: The orders that clients were told are placed; each has to be there.
-    ///   - isDone: Whether all orders have to be shipped.
+    ///   - container: The container with the store.
+    ///   - confirmed: The orders that the server has confirmed to clients; each has to be in the store.
+    ///   - isDone: Whether all orders must be shipped.
     /// - Throws: Errors of reading.
     package init(_ container: NSPersistentContainer, confirmed: Set<UUID>, isDone: Bool) throws {
         let context = container.newBackgroundContext()
@@ -38,7 +38,7 @@ package struct Audit: Sendable {
         }
     }
 
-    /// What was delivered has to be what is left and what was sold.
+    /// Checks that the delivered number of each product is the sum of the remaining and the sold ones.
     private static func stock(_ context: NSManagedObjectContext) throws -> [String] {
         let request = NSFetchRequest<Product>(entityName: "Product")
         request.relationshipKeyPathsForPrefetching = ["lines"]

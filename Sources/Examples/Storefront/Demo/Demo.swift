@@ -1,12 +1,14 @@
 import CoreData
 
-/// Starts a server and a worker as processes of their own, orders on several connections, kills the worker once, and checks what is left.
+/// Runs a server and a worker as separate processes, orders, kills the worker once, and checks the result.
+///
+/// The orders come on several connections.
 struct Demo {
     private let options: Options
 
     init(_ options: Options) { self.options = options }
 
-    /// - Returns: Whether everything adds up.
+    /// - Returns: Whether everything is consistent.
     func run() async throws -> Bool {
         try StorefrontStore.remove(at: options.storeURL)
         let portFile = options.store + ".port"
@@ -39,7 +41,8 @@ struct Demo {
         worker = try Child(["work"] + options.storeArguments + ["--name", "worker 2"])
         await loaded
 
-        // What the worker has left waiting is shipped. The limits below are for what hangs; a slow machine is far from them.
+        // The orders that the worker has left waiting are shipped now. The limits below are for processes that hang;
+        // even a slow machine is much faster.
         let deadline = ContinuousClock.now + .seconds(600)
         var counts = try self.counts(client)
         while counts.placed + counts.packing > 0, .now < deadline {
@@ -47,7 +50,7 @@ struct Demo {
             counts = try self.counts(client)
         }
         let memory = (server.peakMemory ?? 0, worker.peakMemory ?? 0)
-        // The check has a second, which a machine that is busy with something else may take now and then.
+        // The check may take a second. A machine that is busy with other work sometimes takes longer.
         var health = try client.ask("GET", "/health").status
         while health != 200, .now < deadline {
             try await Task.sleep(for: .milliseconds(500))

@@ -1,6 +1,8 @@
 import Foundation
 
-/// A client for the load and for tests: one connection, kept open, used by one thread.
+/// A client for the load and for tests.
+///
+/// It keeps one connection open, and one thread uses it.
 package final class HTTPClient {
     private let port: Int
     private var socket: Int32 = -1
@@ -10,9 +12,9 @@ package final class HTTPClient {
 
     deinit { if socket >= 0 { close(socket) } }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     ///
-    /// - Throws: `HTTPError` 0 if the server cannot be reached, or goes amid the answer.
+    /// - Throws: `HTTPError` 0 if the server cannot be reached, or if the connection ends during the answer.
     package func ask(_ method: String, _ path: String, _ body: Data = Data()) throws -> (status: Int, body: Data) {
         try send(method, path, body)
         let head = try readHead()
@@ -21,7 +23,7 @@ package final class HTTPClient {
         let length = lines.first { $0.hasPrefix("content-length:") }
             .flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) }
         guard let length else {
-            // An answer in pieces, which ends with the connection.
+            // This is an answer in pieces, which ends with the connection.
             while try receive() {}
             defer { disconnect() }
             return (status, Data(received))
@@ -52,14 +54,14 @@ package final class HTTPClient {
         }
     }
 
-    /// What has come since; `nil` once the server has ended the answer.
+    /// Returns the data that has come since the last call; `nil` after the server has ended the answer.
     package func piece() throws -> String? {
         if received.isEmpty { guard try receive() else { return nil } }
         defer { received.removeAll() }
         return String(decoding: received, as: UTF8.self)
     }
 
-    /// Lets go of the connection.
+    /// Closes the connection.
     package func disconnect() {
         if socket >= 0 { close(socket) }
         socket = -1

@@ -1,21 +1,21 @@
 import Foundation
 import StrataLocks
 
-/// Clients that order all the time, and what they saw.
+/// Clients that place orders all the time, with the results.
 package final class Load: Sendable {
-    /// What all connections together have seen.
+    /// The results of all connections together.
     package struct Figures: Sendable {
-        /// Orders that the server has confirmed.
+        /// The orders that the server has confirmed.
         package var confirmed: Set<UUID> = []
         package var requests = 0
-        /// How often there was too little in stock.
+        /// The number of orders that were refused because there was too little in stock.
         package var refused = 0
-        /// Answers that should not have come, by their status.
+        /// The number of unexpected answers, by their status.
         package var failures: [Int: Int] = [:]
-        /// How long each answer took, in milliseconds.
+        /// The duration of each answer, in milliseconds.
         package var latencies: [Double] = []
 
-        /// The latency that a share of all requests did not exceed.
+        /// The latency that a given share of all requests did not exceed.
         package func latency(_ share: Double) -> Double {
             let sorted = latencies.sorted()
             return sorted.isEmpty ? 0 : sorted[min(Int(share * Double(sorted.count)), sorted.count - 1)]
@@ -30,7 +30,7 @@ package final class Load: Sendable {
 
     package var seen: Figures { figures.withLock { $0 } }
 
-    /// Orders on some connections at once, each a thread, for some seconds; returns when all have their last answer.
+    /// Orders on some connections at once, each in a thread, for some seconds; returns after the last answer on each.
     package func run(connections: Int, seconds: Double) async {
         let end = ContinuousClock.now + .seconds(seconds)
         await withTaskGroup(of: Void.self) { group in

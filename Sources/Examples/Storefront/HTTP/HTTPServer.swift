@@ -1,15 +1,16 @@
 import Foundation
 import StrataLocks
 
-// HTTP/1.1 on POSIX sockets, as much of it as the example needs, in one file: a thread for each connection, bodies with a length,
-// answers whole or in chunks. A server of your own takes Hummingbird or Vapor in its place; nothing else of the example knows it.
+// HTTP/1.1 on POSIX sockets, as far as the example needs it, in one file: a thread for each connection, bodies with a
+// length, answers whole or in chunks. Use Hummingbird or Vapor in its place for your own server. No other part of the
+// example depends on it.
 
-/// What a client asks for.
+/// A request of a client.
 package struct HTTPRequest: Sendable {
     package let method: String
-    /// The parts of the path, percent escapes decoded.
+    /// The parts of the path, with percent escapes decoded.
     package let path: [String]
-    /// By name, in lower case.
+    /// The headers by name, in lower case.
     package let headers: [String: String]
     package let body: Data
 
@@ -35,7 +36,7 @@ package struct HTTPResponse: Sendable {
 /// A connection to one client, used by one thread.
 package final class HTTPConnection: Sendable {
     private let socket: Int32
-    /// What was received and not used yet.
+    /// The bytes that were received and not used yet.
     private let received = Locked([UInt8]())
     private let streams = Locked(false)
     private let isShutDown = Locked(false)
@@ -49,18 +50,20 @@ package final class HTTPConnection: Sendable {
 
     /// Wakes a thread that waits for the client.
     ///
-    /// What it was asked for before is answered still.
+    /// Requests that were received before are still answered.
     func shutDown() {
         isShutDown.withLock { $0 = true }
         shutdown(socket, Int32(SHUT_RD))
     }
 
-    /// Whether an answer was begun that is sent piece by piece, after which the connection ends.
+    /// Whether an answer was begun that is sent piece by piece.
+    ///
+    /// The connection ends after it.
     var isStreaming: Bool { streams.withLock { $0 } }
 
     // MARK: - Reading
 
-    /// The next request; `nil` once the client has gone.
+    /// Returns the next request; `nil` after the client has disconnected.
     func next() throws -> HTTPRequest? {
         guard let head = try readHead() else { return nil }
         var lines = head.split(separator: "\r\n")[...]
@@ -118,7 +121,7 @@ package final class HTTPConnection: Sendable {
         }
     }
 
-    /// - Returns: False once the client has gone.
+    /// - Returns: False after the client has disconnected.
     private func receive() throws -> Bool {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -135,7 +138,7 @@ package final class HTTPConnection: Sendable {
     package var hasGone: Bool {
         var byte: UInt8 = 0
         let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-        // An end that this side has made says nothing of the client.
+        // If this side has ended the connection, the client may still be there.
         if count == 0, isShutDown.withLock({ $0 }) { return false }
         return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
     }
@@ -157,7 +160,7 @@ package final class HTTPConnection: Sendable {
         try send(Data(head.utf8))
     }
 
-    /// Sends a piece; throws once the client has gone.
+    /// Sends a piece; throws after the client has disconnected.
     package func send(piece: String) throws {
         let bytes = Data(piece.utf8)
         try send(Data("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Data("\r\n".utf8))
@@ -197,7 +200,7 @@ package final class HTTPConnection: Sendable {
     }
 }
 
-/// What is wrong with a request, as a client is told.
+/// The problem of a request, as it is sent to the client.
 package struct HTTPError: Error {
     package let status: Int
     package let text: String
@@ -205,9 +208,9 @@ package struct HTTPError: Error {
     package init(_ status: Int, _ text: String) { (self.status, self.text) = (status, text) }
 }
 
-/// Listens, and hands requests to a handler, each connection on a thread of its own.
+/// Listens, and passes requests to a handler, each connection on a separate thread.
 package final class HTTPServer: Sendable {
-    /// Answers a request: with a response, or `nil` if it has streamed one to the connection.
+    /// Answers a request: it returns a response, or `nil` if it has streamed one to the connection.
     package typealias Handler = @Sendable (HTTPRequest, HTTPConnection) -> HTTPResponse?
 
     private struct State {
@@ -217,21 +220,21 @@ package final class HTTPServer: Sendable {
         var answering = 0
     }
 
-    /// The port, also if the system has chosen it.
+    /// The port, even if the system has chosen it.
     package let port: Int
     private let socket: Int32
     private let handler: Handler
     private let state = Locked(State())
 
-    /// How many clients may be connected at a time: each takes a thread.
+    /// The most clients that may be connected at a time: each takes a thread.
     private static let mostConnections = 256
 
-    /// Starts to listen on loopback.
+    /// Starts to listen on the loopback address.
     ///
     /// - Parameters:
-    ///   - port: The port; 0 for any that is free.
+    ///   - port: The port; 0 for any free one.
     ///   - handler: Answers requests, on several threads at once.
-    /// - Throws: If the port is taken.
+    /// - Throws: An error if the port is taken.
     package init(port: Int, handler: @escaping Handler) throws {
         self.handler = handler
         socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -303,9 +306,9 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Takes no new connections and requests, and waits until those that are being answered are.
+    /// Accepts no more connections and requests, and waits until the present requests are answered.
     ///
-    /// - Parameter seconds: The most time to wait.
+    /// - Parameter seconds: The longest wait.
     package func stop(within seconds: Double) async {
         let connections = state.withLock { state in
             state.isStopping = true
@@ -313,7 +316,7 @@ package final class HTTPServer: Sendable {
         }
         shutdown(socket, Int32(SHUT_RDWR))
         close(socket)
-        // Those who wait for their client's next request wait no longer.
+        // Threads that wait for their client's next request stop waiting.
         for connection in connections { connection.shutDown() }
         let end = ContinuousClock.now + .seconds(seconds)
         while state.withLock({ $0.answering }) > 0, .now < end { try? await Task.sleep(for: .milliseconds(5)) }

@@ -3,40 +3,42 @@ import CoreData
 /// Something that the shop sells.
 @ManagedObject
 package final class Product: NSManagedObject {
-    /// Unique.
+    /// The stock-keeping unit; it is unique.
     @Managed package var sku: String
     @Managed package var name: String
     @Managed package var priceCents: Int64
-    /// How many there are to be sold.
+    /// The number of items that can be sold.
     @Managed package var stock: Int64
-    /// How many were ever put on the shelf: what is sold and what is left have to add up to it.
+    /// The number of items that were ever delivered.
+    ///
+    /// It must be the sum of the sold and the remaining ones.
     @Managed package var delivered: Int64
-    /// A picture, in a file of its own beside the store.
+    /// A picture, in a separate file beside the store.
     @Managed package var image: Data?
     @Managed package var lines: Set<OrderLine>
 }
 
-/// What a customer has ordered.
+/// An order of a customer.
 @ManagedObject
 package final class Order: NSManagedObject {
-    /// Unique.
+    /// The number that the client has chosen; it is unique.
     @Managed package var number: UUID
     @Managed package var customer: String
     @Managed package var createdAt: Date
-    /// When the order was last changed.
+    /// The time when the order was last changed.
     @Managed package var updatedAt: Date
     @Managed package var state: State
-    /// The sum of the lines, which the store keeps by itself.
+    /// The sum of the lines, which the store computes.
     @Managed package var totalCents: Int64
-    /// Who packs the order, and until when nobody else may.
+    /// The worker that packs the order, and the time until which no other worker may do so.
     @Managed package var packer: String?
     @Managed package var packedUntil: Date?
     @Managed package var lines: Set<OrderLine>
     @Managed package var payment: Payment?
-    /// What those have left who have shipped it: one, if all is well.
+    /// The shipments of the workers that have shipped it: one, if all is well.
     @Managed package var shipments: Set<Shipment>
 
-    /// How far an order has come.
+    /// The progress of an order.
     package enum State: Int16, Sendable {
         case placed
         case packing
@@ -56,7 +58,7 @@ package final class OrderLine: NSManagedObject {
     @Managed package var product: Product?
 }
 
-/// How an order is paid: by card or on account.
+/// The payment of an order: by card or on account.
 @ManagedObject
 package class Payment: NSManagedObject {
     @Managed package var amountCents: Int64
@@ -75,7 +77,7 @@ package final class InvoicePayment: Payment {
     @Managed package var dueAt: Date
 }
 
-/// That an order was shipped, written in the same save that ends the order.
+/// The record that an order was shipped, written in the same save that ends the order.
 @ManagedObject
 package final class Shipment: NSManagedObject {
     @Managed package var worker: String

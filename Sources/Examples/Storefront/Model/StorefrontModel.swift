@@ -6,7 +6,7 @@ import CoreDataPostgreSQL
 
 /// The model, in Swift.
 package enum StorefrontModel {
-    /// One for the process: a model stays in memory once a coordinator has used it.
+    /// There is one for the process: a model stays in memory once a coordinator has used it.
     package static let model = Result { try make() }
 
     private static func make() throws -> NSManagedObjectModel {
@@ -17,7 +17,7 @@ package enum StorefrontModel {
             attribute("image", .binaryData, optional: true),
         ]
         product.attributesByName["image"]?.allowsExternalBinaryDataStorage = true
-        // Validation refuses a save that would sell what is not there.
+        // Validation refuses a save that would sell more than there is in stock.
         product.attributesByName["stock"]?.setValidationPredicates(
             [NSPredicate(format: "SELF >= 0")],
             withValidationWarnings: ["too few in stock"]
@@ -90,7 +90,7 @@ package enum StorefrontModel {
         return NSFetchIndexDescription(name: name, elements: elements)
     }
 
-    /// Relates an owner to what it owns, and back.
+    /// Relates an owner to the objects that it owns, and back.
     private static func relate(
         _ owner: NSEntityDescription,
         _ name: String,
@@ -122,20 +122,23 @@ package enum StorefrontModel {
 
 /// Opens the store of the shop.
 package enum StorefrontStore {
-    /// A container with the store at `url`, a file or a database of PostgreSQL; it is made if it is not there.
+    /// Makes a container with the store at `url`, a file or a PostgreSQL database.
     ///
-    /// It follows what the other process writes, so contexts that merge by themselves, and live results, see that too.
+    /// If there is no store, it is created.
+    ///
+    /// It follows the writes of the other process, so that contexts that merge automatically, and live results, see
+    /// them too.
     package static func open(at url: URL) throws -> NSPersistentContainer {
         let model = try StorefrontModel.model.get()
         let container = NSPersistentContainer(name: "Storefront", managedObjectModel: model)
         let description = NSPersistentStoreDescription(url: url)
         if !url.isFileURL {
             description.type = try typeOfDatabases()
-            // What is followed there is the history; descriptions of files keep one anyway.
+            // There, the history is followed. Descriptions of files keep a history by default.
             description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
             description.setOption(NSNumber(value: true), forKey: NSPersistentStoreRemoteChangeNotificationPostOptionKey)
         }
-        // Who waits longer for another process answers 503 instead.
+        // A request that waits longer for another process is answered with 503.
         description.timeout = 30
         container.persistentStoreDescriptions = [description]
         container.followsRemoteChanges = true
@@ -145,7 +148,7 @@ package enum StorefrontStore {
         return container
     }
 
-    /// Removes what an earlier demonstration has left.
+    /// Removes the store of an earlier demonstration.
     package static func remove(at url: URL) throws {
         guard url.isFileURL else {
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try StorefrontModel.model.get())

@@ -1,7 +1,7 @@
 import CoreData
 import StrataLocks
 
-/// Follows the latest orders, whichever process changes them, and hands each state to those who listen.
+/// Follows the latest orders, whichever process changes them, and passes each state to the listeners.
 package final class Feed: Sendable {
     private struct State {
         var latest = ""
@@ -13,14 +13,14 @@ package final class Feed: Sendable {
     private let state = Locked(State())
     private let context: NSManagedObjectContext
 
-    /// A feed of the orders that a container's stores hold.
+    /// Makes a feed of the orders in a container's stores.
     package init(_ container: NSPersistentContainer) {
         context = container.newBackgroundContext()
         context.name = "feed"
         context.automaticallyMergesChangesFromParent = true
     }
 
-    /// Follows until the task is cancelled.
+    /// Follows the orders until the task is cancelled.
     package func run() async throws {
         for try await snapshot in context.results(for: Shop.latest(20)) {
             let context = context
@@ -32,16 +32,19 @@ package final class Feed: Sendable {
         }
     }
 
-    /// Sends all listeners a state.
+    /// Sends a state to all listeners.
     func tell(_ text: String) {
-        // Amid the lock, as nobody may end the streams between: what comes after the end is lost.
+        // This happens under the lock, so that no other call ends the streams in between: a state after the end would
+        // be lost.
         state.withLock { state in
             state.latest = text
             for listener in state.listeners.values { listener.yield(text) }
         }
     }
 
-    /// The states of the latest orders from now on, the current one first; a listener that is slow misses some.
+    /// Returns the states of the latest orders from now on, beginning with the present one.
+    ///
+    /// A slow listener misses some.
     package func listen() -> AsyncStream<String> {
         let (stream, listener) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state -> Int? in
@@ -61,7 +64,7 @@ package final class Feed: Sendable {
         return stream
     }
 
-    /// How many listen, and the state that they were sent last.
+    /// The number of listeners, and the state that was sent to them last.
     var figures: (listeners: Int, latest: String) { state.withLock { ($0.listeners.count, $0.latest) } }
 
     /// Ends all streams.

@@ -1,6 +1,6 @@
 import Foundation
 
-// What goes over the wire, as JSON.
+// These are the messages between client and server, as JSON.
 
 /// A product, as clients see and send it.
 package struct ProductMessage: Codable, Sendable, Equatable {
@@ -23,11 +23,15 @@ package struct OrderRequest: Codable, Sendable {
         package init(sku: String, quantity: Int64) { (self.sku, self.quantity) = (sku, quantity) }
     }
 
-    /// Chosen by the client, so that an order which is sent again is not placed twice.
+    /// The number that the client has chosen.
+    ///
+    /// If an order is sent again, it is not placed twice.
     package var number: UUID
     package var customer: String
     package var lines: [Line]
-    /// The last digits of a card; without them the order is paid on account.
+    /// The last digits of a card.
+    ///
+    /// Without them, the order is paid on account.
     package var card: String?
 
     package init(number: UUID = UUID(), customer: String, lines: [Line], card: String? = nil) {
@@ -51,14 +55,14 @@ package struct OrderMessage: Codable, Sendable {
     package var lines: [Line]
 }
 
-/// How many orders there are, by their state.
+/// The number of orders, by their state.
 package struct OrderCounts: Codable, Sendable {
     package var placed: Int
     package var packing: Int
     package var shipped: Int
 }
 
-/// What is wrong, as clients are told.
+/// The problem of a request, as clients see it.
 struct Problem: Codable {
     var error: String
 }

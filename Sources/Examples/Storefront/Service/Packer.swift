@@ -1,33 +1,34 @@
 import CoreData
 
-/// Ships orders, in a process of its own: claims some, packs them, and writes that they are shipped.
+/// Ships orders, in a separate process: it claims some, packs them, and records that they are shipped.
 ///
-/// Who claims an order has it for some seconds; if the process dies, the next one takes it then. That no order is shipped twice rests
-/// on the version of its row: who writes on a claim that has run out and was taken meanwhile meets a newer version, and starts over.
+/// A worker has a claim on an order for some seconds. If the process dies, another worker takes the order after that.
+/// The version of the order's row ensures that no order is shipped twice. If a claim has run out and another worker has
+/// taken the order meanwhile, a write meets a newer version, and the worker starts over.
 package struct Packer: Sendable {
     private let container: NSPersistentContainer
     private let name: String
     private let lease: TimeInterval
 
     /// - Parameters:
-    ///   - container: With the shop's store.
-    ///   - name: Who packs; no two processes have the same.
-    ///   - lease: For how many seconds a claim holds.
+    ///   - container: The container with the shop's store.
+    ///   - name: The name of the worker; no two processes have the same.
+    ///   - lease: The duration of a claim, in seconds.
     package init(_ container: NSPersistentContainer, name: String, lease: TimeInterval = 2) {
         (self.container, self.name, self.lease) = (container, name, lease)
     }
 
-    /// Packs until `isOver` says so.
+    /// Packs until `isOver` returns true.
     package func run(until isOver: () -> Bool) async throws {
         while !isOver() {
-            // Nobody tells of a claim that runs out, so look now and then.
+            // There is no notification when a claim runs out, so the store is checked from time to time.
             if try packSome() == 0 { try await Task.sleep(for: .milliseconds(20)) }
         }
     }
 
     /// Claims some orders, and ships them.
     ///
-    /// - Returns: How many were claimed.
+    /// - Returns: The number of claimed orders.
     package func packSome() throws -> Int {
         let context = container.newBackgroundContext()
         (context.name, context.transactionAuthor) = (name, name)

@@ -2,12 +2,12 @@ import CoreData
 import Foundation
 import StrataLocks
 
-/// Which request does what.
+/// The actions for requests.
 package struct Routes: Sendable {
     let shop: Shop
     let feed: Feed
     let metrics: PrometheusInstrument
-    /// Whether the server is about to end, so that nobody sends it anything more.
+    /// Whether the server is about to end, so that no more requests should be sent to it.
     let isStopping: @Sendable () -> Bool
 
     package init(
@@ -28,7 +28,7 @@ package struct Routes: Sendable {
         } catch is DecodingError {
             return problem(400, "the body is not the JSON that is expected")
         } catch {
-            // What is at fault, in the words of HTTP.
+            // This converts the cause of the error to an HTTP status.
             switch CoreDataFailure(error) {
             case .request, .data: return problem(400, error.localizedDescription)
             case .conflict: return problem(409, "others were faster, again and again")
@@ -86,7 +86,7 @@ package struct Routes: Sendable {
         }
     }
 
-    // MARK: - Answers that take their time
+    // MARK: - Answers that take long
 
     private func health() throws -> HTTPResponse {
         if isStopping() { return problem(503, "stopping") }
@@ -95,7 +95,9 @@ package struct Routes: Sendable {
         return try HTTPResponse(json: checks.map(\.name))
     }
 
-    /// Inserts products, and streams a line for each progress; a client that goes cancels the import.
+    /// Inserts products, and streams a line for each step of the progress.
+    ///
+    /// If the client disconnects, the import is cancelled.
     private func importProducts(_ messages: [ProductMessage], _ connection: HTTPConnection) throws {
         try connection.startStream(type: "application/x-ndjson")
         let cancellable = CancellableImport()
@@ -126,7 +128,7 @@ package struct Routes: Sendable {
         try connection.endStream()
     }
 
-    /// Streams the latest orders as server-sent events until the client goes or the server stops.
+    /// Streams the latest orders as server-sent events until the client disconnects or the server stops.
     private func follow(_ connection: HTTPConnection) throws {
         try connection.startStream(type: "text/event-stream")
         try connection.send(piece: "retry: 1000\n\n")
@@ -140,7 +142,7 @@ package struct Routes: Sendable {
         try connection.endStream()
     }
 
-    /// Waits on this connection's own thread for something asynchronous.
+    /// Waits for an asynchronous operation, on this connection's own thread.
     private func wait<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) throws -> T {
         let (outcome, done) = (Outcome<T>(), DispatchSemaphore(value: 0))
         Task {
@@ -152,7 +154,7 @@ package struct Routes: Sendable {
     }
 }
 
-/// Hands the outcome of a task to the thread that waits for it.
+/// Passes the result of a task to the thread that waits for it.
 private final class Outcome<T: Sendable>: Sendable {
     private let result = Locked<Result<T, any Error>?>(nil)
 
@@ -164,7 +166,7 @@ private final class Outcome<T: Sendable>: Sendable {
     }
 }
 
-/// An import that can be cancelled from within, before it is known as well.
+/// An import that can be cancelled from inside, even before its task is known.
 private final class CancellableImport: Sendable {
     private struct State {
         var task: Task<Int, any Error>?

@@ -1,12 +1,14 @@
 import CoreData
 
-/// What the shop can do: each call is one unit of work, in a context of its own.
+/// The operations of the shop.
+///
+/// Each call is one unit of work, in a separate context.
 package struct Shop: Sendable {
     package let container: NSPersistentContainer
 
     package init(_ container: NSPersistentContainer) { self.container = container }
 
-    /// How often a unit of work is tried again after others were faster.
+    /// The number of times that a unit of work is tried again after others were faster.
     private static let retries = 50
 
     private func context(_ name: String) -> NSManagedObjectContext {
@@ -18,7 +20,7 @@ package struct Shop: Sendable {
 
     // MARK: - Products
 
-    /// Puts a product on the shelf, or more of one that is there.
+    /// Adds a product, or more items of an existing one.
     package func deliver(_ message: ProductMessage) throws {
         let context = context("deliver")
         try context.performAndWait(retrying: Self.retries) {
@@ -66,12 +68,14 @@ package struct Shop: Sendable {
         return try context.fetch(request).first
     }
 
-    /// Inserts many products at once; those whose SKU is taken are left out.
+    /// Inserts many products at once.
+    ///
+    /// Those whose SKU exists already are left out.
     ///
     /// - Parameters:
     ///   - messages: The products.
-    ///   - progress: Told how many were made and written.
-    /// - Returns: How many were inserted.
+    ///   - progress: Receives the numbers of products that were made and written.
+    /// - Returns: The number of inserted products.
     /// - Throws: `CancellationError` if the task was cancelled: nothing was inserted then.
     package func insert(
         _ messages: [ProductMessage],
@@ -94,14 +98,14 @@ package struct Shop: Sendable {
 
     /// Places an order: takes its products from the stock, and pays.
     ///
-    /// - Throws: `HTTPError` 404 for a product that is not there, 409 if there are too few.
+    /// - Throws: `HTTPError` 404 for a product that does not exist, 409 if there are too few.
     package func place(_ message: OrderRequest) throws -> OrderMessage {
         guard !message.lines.isEmpty, message.lines.allSatisfy({ (1...1000).contains($0.quantity) }) else {
             throw HTTPError(400, "an order has lines, and a line 1 to 1000 of a product")
         }
         let context = context("place")
         let order = try context.performAndWait(retrying: Self.retries) {
-            // A client that has heard no answer sends the order again.
+            // A client that has received no answer sends the order again.
             if let order = try self.order(message.number, in: context) { return order }
             let order = Order(context: context)
             order.number = message.number
@@ -168,7 +172,7 @@ package struct Shop: Sendable {
         }
     }
 
-    /// The orders that were changed last, newest first.
+    /// A request for the orders that were changed last, newest first.
     package static func latest(_ limit: Int) -> NSFetchRequest<Order> {
         let request = NSFetchRequest<Order>(entityName: "Order")
         request.sortDescriptors = [NSSortDescriptor(key: "updatedAt", ascending: false)]

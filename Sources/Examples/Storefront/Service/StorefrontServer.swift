@@ -12,14 +12,14 @@ package final class StorefrontServer: Sendable {
     /// Opens the store and listens.
     ///
     /// - Parameters:
-    ///   - url: The file of the store, which is made if it is not there.
-    ///   - port: The port; 0 for any that is free.
-    /// - Throws: Errors of opening the store, and for a port that is taken.
+    ///   - url: The file of the store. If there is none, it is made.
+    ///   - port: The port; 0 for any free one.
+    /// - Throws: Errors of opening the store, and an error if the port is taken.
     package init(storeURL url: URL, port: Int) throws {
         container = try StorefrontStore.open(at: url)
         let coordinator = container.persistentStoreCoordinator
         coordinator.instrument = CoreDataInstruments(metrics, SlowEventLines(from: .milliseconds(500)))
-        // 256 connections at most, each with a context, besides those of the feed.
+        // There are 256 connections at most, each with a context, and the contexts of the feed.
         coordinator.limits.contexts = 1000
         let feed = Feed(container)
         let isStopping = Flag()
@@ -39,10 +39,10 @@ package final class StorefrontServer: Sendable {
 
     private let isStopping: Flag
 
-    /// Where the server listens.
+    /// The port on which the server listens.
     package var port: Int { server.port }
 
-    /// Stops in good order: answers what was asked, takes nothing new, lets saves end, and empties the log.
+    /// Stops in an orderly way: it answers present requests, accepts no new ones, lets saves end, and empties the log.
     package func stop() async throws {
         isStopping.set()
         feed.end()
@@ -52,7 +52,7 @@ package final class StorefrontServer: Sendable {
     }
 }
 
-/// Set once.
+/// A flag that is set once.
 package final class Flag: Sendable {
     private let value = Atomic(false)
 
