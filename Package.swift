@@ -65,11 +65,70 @@ let package = Package(
         .target(name: "StrataSwiftSyntax"),
         .target(name: "StrataMacroExpansion", dependencies: ["StrataSwiftSyntax"]),
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
+        // Property lists, keyed archives and DEFLATE, in which models and values are kept.
+        .target(name: "StrataArchives", dependencies: ["StrataPredicates"]),
+        // What Apple's API ties into a ring: objects, contexts, coordinators, stores, requests and models.
+        .target(
+            name: "CoreDataEssentials",
+            dependencies: [
+                "StrataArchives", "StrataKeys", "StrataLocks", "StrataMacros", "StrataMemoryStore",
+                "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQLiteStore",
+            ]
+        ),
+        // Models from files, and their copies in stores.
+        .target(
+            name: "CoreDataModelFiles",
+            dependencies: [
+                "CoreDataEssentials", "StrataArchives", "StrataKeys", "StrataModelFiles", "StrataPredicates",
+                "StrataRows",
+            ]
+        ),
+        // The binary store.
+        .target(name: "CoreDataBinaryStore", dependencies: ["CoreDataEssentials", "StrataArchives", "StrataRows"]),
+        // Containers and store descriptions.
+        .target(
+            name: "CoreDataContainer",
+            dependencies: [
+                "CoreDataEssentials", "CoreDataModelFiles", "StrataLocks", "StrataRows",
+            ]
+        ),
+        // Controllers of fetched results, and live queries.
+        .target(
+            name: "CoreDataFetchedResults",
+            dependencies: [
+                "CoreDataEssentials", "StrataLocks", "StrataPredicates", "StrataRows",
+            ]
+        ),
+        // Migration: inference, mapping models, managers, stages.
+        .target(
+            name: "CoreDataMigration",
+            dependencies: [
+                "CoreDataContainer", "CoreDataEssentials", "CoreDataModelFiles", "StrataArchives", "StrataKeys",
+                "StrataLocks", "StrataModelFiles", "StrataPredicates", "StrataRows", "StrataSQLiteStore",
+            ]
+        ),
+        // Models made of Swift classes.
+        .target(
+            name: "CoreDataModelClasses",
+            dependencies: [
+                "CoreDataEssentials", "CoreDataMigration", "CoreDataModelFiles", "StrataMacros", "StrataModelFiles",
+                "StrataPredicates",
+            ]
+        ),
+        // Health checks, closing, statistics and explanations.
+        .target(
+            name: "CoreDataOperations",
+            dependencies: [
+                "CoreDataContainer", "CoreDataEssentials", "StrataLocks", "StrataRows",
+            ]
+        ),
+        // The framework as programs import it: it hands on the targets above, and puts them together.
         .target(
             name: "CoreData",
             dependencies: [
-                "StrataLocks", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQLiteStore", "StrataMemoryStore",
-                "StrataMacros", "StrataModelFiles",
+                "CoreDataBinaryStore", "CoreDataContainer", "CoreDataEssentials", "CoreDataFetchedResults",
+                "CoreDataMigration", "CoreDataModelClasses", "CoreDataModelFiles", "CoreDataOperations",
+                "StrataPredicates",
             ]
         ),
 

@@ -1,7 +1,13 @@
-// Foundation reaches clients on one road only, through the predicates module, so that the names that both declare
-// (`NSExpression`, `NSComparisonPredicate`) resolve to ours.
-@_exported import StrataKeys
-@_exported import StrataPredicates
+// The framework is made of several modules; a program imports this one, which hands on all of them.
+@_exported import CoreDataBinaryStore
+@_exported import CoreDataContainer
+@_exported import CoreDataEssentials
+@_exported import CoreDataFetchedResults
+@_exported import CoreDataMigration
+@_exported import CoreDataModelClasses
+@_exported import CoreDataModelFiles
+@_exported import CoreDataOperations
+import StrataPredicates
 
 /// The expressions of this module, under a name with which a client can say which type it means.
 ///

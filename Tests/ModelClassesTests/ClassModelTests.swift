@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import StrataInspector
 import StrataSQLiteStore
@@ -5,7 +6,11 @@ import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 @Suite("Models of classes")
 struct ClassModelTests {

@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataInspector
 
 @Suite("The inspector on stores made here")

@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -7,7 +8,11 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataPostgreSQLStore
 
 @Suite("Aggregates of PostgreSQL stores", .enabled(if: Server.isThere))

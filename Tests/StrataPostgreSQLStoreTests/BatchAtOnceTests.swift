@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -5,7 +6,7 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
 @testable import StrataPostgreSQLStore
 
 @Suite("Batches that are one statement of PostgreSQL", .enabled(if: Server.isThere))

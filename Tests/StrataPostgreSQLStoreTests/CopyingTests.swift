@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -5,7 +6,10 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 @Suite("Many new rows, which COPY takes", .enabled(if: Server.isThere))
 struct CopyingTests {

@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -6,7 +7,10 @@ import StrataSQL
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataPostgreSQLStore
 
 @Suite("Text that is folded by PostgreSQL stores", .enabled(if: Server.isThere))

@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -6,7 +7,9 @@ import StrataPostgreSQLStore
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("Migration of PostgreSQL stores with foreign keys", .enabled(if: Server.isThere))
 struct ForeignKeyMigrationTests {

@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -5,7 +6,9 @@ import StrataPostgreSQL
 import StrataPostgreSQLStore
 import TestSupport
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import StrataArchives
 
 /// A store with foreign keys, or without, and what a program with SQL of its own does to it.
 final class KeyedStore: Sendable {

@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -7,7 +8,9 @@ import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("Saves that PostgreSQL ends for the sake of others", .enabled(if: Server.isThere))
 struct RepeatedSaveTests {

@@ -1,3 +1,4 @@
+import CoreData
 import CoreDataPostgreSQL
 import Expectations
 import Foundation
@@ -7,7 +8,11 @@ import StrataPostgreSQLStore
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// Migrations by objects, which make a new store beside the old one.
 @Suite("Replaced PostgreSQL stores", .enabled(if: Server.isThere))

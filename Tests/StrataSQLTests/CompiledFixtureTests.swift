@@ -1,10 +1,13 @@
+import CoreData
 import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// Models that Apple's compiler has made.
 @Suite("Compiled models of Apple's tools")

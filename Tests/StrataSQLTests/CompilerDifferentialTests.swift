@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataPredicates
@@ -5,7 +6,10 @@ import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 @testable import StrataSQL
 
 @Suite("Random fetches")

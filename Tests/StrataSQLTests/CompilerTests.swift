@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataPredicates
@@ -6,7 +7,10 @@ import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataSQL
 
 @Suite("Predicates in SQL")

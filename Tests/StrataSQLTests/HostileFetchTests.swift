@@ -1,10 +1,16 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataPredicates
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// Fetches that were made to hurt: an answer or an error, soon, on every store.
 @Suite("Hostile fetches")

@@ -1,10 +1,14 @@
+import CoreData
 import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("The schema of a SQLite store")
 struct SchemaTests {

@@ -1,11 +1,15 @@
 import CStrataSQLite
+import CoreData
 import Expectations
 import StrataRows
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 

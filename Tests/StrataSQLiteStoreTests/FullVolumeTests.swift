@@ -1,10 +1,14 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
 @testable import StrataSQLiteStore
 
 @Suite("Health checks on a full volume")

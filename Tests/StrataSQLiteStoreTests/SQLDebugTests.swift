@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
@@ -5,7 +6,9 @@ import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 @testable import StrataSQLiteStore
 
 @Suite("The log of SQL statements")

@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataRows
@@ -6,7 +7,12 @@ import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("Files and metadata of SQLite stores")

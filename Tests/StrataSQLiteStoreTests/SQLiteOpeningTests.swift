@@ -1,9 +1,13 @@
+import CoreData
 import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("Opening a SQLite store")

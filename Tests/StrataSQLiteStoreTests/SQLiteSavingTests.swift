@@ -1,10 +1,15 @@
+import CoreData
 import Expectations
 import StrataRows
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("Saving into a SQLite store")

@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
@@ -7,7 +8,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("A save in doubt")
 struct SaveInDoubtTests {

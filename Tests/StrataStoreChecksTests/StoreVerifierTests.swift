@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import StrataRows
 import StrataSQLite
@@ -5,7 +6,11 @@ import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 

@@ -1,9 +1,15 @@
+import CoreData
 import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// What happens in a context, and beside it, while an asynchronous fetch reads.
 @Suite("Reading beside the context")

@@ -1,8 +1,12 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("Asynchronous fetches of children")
 struct ChildFetchTests {

@@ -1,10 +1,16 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 @testable import StrataSQLiteStore
 
 @Suite("Following what other processes write")

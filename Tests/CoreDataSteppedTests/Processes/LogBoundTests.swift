@@ -1,9 +1,11 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
 @testable import StrataSQLite
 
 @Suite("The log of several processes")

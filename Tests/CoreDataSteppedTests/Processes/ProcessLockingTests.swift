@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLite
 
 @Suite("Locking between processes")

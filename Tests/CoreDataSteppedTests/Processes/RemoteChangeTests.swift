@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
@@ -5,7 +6,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLite
 
 /// Counts the remote changes that a coordinator posts.

@@ -1,10 +1,14 @@
+import CoreData
 import Expectations
 import StrataLocks
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("Statements about coordinators, stores and containers")

@@ -1,8 +1,14 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// Lets other threads go on until a condition holds, for a minute at most.
 private func yield(until isTrue: () -> Bool) {

@@ -1,9 +1,11 @@
+import CoreData
 import Expectations
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
 
 @Suite("The row cache and batches")
 struct BatchCacheTests {

@@ -1,8 +1,10 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
 
 /// What grows with the square of the members takes many times as long for eight times as many.
 @Suite("Batches over ordered relationships with many members", .serialized)

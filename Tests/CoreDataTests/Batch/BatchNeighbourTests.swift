@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 /// Batches while other contexts save, delete and merge the same rows.
 @Suite("Batches beside others")

@@ -1,8 +1,12 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 @Suite("Batches and the order of ordered relationships")
 struct BatchOrderTests {

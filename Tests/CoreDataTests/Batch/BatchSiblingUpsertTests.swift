@@ -1,8 +1,14 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// A constraint of the root spans sub-entities with properties of their own.
 @Suite("Batch inserts whose unique values a row of another entity has")

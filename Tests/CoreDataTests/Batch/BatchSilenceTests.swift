@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 @Suite("What batches leave out")
 struct BatchSilenceTests {

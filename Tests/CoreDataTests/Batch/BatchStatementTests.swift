@@ -1,8 +1,13 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("The SQL of batches")

@@ -1,9 +1,12 @@
+import CoreData
 import Expectations
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("Batches and stores")
 struct BatchStoresTests {

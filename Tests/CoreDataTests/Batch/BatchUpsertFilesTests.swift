@@ -1,8 +1,12 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
 @testable import StrataSQLiteStore
 
 @Suite("Batch inserts that clash, with external data")

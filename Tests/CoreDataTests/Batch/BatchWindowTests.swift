@@ -1,8 +1,13 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("Limits and offsets of batch deletes over several stores")

@@ -1,10 +1,13 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("Rows of a batch that wait to be written")
 struct RowSpoolTests {

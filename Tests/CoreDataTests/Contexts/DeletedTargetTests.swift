@@ -1,9 +1,15 @@
+import CoreData
 import Expectations
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 private typealias Tag = TestSupport.Tag
 

@@ -1,9 +1,13 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 private typealias Tag = TestSupport.Tag
 

@@ -1,8 +1,14 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataBinaryStore
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 /// Contexts of the main queue, whose events nobody ends.
 @Suite("Events on the main queue")

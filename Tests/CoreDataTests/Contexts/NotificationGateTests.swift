@@ -1,10 +1,14 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 @Suite("The gate before the notification centre", .timeLimit(.minutes(1)))
 struct NotificationGateTests {

@@ -1,8 +1,15 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataBinaryStore
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 @Suite("What a context posts")
 struct NotificationTests {

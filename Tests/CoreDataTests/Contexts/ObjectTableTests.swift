@@ -1,9 +1,12 @@
+import CoreData
 import Expectations
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("The table of objects by key")
 struct ObjectTableTests {

@@ -1,10 +1,15 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("Files that are removed or replaced while a store is open")

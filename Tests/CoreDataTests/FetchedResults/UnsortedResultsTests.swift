@@ -1,8 +1,12 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// Controllers whose request has an empty array of sort descriptors.
 @Suite("Results in the order of their IDs")

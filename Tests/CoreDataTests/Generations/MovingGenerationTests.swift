@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import StrataArchives
 
 /// What moves a pinned context to a newer version, and what does not.
 @Suite("Pinned contexts: moving on")

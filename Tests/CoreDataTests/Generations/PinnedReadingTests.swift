@@ -1,8 +1,13 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 /// What a pinned context reads while others write.
 @Suite("Pinned contexts: reading")

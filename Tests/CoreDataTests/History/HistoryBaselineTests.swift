@@ -1,10 +1,14 @@
+import CoreData
 import Expectations
 import StrataSQLite
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 @testable import StrataSQL
 @testable import StrataSQLiteStore
 

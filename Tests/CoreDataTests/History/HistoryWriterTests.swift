@@ -1,8 +1,13 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLiteStore
 
 @Suite("What writes a history, beside saves")

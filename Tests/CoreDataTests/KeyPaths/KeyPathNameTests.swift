@@ -1,8 +1,11 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// A class without a table, whose properties are of the kinds that hand-written classes have.
 class PlainVenue: NSManagedObject {

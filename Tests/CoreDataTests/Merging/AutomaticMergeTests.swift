@@ -1,9 +1,16 @@
+import CoreData
 import Dispatch
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataBinaryStore
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 @Suite("Contexts that follow what others save")
 struct AutomaticMergeTests {

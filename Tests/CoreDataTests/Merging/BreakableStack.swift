@@ -1,8 +1,11 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
 
 /// A store whose tables can be hidden, so that reading them fails.
 final class BreakableStack: Sendable {

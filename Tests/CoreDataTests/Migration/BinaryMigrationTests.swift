@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 /// A store that is one file, read and written as a whole, goes from one version to the next by its objects.
 @Suite("Migration of binary stores")

@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 /// Composite attributes that are nil, or have a value, while their elements change.
 @Suite("Migrations of composite attributes")

@@ -1,10 +1,15 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 @testable import StrataSQL
 @testable import StrataSQLite
 @testable import StrataSQLiteStore

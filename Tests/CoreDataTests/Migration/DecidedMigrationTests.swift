@@ -1,10 +1,16 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 

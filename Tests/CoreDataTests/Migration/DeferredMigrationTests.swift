@@ -1,10 +1,13 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
 @testable import StrataSQLiteStore
 
 /// Migrations that put off what only tidies up.

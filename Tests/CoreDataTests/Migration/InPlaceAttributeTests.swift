@@ -1,9 +1,16 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// What becomes of attributes when a store is migrated in place; the numbers are those of the statements in Docs/Migration.md.
 @Suite("Attributes of migrated stores")

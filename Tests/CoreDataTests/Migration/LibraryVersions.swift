@@ -1,7 +1,13 @@
+import CoreData
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// Two versions of a model of a library, and a store of the first to migrate.
 enum LibraryVersions {

@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataSQLiteStore
@@ -5,7 +6,9 @@ import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// Stores migrated by the mapping models of other people's apps.
 @Suite("Migrating by mapping models of apps")

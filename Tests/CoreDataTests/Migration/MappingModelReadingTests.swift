@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataModelFiles
@@ -6,7 +7,11 @@ import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 /// The statements M-20 to M-23 and M-182 to M-186 on mapping models and their files.
 @Suite("Mapping models")

@@ -1,9 +1,13 @@
+import CoreData
 import Expectations
 import Foundation
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 /// What becomes of history tokens when a store is replaced by what a mapping model makes of its objects.
 @Suite("The history of stores that are migrated by a mapping model")

@@ -1,9 +1,15 @@
+import CoreData
 import Expectations
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// The statements M-91 to M-97 and M-104 to M-116 on policies.
 @Suite("Migration policies")

@@ -1,10 +1,15 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 /// Random changes of random models: what SQL does in place is what the manager does object by object.
 @Suite("The two ways of a migration")

@@ -1,10 +1,16 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataKeys
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
 
 /// The statements M-131 to M-151 on stages.
 @Suite("Staged migration")

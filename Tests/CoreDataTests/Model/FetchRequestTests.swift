@@ -1,8 +1,10 @@
+import CoreData
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
 
 @Suite("Fetch requests and templates")
 struct FetchRequestTests {

@@ -1,9 +1,15 @@
+import CoreData
 import Expectations
 import StrataModelFiles
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 @Suite("Bad model files")
 struct HostileModelTests {

@@ -1,10 +1,16 @@
+import CoreData
 import Expectations
 import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 @Suite("Models that are large, as a hostile one would be")
 struct LargeModelTests {

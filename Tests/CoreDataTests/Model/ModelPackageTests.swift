@@ -1,9 +1,14 @@
+import CoreData
 import Expectations
 import StrataModelFiles
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import StrataArchives
 
 @Suite("Model packages")
 struct ModelPackageTests {

@@ -1,3 +1,4 @@
+import CoreData
 import Expectations
 import StrataKeys
 import StrataModelFiles
@@ -6,7 +7,11 @@ import StrataSQLiteStore
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
 
 /// Models that are equivalent to those of stores that SwiftData made, and what these stores have.
 private enum SwiftDataStores {

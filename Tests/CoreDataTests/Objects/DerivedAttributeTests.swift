@@ -1,9 +1,16 @@
+import CoreData
 import Expectations
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataContainer
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelClasses
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 @Suite("Derived attributes")
 struct DerivedAttributeTests {

@@ -1,9 +1,12 @@
+import CoreData
 import Expectations
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// Relationships of many members that one context changes over many saves, step by step against a plain collection.
 @Suite("Relationships that grow over many saves")

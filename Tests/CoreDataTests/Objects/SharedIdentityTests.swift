@@ -1,9 +1,12 @@
+import CoreData
 import Dispatch
 import Expectations
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// What any thread may read of an object, while its context goes on.
 @Suite("IDs and contexts of objects, read by other threads")

@@ -1,9 +1,12 @@
+import CoreData
 import Expectations
 import StrataRows
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// A relationship that has many members and gets some in each of many saves.
 @Suite("What it costs to add members to many")

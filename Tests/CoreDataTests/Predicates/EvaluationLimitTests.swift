@@ -1,10 +1,16 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataLocks
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataFetchedResults
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// Short predicates that ask for work without end.
 @Suite("Time limit of an evaluation")

@@ -1,9 +1,12 @@
+import CoreData
 import Expectations
 import StrataPredicates
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 /// Keys and variables that are no words of the language, as `%K` and code can make them.
 @Suite("Names in predicates")

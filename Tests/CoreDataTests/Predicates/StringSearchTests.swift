@@ -1,10 +1,15 @@
+import CoreData
 import Expectations
 import Foundation
 import StrataPredicates
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
+@testable import CoreDataOperations
+@testable import StrataArchives
 
 /// CONTAINS and LIKE find the same as a search that tries every place, in time that does not grow with the product of the lengths.
 @Suite("Searches in texts")

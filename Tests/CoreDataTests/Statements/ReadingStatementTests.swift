@@ -1,9 +1,12 @@
+import CoreData
 import Expectations
 import StrataSQLite
 import TestSupport
 import Testing
 
-@testable import CoreData
+@testable import CoreDataEssentials
+@testable import CoreDataMigration
+@testable import CoreDataModelFiles
 
 @Suite("Statements about what is read and written, and what is not")
 struct ReadingStatementTests {

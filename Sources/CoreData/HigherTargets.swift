@@ -1,0 +1,15 @@
+import CoreDataBinaryStore
+import CoreDataEssentials
+import CoreDataMigration
+import CoreDataModelFiles
+
+/// Puts together the parts of the framework that ``HigherTargets`` describes.
+@_silgen_name("strata_higher_targets")
+package func makeHigherTargets() -> HigherTargets {
+    HigherTargets(
+        migrate: { store, metadata in try AutomaticMigration(of: store).run(metadata) },
+        migrationManagerClass: NSMigrationManager.self,
+        binaryStoreClass: BinaryStore.self,
+        modelData: { $0.cachedModelData() }
+    )
+}

@@ -1,0 +1,162 @@
+import Foundation
+import StrataRows
+
+extension NSManagedObjectContext {
+    // MARK: - Inserting
+
+    /// Inserts an object: the next save stores it.
+    ///
+    /// If the object is to be deleted, then inserting it takes the deletion back.
+    ///
+    /// ```swift
+    /// let venue = Venue(entity: entity, insertInto: nil)
+    /// context.insert(venue)
+    /// ```
+    ///
+    /// - Parameter object: An object that was made without a context, of an entity of this context's model.
+    public func insert(_ object: NSManagedObject) {
+        assertCurrent(#function)
+        if let owner = object.context {
+            guard owner === self else {
+                fatalError(
+                    "CoreData: \(object.objectID) belongs to \(owner.describedName), so it cannot be inserted into \(describedName)."
+                )
+            }
+            if object.flags.contains(.deleted) { undelete(object) }
+            return
+        }
+        guard !object.flags.contains(.gone) else {
+            fatalError(
+                "CoreData: a deleted object of entity \(object.entity.name ?? "") cannot be inserted again; make a new one."
+            )
+        }
+        object.layout.unmanagedEntity._withUnsafeGuaranteedRef { $0.noteObject(of: type(of: object)) }
+        registerUnsaved(object)
+        let values = object.current ?? object.layout.defaults.copy()
+        values.setKey(object.key)
+        object.current = values
+        object.flags.insert([.inserted, .ownsRow, .eventInserted, .writable])
+        list(object)
+        noteUndo(object, before: .absent)
+        object.awakeFromInsert()
+    }
+
+    /// Chooses the store that an unsaved object is saved into.
+    ///
+    /// By default an object goes to the first store that is not read-only and whose configuration has the entity. The
+    /// call stops the program if the object is already stored, or if the store cannot hold it.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// context.assign(venue, to: coordinator.persistentStores[0])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - object: An object that was never saved.
+    ///   - store: A store of the context's coordinator whose configuration has the entity.
+    public func assign(_ object: Any, to store: NSPersistentStore) {
+        assertCurrent(#function)
+        guard let object = object as? NSManagedObject, object.context === self else {
+            fatalError("CoreData: assign(_:to:) takes an object of \(describedName).")
+        }
+        guard object.isInserted,
+            object.key < 0 || object.storeIndex == coordinator?.openStore(of: store).map({ Int32($0.index) })
+        else {
+            fatalError("CoreData: \(object.objectID) is stored already; an object cannot move to another store.")
+        }
+        guard let open = coordinator?.openStore(of: store), open.entityNumbers.contains(object.layout.number) else {
+            fatalError(
+                "CoreData: the store \(store.url?.placeName ?? store.type) cannot hold entity \(object.entity.name ?? "")."
+            )
+        }
+        object.storeIndex = Int32(open.index)
+    }
+
+    /// The store that an unsaved object will be saved into.
+    package final func storeIndexForInsertion(of object: NSManagedObject) -> Int32 {
+        if object.storeIndex >= 0 { return object.storeIndex }
+        return Int32(coordinator?.storeForInsertion(of: object.layout)?.index ?? 0)
+    }
+
+    // MARK: - Deleting
+
+    /// Deletes an object: the next save removes its row, and its delete rules are applied at the end of the event.
+    ///
+    /// ```swift
+    /// context.delete(venue)
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameter object: An object of this context.
+    /// - Complexity: O(1). Delete rules are applied to related objects at the end of the event.
+    public func delete(_ object: NSManagedObject) {
+        assertCurrent(#function)
+        guard object.context === self else {
+            fatalError(
+                "CoreData: \(object.objectID) does not belong to \(describedName), so it cannot be deleted there."
+            )
+        }
+        guard object.flags.isDisjoint(with: [.gone]) else { return }
+        object.prepareForDeletion()
+        guard !object.flags.contains(.deleted) else { return }
+        noteUndo(object, before: nil)
+        changeTracker.noteDeletion(of: object)
+        object.flags.insert([.deleted, .eventDeleted])
+        list(object)
+    }
+
+    /// Takes back a deletion that was not saved.
+    final func undelete(_ object: NSManagedObject) {
+        noteUndo(object, before: nil)
+        object.flags.remove([.deleted, .eventDeleted, .deletePropagated])
+        noteEvent(object, object.isInserted ? .eventInserted : .eventUpdated)
+    }
+
+    // MARK: - Keeping track
+
+    /// Notes that an object's values or relationships have changed.
+    final func noteUpdated(_ object: NSManagedObject) {
+        if object.flags.isDisjoint(with: [.inserted, .updated]) {
+            noteUndo(object, before: nil)
+            object.flags.insert(.updated)
+        } else if undoManager != nil {
+            noteUndo(object, before: nil)
+        }
+        if object.flags.isDisjoint(with: [.eventInserted]) { object.flags.insert(.eventUpdated) }
+        list(object)
+    }
+
+    /// Notes a change that objects-did-change will report.
+    final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
+        downward.noteState()
+        object.flags.insert(flag)
+        if changeTracker.noteEvent(of: object) { scheduleEndOfEvent() }
+    }
+
+    /// Adds a changed object to those to be saved, and to the event.
+    @inline(__always)
+    final func list(_ object: NSManagedObject) {
+        downward.noteState()
+        if changeTracker.note(object) { scheduleEndOfEvent() }
+    }
+
+    /// Includes an unchanged object in the version check of the next save.
+    ///
+    /// If another context or process has changed the object meanwhile, then the save fails, or its merge policy
+    /// decides.
+    ///
+    /// ```swift
+    /// context.detectConflicts(for: city)  // the save conflicts if the city is changed elsewhere meanwhile
+    /// venue.price += 1
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameter object: An object of this context.
+    public func detectConflicts(for object: NSManagedObject) {
+        assertCurrent(#function)
+        guard object.context === self, isStored(object) else { return }
+        if object.isFault { object.fireFault() }
+        guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }
+        changeTracker.noteChecked(object)
+    }
+}

@@ -1,0 +1,19 @@
+import Foundation
+
+/// The settings of a context: the values of its public properties of the same names.
+package struct ContextSettings {
+    var mergePolicy: NSMergePolicy = .error
+    var parentConflictPolicy: NSMergePolicy?
+    var retainsRegisteredObjects = false
+    var propagatesDeletesAtEndOfEvent = true
+    var shouldDeleteInaccessibleFaults = true
+    var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
+    var stalenessInterval: TimeInterval = -1
+    var transactionAuthor: String?
+    /// Whether saves leave out validation.
+    ///
+    /// A migration sets it, since it writes objects before they are complete.
+    package var savesUnvalidated = false
+
+    init() {}
+}

@@ -1,0 +1,276 @@
+import StrataPredicates
+import StrataRows
+
+/// One fetch of one context: it asks the stores or the parent, and adds pending changes to the answer.
+///
+/// It lives for one call.
+package struct ContextFetch {
+    let context: NSManagedObjectContext
+    let specification: FetchSpecification
+    let plan: FetchPlan
+    let stores: [OpenStore]
+    let overlay: PendingOverlay?
+    /// The answers that stores have already given; `nil` to ask them now.
+    let prepared: PreparedReads?
+    /// The quiet reads that a child's fetch makes in this context; `nil` for a fetch of the context's own.
+    let quiet: QuietReads?
+
+    /// Makes a fetch that was planned already.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ plan: FetchPlan,
+        _ stores: [OpenStore],
+        _ prepared: PreparedReads?,
+        _ quiet: QuietReads? = nil
+    ) {
+        self.context = context
+        self.prepared = prepared
+        self.quiet = quiet
+        self.specification = specification
+        self.plan = plan
+        self.stores = stores
+        overlay = PendingOverlay(context, plan, specification, affected: stores, quiet)
+    }
+
+    package init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ affected: [NSPersistentStore]?,
+        _ prepared: PreparedReads? = nil
+    ) throws {
+        context.assertCurrent("fetch(_:)")
+        context.processPendingChanges()
+        self.context = context
+        self.prepared = prepared
+        quiet = nil
+        self.specification = specification
+        plan = try context.fetchPlanner().plan(specification)
+        stores = try context.storesToAsk(plan, affected)
+        overlay = PendingOverlay(context, plan, specification, affected: affected == nil ? nil : stores)
+    }
+
+    // MARK: - The three kinds of answer
+
+    func objects() throws -> [NSManagedObject] {
+        // Mistakes in the request are refused before anything is read.
+        try context.requireClasses(for: plan)
+        let prefetches = try self.prefetches
+        let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
+        if isReadInBatches {
+            return try objects(of: batched(defaultSize: 0), prefetches)
+        }
+        let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
+        try context.prefetch(prefetches, of: found, PrefetchReads(prepared))
+        return found
+    }
+
+    /// The objects of a fetch whose faults get their rows batch by batch.
+    private func objects(of fetch: BatchedFetch, _ prefetches: [PrefetchStep]) throws -> [NSManagedObject] {
+        let found = fetch.objects(in: context)
+        if !prefetches.isEmpty {
+            // An object that already has its values triggers no read of a batch.
+            let realised = found.filter { !$0.flags.contains(.fault) }
+            try context.prefetch(prefetches, of: realised, PrefetchReads(prepared))
+            for object in found where object.key > 0 { object.flags.insert(.awaitsBatch) }
+        }
+        if !fetch.isRead { context.rowsInAdvance.remember(fetch) }
+        return found
+    }
+
+    private var prefetches: [PrefetchStep] {
+        get throws {
+            try context.fetchPlanner()
+                .prefetches(specification.relationshipKeyPathsForPrefetching ?? [], of: plan.layout)
+        }
+    }
+
+    /// Whether the faults of an array get their rows batch by batch.
+    ///
+    /// A result that fits into one batch is read at once. Results from several stores have to be read to be put in
+    /// order.
+    private var isReadInBatches: Bool {
+        specification.fetchBatchSize > 0 && specification.includesPropertyValues && stores.count == 1
+            && !specification.shouldRefreshRefetchedObjects
+            && (plan.limit == 0 || plan.limit > specification.fetchBatchSize)
+    }
+
+    /// The matching objects, to be read in batches.
+    ///
+    /// - Parameter defaultSize: The size of a batch if the request does not give one.
+    /// - Returns: The fetch; no row is read unless the objects have to be put in order.
+    /// - Throws: The errors of ``objects()``.
+    func batched(defaultSize: Int) throws -> BatchedFetch {
+        try context.requireClasses(for: plan)
+        let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
+        let options = BatchedFetch.Options(
+            readsRows: specification.includesPropertyValues,
+            asFaults: specification.returnsObjectsAsFaults,
+            refreshes: specification.shouldRefreshRefetchedObjects,
+            prefetches: try prefetches
+        )
+        guard stores.count == 1, overlay?.mustEvaluateAll != true else {
+            return BatchedFetch(try unbatchedObjects(), of: plan.layout, batchSize: size, options)
+        }
+        let store = stores[0]
+        var (references, unsaved) = try identities(in: store, overlay?.widened(onlyStore) ?? plan)
+        if let overlay {
+            let folded = try overlay.fold(into: references, of: store, unsaved: unsaved, batchSize: size)
+            references = folded.references
+            unsaved += folded.unsaved
+        }
+        return BatchedFetch(
+            references,
+            of: plan.layout,
+            storeIndex: Int32(store.index),
+            unsaved: unsaved,
+            batchSize: size,
+            options
+        )
+    }
+
+    /// The objects that the store or the parent has found, and those that only the parent has so far.
+    private func identities(
+        in store: OpenStore,
+        _ plan: FetchPlan
+    ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
+        guard context.upward != nil else { return (try references(in: store, plan), []) }
+        var unsaved: [NSManagedObject] = []
+        let references = try askParent(plan, { try $0.idsForChild() }).map { id in
+            let (key, store) = id.current
+            if store != nil { return ObjectReference(key: key, entity: id.layout.number) }
+            unsaved.append(context.object(with: id))
+            return unsaved[unsaved.count - 1].reference
+        }
+        return (references, unsaved)
+    }
+
+    private func unbatchedObjects() throws -> [NSManagedObject] {
+        guard let overlay else { return try window(stored(plan)) }
+        if overlay.mustEvaluateAll { return overlay.window(try overlay.evaluateAll(try stored(plan.unfiltered))) }
+        return try overlay.fold(into: try stored(overlay.widened(onlyStore)))
+    }
+
+    /// The store, if it is the only one and may leave out rows or values; otherwise `nil`.
+    ///
+    /// Reads that were made in advance do not know which rows to leave out, and refreshing objects takes all of them.
+    private var onlyStore: OpenStore? {
+        stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects
+            ? stores[0] : nil
+    }
+
+    package func ids() throws -> [NSManagedObjectID] {
+        if overlay == nil, context.upward != nil { return try askParent(plan) { try $0.idsForChild() } }
+        guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
+        let store = stores[0]
+        return try references(in: store, plan).map {
+            store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
+        }
+    }
+
+    func count() throws -> Int {
+        if let overlay {
+            if overlay.mustEvaluateAll { return try unbatchedObjects().count }
+            var all = try overlay.matchingCount
+            if context.upward != nil {
+                all += try askParent(plan.unordered) { try $0.idsForChild() }.count { !overlay.hides($0) }
+                return plan.windowed(all)
+            }
+            for store in stores {
+                // Only the keys are read, to leave out rows whose stored values are overridden by pending changes.
+                for reference in try references(in: store, plan.unordered)
+                where !overlay.hides(reference, store) {
+                    all += 1
+                }
+            }
+            return plan.windowed(all)
+        }
+        if context.upward != nil { return try askParent(plan) { try $0.count() } }
+        if stores.count == 1 { return try count(in: stores[0], plan) }
+        // One limit applies to all stores together.
+        return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
+    }
+
+    // MARK: - Stores
+
+    /// The objects that the stores or the parent hold, in order.
+    private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        let objects = try storedObjects(plan)
+        if let quiet { for object in objects { quiet.note(object) } }
+        return objects
+    }
+
+    private func storedObjects(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        if context.upward != nil {
+            return context.uniqued(try askParent(plan) { try $0.snapshotsForChild() }, specification)
+        }
+        if stores.count == 1 { return try ask(stores[0], plan) }
+        var all: [NSManagedObject] = []
+        for store in stores { all.append(contentsOf: try ask(store, plan.firstPart)) }
+        return try plan.sorted(all, ObjectReader(quiet))
+    }
+
+    /// Applies offset and limit if more than one store was asked.
+    private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
+        stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
+    }
+
+    /// Faults with the values of some slots; `nil` if whole rows are needed.
+    ///
+    /// Whole rows are needed to realise or refresh objects, to put the results of several stores in order, or to add
+    /// unsaved changes.
+    private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
+        guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
+            let store = onlyStore, store.fetchesRows
+        else { return nil }
+        var partial = plan.asked(ofStore: store.number)
+        partial.wantedSlots = slots
+        return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeIndex: Int32(store.index))
+    }
+
+    /// The objects that one store has found.
+    private func ask(_ store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
+        // Realising or refreshing objects needs their rows.
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard
+            specification.shouldRefreshRefetchedObjects
+                || (specification.includesPropertyValues && (store.fetchesRows || wantsValues))
+        else {
+            return try references(in: store, plan).map { reference in
+                let layout = context.layout(of: reference)
+                return context.registered(key: reference.key, layout: layout, storeIndex: Int32(store.index))
+                    ?? context.makeFault(key: reference.key, layout: layout, storeIndex: Int32(store.index))
+            }
+        }
+        let (rows, commits) = try rows(in: store, plan)
+        return context.uniqued(
+            rows,
+            from: store,
+            commits: commits,
+            asFaults: specification.returnsObjectsAsFaults,
+            refreshes: specification.shouldRefreshRefetchedObjects
+        )
+    }
+
+    // MARK: - Asking
+
+    /// The rows that a store holds, and its commit count before they were read.
+    func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+        if let rows = try prepared?.rows(store, plan) { return rows }
+        store.forgetRowsOverwrittenByOthers()
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        let commits = store.cache.commits
+        var rows = try store.reader.rows(for: plan.asked(ofStore: store.number))
+        store.offer(&rows, root: plan.layout.rootNumber, read: read)
+        return (rows, commits)
+    }
+
+    private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
+        try prepared?.references(store, plan) ?? store.reader.references(for: plan.asked(ofStore: store.number))
+    }
+
+    private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
+        try prepared?.count(store, plan) ?? store.reader.count(for: plan.asked(ofStore: store.number))
+    }
+}

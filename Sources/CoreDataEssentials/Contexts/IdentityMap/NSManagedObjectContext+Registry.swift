@@ -1,0 +1,524 @@
+import Foundation
+import StrataRows
+
+// The identity map: at most one object for each row, found by key. It is confined to the context's queue.
+
+extension NSManagedObjectContext {
+    /// The frozen model of the coordinator.
+    ///
+    /// A context without a coordinator stops the program.
+    package final var model: FrozenModel {
+        @inline(__always) get {
+            guard let model = contextModel.frozen else { failWithoutCoordinator() }
+            return model
+        }
+    }
+
+    @inline(never)
+    private func failWithoutCoordinator() -> Never {
+        fatalError("CoreData: \(describedName) has no persistentStoreCoordinator; set one before you use the context.")
+    }
+
+    /// The entity that a class represents in this context's model.
+    ///
+    /// The program stops if there is none.
+    final func requiredEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
+        // Usually several objects of one class are made in a row.
+        if let last = contextModel.lastInsertion, last.type == type { return last.entity }
+        let entity = findEntity(for: type)
+        contextModel.lastInsertion = (type, entity)
+        return entity
+    }
+
+    private func findEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
+        guard let entity = model.entity(meantBy: type) else {
+            fatalError(
+                "CoreData: the model of \(describedName) has no entity of class \(type). Check the class name in the model."
+            )
+        }
+        return entity
+    }
+
+    /// The store at an index; any thread may call this.
+    package final func openStore(at storeIndex: Int32) -> OpenStore? { coordinator?.openStore(at: Int(storeIndex)) }
+
+    /// The store at an index, for code inside the scope; it takes no lock that other contexts take as well.
+    ///
+    /// For a pinned context this is the version that the context sees, once the context has read something.
+    final func store(at storeIndex: Int32) -> OpenStore? {
+        let storeIndex = Int(storeIndex)
+        if storeIndex >= 0, storeIndex < pinnedVersion.seenStores.count {
+            let seen = pinnedVersion.seenStores[storeIndex]
+            guard seen.hasMoved else { return seen }
+            pinnedVersion.forgetSeen()
+        }
+        guard let store = coordinator?.openStore(at: storeIndex) else { return nil }
+        while pinnedVersion.seenStores.count <= storeIndex,
+            let next = coordinator?.openStore(at: pinnedVersion.seenStores.count)
+        {
+            pinnedVersion.noteSeen(pinnedVersion.stores?.version(of: next) ?? next)
+        }
+        return storeIndex >= 0 && storeIndex < pinnedVersion.seenStores.count
+            ? pinnedVersion.seenStores[storeIndex] : store
+    }
+
+    /// The table of one hierarchy in one store, made at its first use.
+    final func table(storeIndex: Int32, root: Int) -> ObjectTable<NSManagedObject> {
+        if let table = identityMap.table(storeIndex: storeIndex, root: root) { return table }
+        let table = identityMap.makeTable(storeIndex: storeIndex, root: root)
+        noteTable(storeIndex: storeIndex)
+        return table
+    }
+
+    final func forEachRegistered(_ body: (NSManagedObject) -> Void) {
+        for table in identityMap.tables { table?.forEach(body) }
+        identityMap.temporaryObjects.forEach(body)
+    }
+
+    /// Calls `body` with the objects that code other than the map holds, including those with changes.
+    ///
+    /// A sweep would remove the other objects.
+    final func forEachHeld(_ body: (NSManagedObject) -> Void) {
+        guard !retainsRegisteredObjects else { return forEachRegistered(body) }
+        for table in identityMap.tables { table?.forEachHeldElsewhere(body) }
+        identityMap.temporaryObjects.forEachHeldElsewhere(body)
+    }
+
+    /// The objects that reference counting would keep if each object held those that its loaded relationships lead
+    /// to.
+    ///
+    /// These are the objects with changes, those that other code holds, rings of objects, and all objects that these
+    /// lead to.
+    ///
+    /// - Complexity: O(number of objects and of their loaded relationships).
+    final func reachableObjects() -> [NSManagedObject] {
+        var held: [NSManagedObject] = []
+        forEachHeld { held.append($0) }
+        let isHeld = Set(held.map(ObjectIdentifier.init))
+        /// The number of relationships that lead to each object that only the map holds.
+        var counts: [ObjectIdentifier: (object: NSManagedObject, count: Int)] = [:]
+        forEachRegistered { object in
+            if !isHeld.contains(ObjectIdentifier(object)), object.isDisposable {
+                counts[ObjectIdentifier(object)] = (object, 0)
+            }
+        }
+        guard !counts.isEmpty else { return held }
+        for object in held { object.forEachLoadedDestination { counts[ObjectIdentifier($0)]?.count += 1 } }
+        for (object, _) in counts.values {
+            object.forEachLoadedDestination { counts[ObjectIdentifier($0)]?.count += 1 }
+        }
+        var free = counts.values.filter { $0.count == 0 }.map(\.object)
+        while let object = free.popLast() {
+            counts[ObjectIdentifier(object)] = nil
+            object.forEachLoadedDestination { destination in
+                guard let left = counts[ObjectIdentifier(destination)]?.count else { return }
+                counts[ObjectIdentifier(destination)]?.count = left - 1
+                if left == 1 { free.append(destination) }
+            }
+        }
+        return held + counts.values.map(\.object)
+    }
+
+    /// The registered object with a key; `nil` if there is none.
+    package final func registered(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject? {
+        guard key < 0 else {
+            return identityMap.table(storeIndex: storeIndex, root: layout.rootNumber)?[key]
+        }
+        if let object = identityMap.temporaryObjects[key] { return object }
+        guard let permanent = identityMap.permanentKeys[key] else { return nil }
+        let storeIndex = storeIndex >= 0 ? storeIndex : Int32(coordinator?.storeForInsertion(of: layout)?.index ?? 0)
+        return registered(key: permanent, layout: layout, storeIndex: storeIndex)
+    }
+
+    /// The registered object that a relationship of `owner` names; `nil` if there is none.
+    final func registered(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        registered(key: reference.key, layout: layout(of: reference), storeIndex: max(0, owner.storeIndex))
+    }
+
+    final func layout(of reference: ObjectReference) -> EntityLayout {
+        let layouts = model.layouts
+        // The number came from our own model, or the store that read it has checked it.
+        return layouts[reference.entity - 1]
+    }
+
+    /// The object that a relationship of `owner` names: the registered object, or else a fault.
+    ///
+    /// - Returns: `nil` for an unsaved object that does not exist any more.
+    @inline(__always)
+    final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        if reference.key > 0, owner.storeIndex >= 0 {
+            let root = identityMap.rootNumbers[reference.entity &- 1]
+            if let found = identityMap.table(storeIndex: owner.storeIndex, root: root)?[reference.key] { return found }
+        }
+        return findObject(for: reference, near: owner)
+    }
+
+    @inline(never)
+    private func findObject(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        let layout = layout(of: reference)
+        let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)
+        if let found = registered(key: reference.key, layout: layout, storeIndex: storeIndex) { return found }
+        guard reference.key > 0 else { return foreignObject(for: reference, storeIndex: storeIndex) }
+        return makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
+    }
+
+    /// The objects that a to-many relationship of `owner` names, without those whose deletion is final.
+    final func objects(for references: [ObjectReference], near owner: NSManagedObject) -> [NSManagedObject] {
+        var result: [NSManagedObject] = []
+        result.reserveCapacity(references.count)
+        for reference in references {
+            guard let object = object(for: reference, near: owner), !object.flags.contains(.gone) else { continue }
+            result.append(object)
+        }
+        return result
+    }
+
+    /// The ID that a relationship of `owner` names; no object is made for it.
+    final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
+        if reference.key < 0 {
+            let id = temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
+            return id.latest
+        }
+        guard let store = store(at: owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)) else {
+            return NSManagedObjectID.leadingNowhere(layout(of: reference))
+        }
+        return store.ids.id(key: reference.key, layout: layout(of: reference), store: store)
+    }
+
+    /// Makes and registers a fault for a stored row.
+    package final func makeFault(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject {
+        let type = layout.objectClass.type(of: layout.entity)
+        return makeFault(key: key, layout: layout, storeIndex: storeIndex, type: type)
+    }
+
+    final func makeFault(
+        key: Int64,
+        layout: EntityLayout,
+        storeIndex: Int32,
+        type: NSManagedObject.Type
+    ) -> NSManagedObject {
+        makeFault(
+            key: key,
+            layout: layout,
+            storeIndex: storeIndex,
+            type: type,
+            flags: .newFault,
+            in: table(storeIndex: storeIndex, root: layout.rootNumber)
+        )
+    }
+
+    /// The same as the other form, for many faults of one hierarchy whose table the caller has found.
+    @inline(__always)
+    final func makeFault(
+        key: Int64,
+        layout: EntityLayout,
+        storeIndex: Int32,
+        type: NSManagedObject.Type,
+        flags: ObjectFlags,
+        in table: ObjectTable<NSManagedObject>
+    ) -> NSManagedObject {
+        let object = layout.unmanagedEntity._withUnsafeGuaranteedRef { type.init(entity: $0, insertInto: nil) }
+        object.becomeFault(key: key, storeIndex: storeIndex, context: self, flags: flags)
+        register(object, in: table)
+        return object
+    }
+
+    /// Files a stored object.
+    @inline(__always)
+    final func register(_ object: NSManagedObject, in table: ObjectTable<NSManagedObject>) {
+        identityMap.file(object, in: table)
+        if identityMap.tellsStores { tellStore(of: object, isRegistered: true) }
+    }
+
+    /// Files an unsaved object.
+    final func registerUnsaved(_ object: NSManagedObject) {
+        object.join(self)
+        object.takeKey()
+        object.flags.remove(.detached)
+        if ConfinementScope.isChecked { object.flags.insert(.checked) }
+        identityMap.temporaryObjects.insert(object, for: object.key)
+    }
+
+    /// Moves an object whose row has obtained its permanent key to the stored objects.
+    final func refile(_ object: NSManagedObject, key: Int64, storeIndex: Int32) {
+        if object.key < 0 { identityMap.temporaryObjects.remove(object.key) }
+        object.takeKey(key, storeIndex: storeIndex)
+        register(object, in: table(storeIndex: storeIndex, root: object.layout.rootNumber))
+    }
+
+    /// Forgets an object.
+    ///
+    /// The object cannot be used any more, unless it is inserted anew.
+    final func unregister(_ object: NSManagedObject) {
+        // Code that still holds the object may ask for its ID, which only the context can make.
+        _ = object.objectID
+        if object.key < 0 {
+            identityMap.temporaryObjects.remove(object.key)
+        } else {
+            let table = identityMap.table(storeIndex: object.storeIndex, root: object.layout.rootNumber)
+            if identityMap.remove(object.key, from: table) != nil, identityMap.tellsStores {
+                tellStore(of: object, isRegistered: false)
+            }
+        }
+        object.leaveContext()
+    }
+
+    /// Forgets an object whose deletion is saved.
+    ///
+    /// Code that holds it can still read it.
+    final func bury(_ object: NSManagedObject) {
+        object.leaveLooseRelationships()
+        unregister(object)
+        object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
+        object.flags.insert(.gone)
+        object.extras?.base = nil
+    }
+
+    /// Releases unchanged objects that no other code holds, each time their number has doubled: O(1) for each object.
+    final func sweepIfGrown() {
+        guard identityMap.isSweepDue else { return }
+        sweep()
+        identityMap.endSweep()
+    }
+
+    /// Releases unchanged objects that no other code holds.
+    package final func sweep() {
+        guard !retainsRegisteredObjects else { return }
+        forEachRegistered { object in
+            // Collections that were returned to the program hold their members. They are made again when they are
+            // asked for.
+            object.extras?.forgetCollections()
+        }
+        for case let table? in identityMap.tables {
+            let count = table.sweep { object in
+                guard object.isToBeSwept else { return false }
+                if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
+                return true
+            }
+            identityMap.noteSwept(count)
+        }
+        forgetUnusedBatches()
+    }
+
+    // MARK: - Looking up by ID
+
+    /// The registered object with an ID of this coordinator.
+    ///
+    /// An unchanged object that no code holds is only here because no sweep has removed it yet. It becomes a fault
+    /// again, as if it had been removed and made anew, so that it does not show old values.
+    private func lookUp(_ objectID: NSManagedObjectID) -> NSManagedObject? {
+        // The ID is read first. If it is permanent by then, then the next call files its object here by the permanent
+        // key too.
+        let (key, store) = objectID.current
+        settleStrangers()
+        let storeIndex = Int32(store?.index ?? 0)
+        makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeIndex: storeIndex)
+        return registered(key: key, layout: objectID.layout, storeIndex: storeIndex)
+    }
+
+    /// Turns an unchanged object that no code holds into a fault.
+    ///
+    /// - Returns: Whether there is such an object.
+    @discardableResult
+    final func makeFaultIfForgotten(key: Int64, root: Int, storeIndex: Int32) -> Bool {
+        guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeIndex: storeIndex),
+            !table.isHeldElsewhere(key), let object = table[key], object.isDisposable
+        else { return false }
+        object.turnIntoFault()
+        return true
+    }
+
+    private func table(ofKey key: Int64, root: Int, storeIndex: Int32) -> ObjectTable<NSManagedObject>? {
+        // Only those objects without a permanent key are disposable that belong to contexts above.
+        key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeIndex, root: root)
+    }
+
+    /// The object with an ID, if the context has it.
+    ///
+    /// Reads nothing.
+    ///
+    /// ```swift
+    /// print(context.registeredObject(for: id) == nil ? "not here" : "here")
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object, or `nil`. O(1); no store is asked.
+    public func registeredObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
+        assertCurrent(#function)
+        return ownID(objectID).flatMap { lookUp($0) }
+    }
+
+    /// The object with an ID: the registered object, or else a fault.
+    ///
+    /// The method reads nothing and never returns nil. If the ID is of another coordinator, then it stands for the
+    /// same row here, provided that this context's coordinator has opened that store as well (by its UUID). Otherwise
+    /// the program stops.
+    ///
+    /// If there is no such row, then this shows when the fault is realised. Use ``existingObject(with:)`` to know at
+    /// once.
+    ///
+    /// ```swift
+    /// let venue = context.object(with: id)  // a fault; nothing is read, so its row may not exist
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object. O(1); no store is asked.
+    public func object(with objectID: NSManagedObjectID) -> NSManagedObject {
+        assertCurrent(#function)
+        guard let objectID = ownID(objectID) else {
+            fatalError("CoreData: \(strangeness(of: objectID))")
+        }
+        if let found = lookUp(objectID) { return found }
+        let (key, store) = objectID.current
+        if let store { return makeFault(key: key, layout: objectID.layout, storeIndex: Int32(store.index)) }
+        if upward != nil { return makeForeignFault(objectID) }
+        // This is an unsaved object of another context: its fault can be realised only after it was saved there.
+        let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
+        let object = type.init(entity: objectID.layout.entity, insertInto: nil)
+        object.key = key
+        object.adopt(objectID)
+        registerUnsaved(object)
+        object.flags.insert(.fault)
+        identityMap.note(stranger: object)
+        return object
+    }
+
+    /// Files objects that other contexts have saved meanwhile under their permanent keys.
+    final func settleStrangers() {
+        if upward != nil { settleForeign() }
+        guard !identityMap.strangers.isEmpty else { return }
+        let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
+        guard promotions != identityMap.seenPromotions else { return }
+        identityMap.seenPromotions = promotions
+        let rest = identityMap.strangers.filter { !settle(stranger: $0) }
+        identityMap.keepStrangers(rest)
+    }
+
+    /// Files a fault for an unsaved object of another context, if the object was saved meanwhile.
+    ///
+    /// - Returns: Whether the fault no longer has to wait.
+    private func settle(stranger object: NSManagedObject) -> Bool {
+        guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
+        let store = object.objectID.current.store
+        guard store != nil else { return false }
+        // As long as the ID was temporary, it did not show which coordinator it belongs to.
+        guard let own = ownID(object.objectID), case (let key, let store?) = own.current else { return false }
+        // The fault was made for the other coordinator's model.
+        guard own.layout === object.layout else { return true }
+        object.adopt(own)
+        guard registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil else { return true }
+        refile(object, key: key, storeIndex: Int32(store.index))
+        object.current = nil
+        return true
+    }
+
+    /// The object with an ID, with its values loaded.
+    ///
+    /// ```swift
+    /// if let venue = try context.existingObject(with: id) as? Venue { print(venue.name) }
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object, which is not a fault.
+    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, or if the ID is of another
+    ///   coordinator and this context's coordinator has not opened its store; an error of the store.
+    /// - Complexity: O(1). Reads the row from the store if neither the context nor the row cache has it.
+    public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
+        assertCurrent(#function)
+        guard let objectID = ownID(objectID) else {
+            throw Self.missing(objectID, strangeness(of: objectID)).marked(.request)
+        }
+        let known = lookUp(objectID)
+        if let known, !known.isFault {
+            if let error = failedReads.error(ofWrittenRowOf: known) { throw error }
+            if known.flags.isDisjoint(with: [.inaccessible, .gone]) { return known }
+            // The row may exist again. Changes that were made over unreadable values go away only with a refresh.
+            if known.isUpdated || objectID.current.store?.isOpen == false { throw Self.missing(objectID) }
+        }
+        if upward != nil { return try existingObjectInTree(objectID, known) }
+        let (key, store) = objectID.current
+        guard key > 0, let store else { throw Self.missing(objectID) }
+        let prefetched = known.flatMap { $0.isFault ? $0.current : nil }
+        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: prefetched) else {
+            throw Self.missing(objectID)
+        }
+        let object = known ?? makeFault(key: key, layout: row.layout, storeIndex: Int32(store.index))
+        fill(object, row)
+        return object
+    }
+
+    /// Whether the row of an object that was deleted here exists again; if so, the object shows the row.
+    ///
+    /// - Complexity: Reads the row.
+    final func isBack(_ object: NSManagedObject) -> Bool {
+        (try? existingObject(with: object.objectID)) === object
+    }
+
+    static func missing(_ id: NSManagedObjectID, _ reason: String? = nil) -> CocoaError {
+        let text =
+            reason
+            ?? "There is no object \(id.uriRepresentation().absoluteString) in its store: it was deleted, or never saved."
+        return CocoaError.described(
+            .managedObjectReferentialIntegrity,
+            userInfo: [NSLocalizedDescriptionKey: text, NSAffectedObjectsErrorKey: [id]]
+        )
+    }
+
+    /// Whether a store, if there is one, is one of this context's coordinator.
+    final func isOwn(_ store: OpenStore?) -> Bool {
+        guard let store, let coordinator else { return true }
+        return store.owner == ObjectIdentifier(coordinator)
+    }
+
+    /// The ID in this context's coordinator for the row of an ID of any coordinator.
+    ///
+    /// - Returns: The present ID of the object; `nil` if the coordinator does not have the store open.
+    final func ownID(_ id: NSManagedObjectID) -> NSManagedObjectID? {
+        let id = id.latest
+        if isOwn(id.current.store) { return id }
+        return coordinator?.managedObjectID(forURIRepresentation: id.uriRepresentation())
+    }
+
+    /// The text of a message about an ID that ``ownID(_:)`` finds nothing for.
+    private func strangeness(of id: NSManagedObjectID) -> String {
+        """
+        \(id) belongs to another coordinator than \(describedName), and to a store that is not open in this context's. \
+        Add that store to the context's coordinator, or use a context of the other one.
+        """
+    }
+}
+
+extension NSManagedObject {
+    /// Calls `body` with the registered objects that loaded relationships of this object lead to; loads nothing.
+    fileprivate final func forEachLoadedDestination(_ body: (NSManagedObject) -> Void) {
+        guard !isFault, let context else { return }
+        if let row = current {
+            for slot in layout.referenceSlots {
+                if let destination = row.reference(slot).flatMap({ context.registered($0, near: self) }) {
+                    body(destination)
+                }
+            }
+        }
+        for state in extras?.toMany ?? [] {
+            for member in state?.content ?? [] {
+                if let destination = context.registered(member, near: self) { body(destination) }
+            }
+        }
+    }
+
+    /// Whether nothing is lost when the object is released, provided that no code holds it.
+    final var isDisposable: Bool {
+        flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])
+    }
+
+    /// Whether a sweep removes the object; no code holds it.
+    ///
+    /// A prefetched object is about to be used, so it is spared once.
+    fileprivate final var isToBeSwept: Bool {
+        if flags.contains(.prefetched) {
+            flags.remove(.prefetched)
+            return flags.contains(.gone)
+        }
+        return isDisposable || flags.contains(.gone)
+    }
+}

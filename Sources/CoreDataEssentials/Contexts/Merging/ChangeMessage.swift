@@ -1,0 +1,132 @@
+import Foundation
+import StrataRows
+
+/// Changes in the stores, made by a save or otherwise: the keys of the changed rows.
+///
+/// Immutable; any thread may read it.
+package struct ChangeMessage: Sendable {
+    /// One changed row.
+    package struct Change: Sendable {
+        package let key: Int64
+        package unowned(unsafe) let layout: EntityLayout
+        package let store: OpenStore
+        /// The ID of an object that only a tree of contexts has, under a negative key.
+        package var temporaryID: NSManagedObjectID?
+        /// For a new row: the row cache's count of removals at a time when the row certainly existed; `nil` if unknown.
+        var removals: UInt64?
+
+        /// The ID of the row's object.
+        var id: NSManagedObjectID { temporaryID?.latest ?? store.ids.id(key: key, layout: layout, store: store) }
+    }
+
+    package var inserted: [Change] = []
+    package var updated: [Change] = []
+    package var deleted: [Change] = []
+
+    init() {}
+
+    /// Makes the message of a save by a context on `coordinator`, including changes that the stores have made
+    /// themselves.
+    init(_ saved: SavedChanges, _ coordinator: NSPersistentStoreCoordinator?) {
+        inserted = Self.changes(of: saved.inserted, coordinator)
+        updated = Self.changes(of: saved.updated, coordinator)
+        deleted = Self.changes(of: saved.deleted, coordinator)
+        guard !saved.reread.isEmpty else { return }
+        let known = Set((inserted + updated).map(RowName.init))
+        updated.append(contentsOf: saved.reread.filter { !known.contains(RowName($0)) })
+    }
+
+    /// The key under which a did-save notification carries the message, for contexts that merge it.
+    static let key = "CoreData.savedChanges"
+
+    /// The rows of stored objects of a context on `coordinator`.
+    ///
+    /// Only constant data of the objects is read, so the caller need not enter their context's scope.
+    static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
+        var stores: [Int32: OpenStore] = [:]
+        return objects.compactMap { object in
+            let storeIndex = object.storeIndex
+            guard let store = stores[storeIndex] ?? openStore(of: object, coordinator) else { return nil }
+            stores[storeIndex] = store
+            let id = object.key < 0 ? object.objectID : nil
+            return Change(key: object.key, layout: object.layout, store: store, temporaryID: id)
+        }
+    }
+
+    private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?)
+        -> OpenStore?
+    {
+        if object.storeIndex < 0 { return coordinator?.storeForInsertion(of: object.layout) }
+        return coordinator?.openStore(at: Int(object.storeIndex))
+    }
+
+    var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
+    var count: Int { inserted.count + updated.count + deleted.count }
+
+    // MARK: - Coalescing
+
+    /// Combines consecutive messages into one that names each row once.
+    ///
+    /// If a row was inserted and then deleted, the message names it as deleted, since a fetch may have found it in
+    /// between. If a row was deleted and then inserted again, because memory won over the deletion, the message names
+    /// it as inserted.
+    ///
+    /// - Complexity: O(number of rows).
+    init(coalescing messages: [ChangeMessage]) {
+        guard messages.count > 1 else {
+            self = messages.first ?? ChangeMessage()
+            return
+        }
+        var changes = CoalescedRows()
+        for message in messages {
+            for change in message.inserted { changes.note(change, .inserted) }
+            for change in message.updated { changes.note(change, .updated) }
+            for change in message.deleted { changes.note(change, .deleted) }
+        }
+        for (change, kind) in changes.rows {
+            switch kind {
+            case .inserted: inserted.append(change)
+            case .updated: updated.append(change)
+            case .deleted: deleted.append(change)
+            }
+        }
+    }
+
+    private struct CoalescedRows {
+        enum Kind {
+            case inserted
+            case updated
+            case deleted
+        }
+
+        private(set) var rows: [(change: Change, kind: Kind)] = []
+        private var positions: [RowName: Int] = [:]
+
+        mutating func note(_ change: Change, _ kind: Kind) {
+            let name = RowName(change)
+            guard let position = positions[name] else {
+                positions[name] = rows.count
+                return rows.append((change, kind))
+            }
+            // An update adds nothing to a row that was just inserted or deleted.
+            if kind != .updated { rows[position].kind = kind }
+        }
+    }
+
+    /// Identifies the row of a change.
+    package struct RowName: Hashable {
+        let store: ObjectIdentifier
+        let root: Int
+        let key: Int64
+
+        package init(_ change: Change) {
+            self.init(change.store, root: change.layout.rootNumber, key: change.key)
+        }
+
+        package init(_ store: OpenStore, root: Int, key: Int64) {
+            self.store = ObjectIdentifier(store)
+            self.root = root
+            self.key = key
+        }
+    }
+}

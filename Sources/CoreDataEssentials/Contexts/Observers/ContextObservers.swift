@@ -1,0 +1,138 @@
+import StrataLocks
+
+/// The changes of one event of a context, in the form for observers of results.
+///
+/// It lives until the end of the event has been handled, on the context's queue.
+package struct ContextEvent {
+    /// All objects that were inserted, changed, deleted or refreshed.
+    package let objects: [NSManagedObject]
+    /// Merged changes of objects that the context has not registered.
+    package let unregistered: [ChangeMessage.Change]
+    /// The roots of the entities whose objects changed in any way, apart from new objects.
+    package private(set) var changedRoots: Set<Int> = []
+    /// The same roots, without those whose objects changed only in to-many relationships.
+    package private(set) var changedRowRoots: Set<Int> = []
+
+    /// Makes the description of an event; this must happen before the objects' event ends.
+    init(_ objects: [NSManagedObject], unregistered: [ChangeMessage.Change]) {
+        self.objects = objects
+        self.unregistered = unregistered
+        for object in objects where object.flags.isDisjoint(with: .eventInserted) {
+            let root = object.layout.rootNumber
+            changedRoots.insert(root)
+            let onlyRelationships =
+                object.flags.isDisjoint(with: [.eventRefreshed, .eventDeleted]) && object.extras?.eventBase == nil
+            if !onlyRelationships { changedRowRoots.insert(root) }
+        }
+    }
+}
+
+/// The observers of a context: controllers of fetched results, live queries, and feeds of changes.
+///
+/// Only the context owns this object, so the end of the context ends the live queries. It keeps no observer alive.
+package final class ContextObservers: @unchecked Sendable {
+    // @unchecked Sendable: `controllers` and `unregistered` are touched only inside the context's scope. The other
+    // properties are locked.
+
+    private struct Controller {
+        weak var observer: EventObserver?
+    }
+
+    private struct Query {
+        weak var observer: CommitObserver?
+    }
+
+    private struct Feed {
+        weak var feed: ChangeFeed?
+    }
+
+    private var controllers: [Controller] = []
+    /// The merged changes of the current event whose objects the context does not have.
+    private var unregistered: [ChangeMessage.Change] = []
+    private let queries = Locked<[Query]>([])
+    private let feeds = Locked<[Feed]>([])
+
+    init() {}
+
+    deinit {
+        for entry in queries.withLock({ $0 }) { entry.observer?.contextEnded() }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.finish() }
+    }
+
+    // MARK: - Controllers
+
+    package func add(_ observer: EventObserver) {
+        controllers.removeAll { $0.observer == nil }
+        controllers.append(Controller(observer: observer))
+    }
+
+    /// Notes a merged change of an object that the context does not have, since no event will report it.
+    func noteUnregistered(_ change: ChangeMessage.Change) {
+        guard !controllers.isEmpty else { return }
+        unregistered.append(change)
+    }
+
+    /// The event to report to the controllers when it ends; `nil` if there is nothing to report.
+    ///
+    /// It must be called before the objects' event ends.
+    func takeEvent(_ objects: [NSManagedObject]) -> ContextEvent? {
+        guard !controllers.isEmpty, !objects.isEmpty || !unregistered.isEmpty else { return nil }
+        defer { unregistered = [] }
+        return ContextEvent(objects, unregistered: unregistered)
+    }
+
+    /// Reports an event to the controllers.
+    func eventEnded(_ event: ContextEvent) {
+        for controller in controllers { controller.observer?.eventEnded(event) }
+    }
+
+    /// Notifies the controllers and the feeds that the context has forgotten all objects.
+    func contextWasReset() {
+        unregistered = []
+        for controller in controllers { controller.observer?.contextWasReset() }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
+    }
+
+    /// Notifies the controllers and the feeds that the stores have changed in an unknown way.
+    func storesMayHaveChanged() {
+        for controller in controllers { controller.observer?.storesMayHaveChanged() }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
+    }
+
+    // MARK: - Feeds
+
+    /// Adds a feed, which receives what the context saves and merges until the context ends.
+    ///
+    /// Any thread may call this.
+    func add(_ feed: ChangeFeed) {
+        feeds.withLock { feeds in
+            feeds.removeAll { $0.feed == nil }
+            feeds.append(Feed(feed: feed))
+        }
+    }
+
+    /// Whether any feed wants to know what the context saves and merges.
+    var hasFeeds: Bool { feeds.withLock { $0.contains { $0.feed != nil } } }
+
+    /// Reports changes that the context has saved or merged to the feeds.
+    func committed(_ message: ChangeMessage) {
+        for entry in feeds.withLock({ $0 }) { entry.feed?.note(message) }
+    }
+
+    // MARK: - Live queries
+
+    /// Adds a live query, which ends when the context ends.
+    ///
+    /// Any thread may call this.
+    package func add(_ observer: CommitObserver) {
+        queries.withLock { queries in
+            queries.removeAll { $0.observer == nil }
+            queries.append(Query(observer: observer))
+        }
+    }
+
+    /// Reports changes that were made outside this coordinator to the live queries.
+    func storesChangedElsewhere(_ message: ChangeMessage) {
+        for entry in queries.withLock({ $0 }) { entry.observer?.committed(message) }
+    }
+}

@@ -1,0 +1,257 @@
+import CDispatch
+import Foundation
+import StrataLocks
+import StrataRows
+
+extension NSManagedObjectContext {
+    /// Submits `block` to run inside the context's scope, and returns at once.
+    ///
+    /// The block never runs directly, not even if the caller is inside the scope. It is one user event: when it has
+    /// returned, pending changes are processed, so objects-did-change is posted on this queue. May be called on any
+    /// thread. The context lives on until the block has run.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// await worker.perform { print(worker.registeredObjects.count) }
+    /// ```
+    ///
+    /// As on Apple's platforms, the compiler does not check what the block captures. Code from there captures things
+    /// that it was given, such as a completion or the payload of a notification. If such a value is not `Sendable`,
+    /// then no other code may use it at the same time. In code of an actor, such as the main actor, the compiler takes
+    /// the block for a part of the actor, though it runs on the queue of the context. So write `{ @Sendable in … }`
+    /// there, or use ``perform(schedule:_:)``, whose block is checked.
+    ///
+    /// - Parameter block: The block to run.
+    public func perform(_ block: @escaping () -> Void) { submit(as: .call, block) }
+
+    /// Like ``perform(_:)``, for internal blocks of the framework, which programs do not know of.
+    ///
+    /// The visits of such a block to contexts above never cause a deadlock with a block there that waits for this
+    /// context.
+    final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
+
+    /// Like ``performUnasked(_:)``, but also after everything submitted to the contexts above so far, such as merges.
+    final func performUnaskedInTree(_ block: @escaping @Sendable () -> Void) {
+        guard let parent else { return performUnasked(block) }
+        parent.performUnaskedInTree { self.performUnasked(block) }
+    }
+
+    private func submit(as entry: ConfinementScope.Entry, _ block: @escaping () -> Void) {
+        // The block runs once, when its turn comes. The caller is responsible for what it captures: see `perform(_:)`.
+        let block = UncheckedBox(block)
+        enqueue(.perform, as: entry) {
+            block.value()
+            self.endOfEvent()
+        }
+    }
+
+    /// Submits a block to the queue, to run inside the scope.
+    final func enqueue(
+        _ kind: SlowOperation.Kind,
+        as entry: ConfinementScope.Entry = .call,
+        _ block: @escaping @Sendable () -> Void
+    ) {
+        let submitted = SlowOperationLog.submission(to: self)
+        queue.async {
+            self.alone { self.runTurn(kind, submitted, ConfinementScope.stack, as: entry, block) }
+        }
+    }
+
+    /// Runs `block` inside the context's scope, after the blocks submitted before, and waits for it.
+    ///
+    /// The block runs directly if the caller is inside the scope already, at any depth. This call does not end the
+    /// event: pending changes are processed by the next `perform`, save or ``processPendingChanges()``. In a context of
+    /// the main queue, the main queue's next turn processes them at the latest. May be called on any thread, but never
+    /// from a parent's scope onto a child that waits for that parent. If contexts wait for each other in a ring, the
+    /// program stops with a message that names them. If the main queue lets a caller wait for long,
+    /// ``SlowOperationLog`` reports it (``SlowOperationLog/waitThreshold``).
+    ///
+    /// Some reads inside the block cannot throw, such as that of a property. If such a read has failed, and the block
+    /// throws nothing, this method throws the error of the read. A block that cannot throw passes the error to the
+    /// block around it: see <doc:Concurrency>.
+    ///
+    /// A program that is older than Apple's method may declare such a method itself. Calls then choose the program's
+    /// method.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = try worker.performAndWait { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
+    /// ```
+    ///
+    /// - Parameter block: The code to run. It is not kept.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block; the context's pending changes then stay as they are.
+    @_disfavoredOverload
+    public func performAndWait<T, Failure: Error>(_ block: () throws(Failure) -> T) throws(Failure) -> T {
+        let result: Result<T, Failure> = wait(as: .call) {
+            do throws(Failure) { return .success(try failingWithReads(block)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    /// Runs a block that does not throw, otherwise like the form for blocks that throw.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = worker.performAndWait { worker.registeredObjects.count }
+    /// ```
+    ///
+    /// - Parameter block: The code to run. It is not kept.
+    /// - Returns: The result of the block.
+    public func performAndWait<T>(_ block: () -> T) -> T {
+        // Neither form is more specific. So the body of a program's own `performAndWait` calls this one, and not
+        // itself. This form can also be passed on as a function, `(() -> Void) -> Void`.
+        wait(as: .call) { failingWithReads(block) }
+    }
+
+    /// Runs `block` inside the scope of this context, for a context below during an operation, and waits for it.
+    final func receive<T>(_ block: () throws -> T) rethrows -> T {
+        guard ConfinementScope.isUnasked, !isInScope else { return try wait(as: .ascent, block) }
+        return try WaitGraph.visit(self, block)
+    }
+
+    private func wait<T>(as entry: ConfinementScope.Entry, _ block: () throws -> T) rethrows -> T {
+        if isInScope { return try ConfinementScope.enter(self, within: ConfinementScope.stack, as: entry, block) }
+        return try MainQueue.keepingTrack {
+            let stack = ConfinementScope.stack
+            let submitted = SlowOperationLog.submission(to: self)
+            let watch = MainQueueWatch.begin(self)
+            return try WaitGraph.sync(queue, of: self, gate, stack, as: entry) {
+                watch?.end()
+                return try runTurn(.performAndWait, submitted, stack, as: entry, block)
+            }
+        }
+    }
+
+    /// Runs a block inside the scope, when its turn has come.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the block, for the slow-operation log.
+    ///   - submitted: The time when the block was submitted, if the slow-operation log needs it.
+    ///   - stack: The other scopes that the block is in.
+    ///   - entry: The way in which the scope is entered.
+    ///   - block: The code to run.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block.
+    final func runTurn<T>(
+        _ kind: SlowOperation.Kind,
+        _ submitted: ContinuousClock.Instant?,
+        _ stack: ConfinementScope.Stack,
+        as entry: ConfinementScope.Entry = .call,
+        _ block: () throws -> T
+    ) rethrows -> T {
+        guard let submitted else {
+            return try ConfinementScope.enter(self, within: stack, as: entry, block)
+        }
+        return try SlowOperationLog.watching(self, kind, submitted) { tally in
+            try ConfinementScope.enter(self, within: stack, tally: tally, as: entry, block)
+        }
+    }
+
+    /// Runs `block` inside the context's scope and suspends until it has run.
+    ///
+    /// The block is one user event, as with ``perform(_:)``.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = try await worker.perform { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
+    ///   - block: The code to run. It is sent to the context: its captures must be `Sendable`, or must not be used
+    ///     elsewhere afterwards, such as a request or an array of dictionaries that was made for it.
+    /// - Returns: The result of the block.
+    /// - Throws: The error of the block. If the block may throw and does not, but a read inside it has failed that
+    ///   cannot throw, such as that of a property, then the error of that read.
+    nonisolated(nonsending) public func perform<T, Failure: Error>(
+        schedule: ScheduledTaskType = .immediate,
+        _ block: sending @escaping () throws(Failure) -> sending T
+    ) async throws(Failure) -> sending T {
+        try await run(schedule, as: .call, block)
+    }
+
+    /// Like ``perform(schedule:_:)``, for internal blocks of the framework; see the other form of this method.
+    package nonisolated(nonsending) final func performUnasked<T, Failure: Error>(
+        _ block: @escaping @Sendable () throws(Failure) -> sending T
+    ) async throws(Failure) -> sending T {
+        try await run(.immediate, as: .unasked, block)
+    }
+
+    nonisolated(nonsending) private func run<T, Failure: Error>(
+        _ schedule: ScheduledTaskType,
+        as entry: ConfinementScope.Entry,
+        _ block: sending @escaping () throws(Failure) -> sending T
+    ) async throws(Failure) -> sending T {
+        // The block was sent, so no other code uses it.
+        let block = UncheckedBox(block)
+        let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
+            do throws(Failure) {
+                return .success(UncheckedBox(try self.failingWithReads(block.value)))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get().value
+    }
+
+    nonisolated(nonsending) private func outcome<Outcome: Sendable>(
+        _ schedule: ScheduledTaskType,
+        as entry: ConfinementScope.Entry,
+        _ block: @escaping @Sendable () -> Outcome
+    ) async -> Outcome {
+        if schedule == .immediate, isInScope { return ConfinementScope.enter(self, block) }
+        let submitted = SlowOperationLog.submission(to: self)
+        return await withAnswer { answer in
+            queue.async {
+                let outcome = self.alone {
+                    self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
+                        let outcome = block()
+                        self.endOfEvent()
+                        return outcome
+                    }
+                }
+                answer(outcome)
+            }
+        }
+    }
+
+    /// Whether the current thread may use the context.
+    final var isInScope: Bool {
+        if ConfinementScope.contains(self) { return true }
+        return concurrencyType == .mainQueueConcurrencyType && MainQueue.isCurrent
+    }
+
+    /// Checks that the current thread may use the context, and else stops the program or reports it.
+    ///
+    /// `ConcurrencyDebug` decides which of the two happens. A thread may use a context if it is inside its scope: see
+    /// ``ConfinementScope``.
+    @inline(__always)
+    package final func assertCurrent(_ member: @autoclosure () -> String, object: NSManagedObject? = nil) {
+        guard ConfinementScope.isChecked, !isInScope else { return }
+        reportViolation(member(), object)
+    }
+
+    /// Like ``assertCurrent(_:object:)``, for settings; those of a context without objects may be changed on any
+    /// thread.
+    ///
+    /// So the code that makes a context can configure it at once.
+    final func assertCurrentOrUnused(_ member: @autoclosure () -> String) {
+        guard ConfinementScope.isChecked, !isInScope else { return }
+        guard !identityMap.isEmpty else { return }
+        reportViolation(member(), nil)
+    }
+
+    /// Ends the user event of a `perform`.
+    final func endOfEvent() {
+        // Changes that a handler makes are reported as well. The number of rounds is limited, in case handlers never
+        // stop making changes.
+        var rounds = 0
+        repeat {
+            processPendingChanges()
+            rounds += 1
+        } while !changeTracker.eventObjects.isEmpty && rounds < 100
+        sweepIfGrown()
+        deliverRegistrations()
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import StrataRows
+
+// The types that are not numbers; the file is built like ManagedPropertyValue+Numbers.swift.
+
+// MARK: - String
+
+@ManagedScalarAccess
+extension String: ManagedPropertyValue, ManagedScalar {
+    /// A string attribute, read as "" if there is no value.
+    public static var managedKind: ManagedValueKind { .attribute([.stringAttributeType]) }
+}
+
+extension String: WordValue {
+    package static var absent: String { "" }
+
+    @inline(__always)
+    package static func load(_ row: UnsafeRow, _ word: Int) -> String { row.load(String.self, word) }
+
+    @inline(__always)
+    package static func store(_ value: consuming String, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+        row.storeCounted(value, place)
+    }
+}
+
+// MARK: - Date
+
+@ManagedScalarAccess
+extension Date: ManagedPropertyValue, ManagedScalar {
+    /// A date attribute, read as the reference date if there is no value.
+    public static var managedKind: ManagedValueKind { .attribute([.dateAttributeType]) }
+}
+
+extension Date: WordValue {
+    package static var absent: Date { Date(timeIntervalSinceReferenceDate: 0) }
+
+    @inline(__always)
+    package static func load(_ row: UnsafeRow, _ word: Int) -> Date {
+        Date(timeIntervalSinceReferenceDate: Double(bitPattern: row.words[word]))
+    }
+
+    @inline(__always)
+    package static func store(_ value: Date, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+        row.storeWord(value.timeIntervalSinceReferenceDate.bitPattern, place)
+    }
+}
+
+// MARK: - Data
+
+@ManagedScalarAccess
+extension Data: ManagedPropertyValue, ManagedScalar {
+    /// A binary attribute, read as empty data if there is no value.
+    public static var managedKind: ManagedValueKind { .attribute([.binaryDataAttributeType]) }
+}
+
+extension Data: WordValue {
+    package static var absent: Data { Data() }
+
+    @inline(__always)
+    package static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
+
+    @inline(__always)
+    package static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+        row.storeCounted(value, place)
+    }
+}
+
+// MARK: - UUID
+
+@ManagedScalarAccess
+extension UUID: ManagedPropertyValue, ManagedScalar {
+    /// A UUID attribute, read as sixteen zero bytes if there is no value.
+    public static var managedKind: ManagedValueKind { .attribute([.UUIDAttributeType]) }
+}
+
+extension UUID: WordValue {
+    package static var absent: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
+
+    @inline(__always)
+    package static func load(_ row: UnsafeRow, _ word: Int) -> UUID { row.load(UUID.self, word) }
+
+    @inline(__always)
+    package static func store(_ value: UUID, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+        row.storeBytes(of: value, place)
+    }
+}
+
+// MARK: - Decimal
+
+@ManagedScalarAccess
+extension Decimal: ManagedPropertyValue, ManagedScalar {
+    /// A decimal attribute, read as 0 if there is no value.
+    public static var managedKind: ManagedValueKind { .attribute([.decimalAttributeType]) }
+}
+
+extension Decimal: WordValue {
+    package static var absent: Decimal { 0 }
+
+    @inline(__always)
+    package static func load(_ row: UnsafeRow, _ word: Int) -> Decimal { row.load(Decimal.self, word) }
+
+    @inline(__always)
+    package static func store(_ value: Decimal, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+        row.storeBytes(of: value, place)
+    }
+}
+
+// MARK: - URL
+
+@ManagedScalarAccess
+extension URL: ManagedPropertyValue, ManagedScalar {
+    /// A URI attribute, read as `file:///` if there is no value.
+    public static var managedKind: ManagedValueKind { .attribute([.URIAttributeType]) }
+}
+
+extension URL: WordValue {
+    package static var absent: URL { URL(fileURLWithPath: "/") }
+
+    @inline(__always)
+    package static func load(_ row: UnsafeRow, _ word: Int) -> URL { URL(string: row.load(String.self, word)) ?? absent }
+
+    @inline(__always)
+    package static func store(_ value: URL, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+        row.storeCounted(value.absoluteString, place)
+    }
+}

@@ -1,0 +1,65 @@
+import CoreDataEssentials
+import StrataPredicates
+
+extension NSMigrationManager {
+    /// The functions of every manager, by the selectors in Apple's mapping models.
+    final func standardFunction(named name: String) -> NSEntityMigrationPolicy.Function? {
+        switch name {
+        case "destinationInstancesForEntityMappingNamed:sourceInstances:":
+            return { [unowned self] arguments in
+                destinationInstances(
+                    forEntityMappingName: try Self.text(arguments, 0, name),
+                    sourceInstances: try Self.objects(arguments, 1, name)
+                )
+            }
+        case "destinationInstancesForSourceRelationshipNamed:sourceInstances:":
+            // The relationship is not needed: the objects' destinations are found through all mappings that have
+            // migrated them.
+            return { [unowned self] arguments in
+                let sources = try Self.objects(arguments, 1, name)
+                return run?.destinations(sources) ?? []
+            }
+        case "sourceInstancesForEntityMappingNamed:destinationInstances:":
+            return { [unowned self] arguments in
+                sourceInstances(
+                    forEntityMappingName: try Self.text(arguments, 0, name),
+                    destinationInstances: try Self.objects(arguments, 1, name)
+                )
+            }
+        case "fetchRequestForSourceEntityNamed:predicateString:":
+            return { arguments in
+                let request = NSFetchRequest<NSFetchRequestResult>(entityName: try Self.text(arguments, 0, name))
+                request.includesSubentities = false
+                let text = try Self.text(arguments, 1, name)
+                if !text.isEmpty { request.predicate = try Self.predicate(text, name) }
+                return request
+            }
+        case "sourceContext", "destinationContext", "sourceModel", "destinationModel", "mappingModel",
+            "currentEntityMapping", "userInfo":
+            return { [unowned self] _ in value(forKey: name) }
+        default: return nil
+        }
+    }
+
+    private static func predicate(_ text: String, _ name: String) throws -> NSPredicate {
+        do { return try NSPredicate(validating: text) } catch {
+            throw PredicateEvaluationError("argument 2 of \(name) is no predicate")
+        }
+    }
+
+    private static func text(_ arguments: [Any?], _ index: Int, _ name: String) throws -> String {
+        guard index < arguments.count, let text = arguments[index] as? String else {
+            throw PredicateEvaluationError("argument \(index + 1) of \(name) is no text")
+        }
+        return text
+    }
+
+    /// The objects of an argument: one, or the members of a collection; none for nil.
+    private static func objects(_ arguments: [Any?], _ index: Int, _ name: String) throws -> [NSManagedObject] {
+        guard index < arguments.count, let value = arguments[index] else { return [] }
+        if let objects = MigrationRun.objects(in: value) { return objects }
+        throw PredicateEvaluationError(
+            "argument \(index + 1) of \(name) has no managed objects, but \(type(of: value))"
+        )
+    }
+}
